@@ -17,14 +17,14 @@ demo: $(VENV)/.installed-programs ## the whole pipeline on this machine, for a m
 	@$(VENV)/bin/penstock demo $(ARGS)
 
 test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="--forks=0" in one process, ARGS="--costs=40" what costs most
-	@$(PYTHON) -m tests.foreign_tools
+	@$(PYTHON) -m tests.runner.foreign_tools
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --forks $$(($$(nproc) * 4)) $(ARGS)
 
 foreign: $(VENV)/.installed-development ## download and build the foreign programs that tests put beside Penstock; make test does it, too
-	@$(PYTHON) -m tests.foreign_tools
+	@$(PYTHON) -m tests.runner.foreign_tools
 
 test-long: $(VENV)/.installed-development ## the tests that take minutes of a processor each: half an hour
-	@$(PYTHON) -m tests.foreign_tools
+	@$(PYTHON) -m tests.runner.foreign_tools
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --long -m long --forks $$(nproc) $(ARGS)
 
 quick: $(VENV)/.installed-development ## the tests that need no server and no Java, and answer at once

@@ -1,25 +1,22 @@
-"""A Penstock audit as a child process, run as a user runs it: `python -m penstock audit`.
+"""A Penstock audit as a child process (penstock_process.py).
 
-Its port stays the same over all its starts. It counts as started when `/readyz` says yes: then all
-that was in the ledgers of all clusters when it started has been read and judged. One that is given
-no cluster counts as started when it has noticed that.
+When it is ready, all that was in the ledgers of all clusters when it started has been read and
+judged. One that is given no cluster counts as started when it has noticed that.
 """
 
 import http.client
 import ssl
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
-import yaml
 
-from harness.server_process import RunningServer, ServerProcess, free_ports
+from harness.penstock_process import PenstockProcess
+from harness.server_process import free_ports
 
 _NOBODY = "127.0.0.1:9"
-REPOSITORY = Path(__file__).resolve().parent.parent
 
 A = TypeVar("A", bound=msgspec.Struct)
 
@@ -32,7 +29,7 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
 
 
-class AuditProcess(RunningServer):
+class AuditProcess(PenstockProcess):
     """One audit on loopback: `with AuditProcess(directory, brokers=…, registry=…) as audit`."""
 
     def __init__(
@@ -43,13 +40,11 @@ class AuditProcess(RunningServer):
         registry: str = "http://127.0.0.1:9",
         settings: Mapping[str, object] | None = None,
     ) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
         self._has_ledger = brokers != _NOBODY
-        (self.port,) = free_ports(1)
+        (self.port,) = (self.http_port,) = free_ports(1)
         self._tls: ssl.SSLContext | None = None
         self._headers: dict[str, str] = {}
         self.url = f"http://127.0.0.1:{self.port}"
-        self.config = directory / "audit.yaml"
         self.data_dir = directory / "data"
         wanted = {
             "data_dir": str(self.data_dir),
@@ -60,12 +55,7 @@ class AuditProcess(RunningServer):
             "poll": 0.1,
             **(settings or {}),
         }
-        self.config.write_text(yaml.safe_dump(wanted))
-        self.process = ServerProcess(
-            [sys.executable, "-m", "penstock", "audit", "--config", str(self.config)],
-            output=directory / "audit.log",
-            directory=REPOSITORY,
-        )
+        super().__init__("audit", directory, wanted)
 
     def is_locked(self, trust: Path, headers: Mapping[str, str]) -> None:
         """As `settings` have it: `trust` is who has signed its certificate, `headers` go with every
@@ -105,14 +95,10 @@ class AuditProcess(RunningServer):
             connection.close()
 
     def _connection(self, timeout: float, address: str) -> http.client.HTTPConnection:
-        source = (address, 0)
+        to: dict[str, Any] = {"timeout": timeout, "source_address": (address, 0)}
         if self._tls is None:
-            return http.client.HTTPConnection(
-                "127.0.0.1", self.port, timeout=timeout, source_address=source
-            )
-        return http.client.HTTPSConnection(
-            "127.0.0.1", self.port, timeout=timeout, source_address=source, context=self._tls
-        )
+            return http.client.HTTPConnection("127.0.0.1", self.port, **to)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._tls, **to)
 
     def get(self, path: str, answered: type[A], **query: object) -> A:
         """What `/api/v1/{path}` answers; parameters that are Python's words end in `_`."""

@@ -1,23 +1,17 @@
-"""A Penstock broker as a child process, run as a user runs it: `python -m penstock broker`.
-
-Its ports and its directory stay the same over all its starts, so that clients find it again. It
-counts as started when `/readyz` says so.
-"""
+"""A Penstock broker as a child process (penstock_process.py)."""
 
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+from harness.penstock_process import REPOSITORY, PenstockProcess
+from harness.server_process import free_ports
 
-from harness.server_process import RunningServer, ServerProcess, free_ports, http_page
-
-REPOSITORY = Path(__file__).resolve().parent.parent
+__all__ = ["REPOSITORY", "BrokerProcess"]
 
 
-class BrokerProcess(RunningServer):
+class BrokerProcess(PenstockProcess):
     """One broker on loopback: `with BrokerProcess(directory, zookeeper=...) as broker`."""
 
     def __init__(
@@ -33,13 +27,11 @@ class BrokerProcess(RunningServer):
         open_files: int | None = None,
         program: str = "penstock",
     ) -> None:
-        """`open_files`: how many it may have, at most. `program`: the module that is run. Where
-        `listeners` are among the settings, the first is that of `bootstrap`."""
-        directory.mkdir(parents=True, exist_ok=True)
+        """`open_files`: how many it may have, at most. Where `listeners` are among the settings,
+        the first is that of `bootstrap`."""
         self.broker_id = broker_id
         self.data_dir = data_dir or directory / "data"
         self.port, self.http_port = free_ports(2)
-        self.config = directory / "broker.yaml"
         wanted: dict[str, Any] = {
             "id": broker_id,
             "cluster": "test",
@@ -54,25 +46,14 @@ class BrokerProcess(RunningServer):
         else:
             wanted = {"host": "127.0.0.1", "port": self.port, **wanted}
         self.bootstrap = f"127.0.0.1:{self.port}"
-        self.config.write_text(yaml.safe_dump(wanted))
         limited = () if open_files is None else ("prlimit", f"--nofile={open_files}")
-        self.process = ServerProcess(
-            [*limited, sys.executable, "-m", program, "broker", "--config", str(self.config)],
-            output=directory / "broker.log",
-            environment=environment,
-            directory=REPOSITORY,
+        super().__init__(
+            "broker", directory, wanted, environment=environment, program=program, wrapper=limited
         )
 
     def run_from(self, checkout: Path) -> None:
         """The next start is of the program there."""
         self.process.directory = checkout
-
-    def ready(self) -> bool:
-        return self.http("/readyz")[0] == 200
-
-    def http(self, path: str) -> tuple[int, str]:
-        """Status and body of a page of its HTTP port; status 0 while nobody answers."""
-        return http_page(self.http_port, path)
 
     def complaints(self, kind: str) -> int:
         """How many it has counted by now."""

@@ -7,7 +7,6 @@ Whoever comes in is called the same by either way, so that one set of ACLs holds
 do everything, and nobody else anything that is not allowed.
 """
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,8 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from joserfc import jwt
-from joserfc.jwk import RSAKey
 
 from client.acls import Rule, add_acls, all_acls, remove_acls
 from client.bootstrap import Bootstrap
@@ -25,16 +22,14 @@ from client.brokers import Brokers
 from client.security import Mechanism, Security
 from harness.apache_kafka import QUICK_JVM, VERSION, ApacheKafka
 from harness.certificates import Authority
-from harness.secured_kafka import MECHANISMS, PLAIN_MODULE, SCRAM_MODULE, jaas
+from harness.secured_kafka import locks, scram_users
 from harness.server_process import free_ports
+from harness.token_issuer import AUDIENCE, ISSUER, TokenIssuer, private_file
 from harness.waiting import wait_until
 from wire.acls import AclFilter
 
 ADMIN: Final = "ada"
-_ISSUER: Final = "https://issuer.example"
-_AUDIENCE: Final = "brokers"
 _TOKENS: Final = "org.apache.kafka.common.security.oauthbearer"
-_SECONDS: Final = 3600.0
 
 
 class GuardedKafka:
@@ -52,37 +47,20 @@ class GuardedKafka:
         self._directory = directory
         self.authority = Authority(directory / "authority")
         self.passwords = {name: f"{name}-secret-5b1e" for name in (ADMIN, *users)}
-        self._key = RSAKey.generate_key(2048, {"kid": "a key"})
-        keys = self._file("keys.json", json.dumps({"keys": [self._key.as_dict(private=False)]}))
-        server = self.authority.sign("kafka")
+        self._issuer = TokenIssuer(directory)
+        keys = self._issuer.keys_file
         logins = "listener.name.sasl_ssl"
-        known = " ".join(f'user_{name}="{jaas(each)}"' for name, each in self.passwords.items())
         (certificates,) = free_ports(1)
         wanted = {
+            **locks(self.authority, logins, {**self.passwords, "broker": "broker-secret"}),
             "listener.security.protocol.map": "SASL_SSL:SASL_SSL,SSL:SSL,CONTROLLER:PLAINTEXT",
             "inter.broker.listener.name": "SASL_SSL",
-            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
-            "sasl.mechanism.inter.broker.protocol": "PLAIN",
-            f"{logins}.plain.sasl.jaas.config": (
-                f'{PLAIN_MODULE} username="broker" password="broker-secret" '
-                f'user_broker="broker-secret" {known};'
-            ),
-            f"{logins}.scram-sha-256.sasl.jaas.config": SCRAM_MODULE,
-            f"{logins}.scram-sha-512.sasl.jaas.config": SCRAM_MODULE,
-            f"{logins}.oauthbearer.sasl.jaas.config": (
-                f'{_TOKENS}.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
-            ),
             f"{logins}.oauthbearer.sasl.server.callback.handler.class": (
                 f"{_TOKENS}.OAuthBearerValidatorCallbackHandler"
             ),
             f"{logins}.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": f"file://{keys}",
-            f"{logins}.oauthbearer.sasl.oauthbearer.expected.audience": _AUDIENCE,
-            f"{logins}.oauthbearer.sasl.oauthbearer.expected.issuer": _ISSUER,
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(server.both),
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.authority.ca),
-            "ssl.client.auth": "none",
+            f"{logins}.oauthbearer.sasl.oauthbearer.expected.audience": AUDIENCE,
+            f"{logins}.oauthbearer.sasl.oauthbearer.expected.issuer": ISSUER,
             "listener.name.ssl.ssl.client.auth": "required",
             "listener.name.ssl.ssl.principal.mapping.rules": "RULE:^CN=([^,]+)$/$1/,DEFAULT",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -95,11 +73,7 @@ class GuardedKafka:
             settings=wanted,
             protocol="SASL_SSL",
             beside={"SSL": certificates},
-            scram=[
-                f"{mechanism}=[name={name},password={password}]"
-                for name, password in self.passwords.items()
-                for mechanism in (Mechanism.SCRAM_SHA_256, Mechanism.SCRAM_SHA_512)
-            ],
+            scram=scram_users(self.passwords),
             heap="512m",
             jvm=(*QUICK_JVM, f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=file://{keys}"),
             version=version,
@@ -123,7 +97,9 @@ class GuardedKafka:
         if mechanism is None:
             return {"tls": {**tls, "certificate": str(self.authority.sign(user).both)}}
         if mechanism is Mechanism.OAUTHBEARER:
-            token = {"token_file": self._file(f"{user}.token", self._token(user))}
+            token = {
+                "token_file": self._file(f"{user}.token", self._issuer.token(user, iat=time.time()))
+            }
             return {"tls": tls, "login": {"mechanism": str(mechanism), **token}}
         password = {"password_file": self.password_file(user)}
         return {"tls": tls, "login": {"mechanism": str(mechanism), "user": user, **password}}
@@ -156,16 +132,8 @@ class GuardedKafka:
         finally:
             self.allow(rule)
 
-    def _token(self, user: str) -> str:
-        now = time.time()
-        said = {"iss": _ISSUER, "aud": _AUDIENCE, "sub": user, "iat": now, "exp": now + _SECONDS}
-        return jwt.encode({"alg": "RS256", "kid": "a key"}, said, self._key)
-
     def _file(self, name: str, content: str) -> str:
-        path = self._directory / name
-        path.write_text(content + "\n")
-        path.chmod(0o600)
-        return str(path)
+        return private_file(self._directory / name, content)
 
 
 def _wait_until(brokers: Brokers, holds: Callable[[set[Rule]], bool]) -> None:

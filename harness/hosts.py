@@ -24,7 +24,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Final, Self
 
 import msgspec
@@ -277,12 +276,7 @@ class Hosts:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def _end(self) -> None:

@@ -8,7 +8,6 @@ import contextlib
 import functools
 import tempfile
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from py4j import java_gateway, protocol
@@ -62,12 +61,7 @@ class Jvm:
         self._gateway = JavaGateway(gateway_parameters=parameters)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._gateway.shutdown()
         java_gateway.get_return_value = self._others_answers
         self._process.kill()

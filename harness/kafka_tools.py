@@ -5,7 +5,6 @@ what it writes is kept. Those that catch every error complain of this one, too.
 """
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from py4j.protocol import Py4JJavaError
@@ -81,13 +80,8 @@ class KafkaTools:
         self._keep_running()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._jvm.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._jvm.__exit__()
 
     def run(self, script: str, *arguments: str, stdin: str = "") -> Ended:
         """Runs a tool to its end; which that was is the caller's to judge."""

@@ -1,22 +1,15 @@
-"""A Penstock registry as a child process, run as a user runs it: `python -m penstock registry`.
-
-Its port stays the same over all its starts, so that clients find it again. It counts as started
-when it answers, `/readyz` with yes.
-"""
+"""A Penstock registry as a child process (penstock_process.py)."""
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from ground.http_client import HttpClient, HttpError, parse_url
 from ground.http_security import HttpAccess, HttpSecurity
-from harness.server_process import RunningServer, ServerProcess, free_ports
+from harness.penstock_process import PenstockProcess
+from harness.server_process import free_ports
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
@@ -27,7 +20,7 @@ class Answer(NamedTuple):
     body: Any
 
 
-class RegistryProcess(RunningServer):
+class RegistryProcess(PenstockProcess):
     """One registry on loopback: `with RegistryProcess(directory, brokers=...) as registry`."""
 
     def __init__(
@@ -41,12 +34,10 @@ class RegistryProcess(RunningServer):
         access: HttpSecurity | None = None,
     ) -> None:
         """With an `access` it speaks TLS, and is asked so."""
-        directory.mkdir(parents=True, exist_ok=True)
-        (self.port,) = free_ports(1)
+        (self.port,) = (self.http_port,) = free_ports(1)
         self.address = f"127.0.0.1:{self.port}"
         self.access = access
         self.url = f"{'https' if access and access.tls is not None else 'http'}://{self.address}"
-        self.config = directory / "registry.yaml"
         wanted = {
             "cluster": "test",
             "host": "127.0.0.1",
@@ -55,13 +46,7 @@ class RegistryProcess(RunningServer):
             **({"zookeeper": zookeeper} if zookeeper else {}),
             **(settings or {}),
         }
-        self.config.write_text(yaml.safe_dump(wanted))
-        self.process = ServerProcess(
-            [sys.executable, "-m", "penstock", "registry", "--config", str(self.config)],
-            output=directory / "registry.log",
-            environment=environment,
-            directory=REPOSITORY,
-        )
+        super().__init__("registry", directory, wanted, environment=environment)
 
     def ready(self) -> bool:
         return self.ask("GET", "/readyz").status == 200

@@ -9,16 +9,11 @@ Its users are in USERS. Nobody comes in without a login, so the first are put in
 command for that.
 """
 
-import json
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-
-from joserfc import jwt
-from joserfc.jwk import RSAKey
 
 from client.bootstrap import Bootstrap
 from client.security import Login, Mechanism, Security
@@ -27,14 +22,13 @@ from harness.broker_process import REPOSITORY, BrokerProcess
 from harness.certificates import Authority
 from harness.made_secrets import is_told, made_secret
 from harness.server_process import free_ports
+from harness.token_issuer import AUDIENCE, ISSUER, TokenIssuer, private_file
 
 USERS: Final = {
     "alice": made_secret("a secret that 'nobody' = uses"),
     "bob": made_secret("bob"),
     "broker": made_secret("broker"),
 }
-ISSUER: Final = "https://issuer.example"
-AUDIENCE: Final = "brokers"
 _SECRET: Final = made_secret("zookeeper")
 _MECHANISMS: Final = [str(each) for each in Mechanism if each is not Mechanism.GSSAPI]
 
@@ -54,7 +48,7 @@ class SecuredBroker:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.authority = Authority(directory / "authority")
-        self._key = RSAKey.generate_key(2048, {"kid": "a key"})
+        self._issuer = TokenIssuer(directory)
         shown = self.authority.sign("broker")
         tls = {"certificate": str(shown.certificate), "key": str(shown.key)}
         secret = self._file("zookeeper.secret", _SECRET)
@@ -66,33 +60,16 @@ class SecuredBroker:
         self.locked, self.known, self.plain, self.brokers = free_ports(4)
         for name, password in USERS.items():
             self._file(f"{name}.password", password)
-        keys = {"keys": [self._key.as_dict(private=False)]}
+        known_to = {"port": self.known, "tls": known}
+        locked = {"port": self.locked, "tls": dict(tls), "logins": _MECHANISMS}
+        plain = {"port": self.plain, "logins": _MECHANISMS[1:3]}
+        between = {"port": self.brokers, "tls": dict(tls), "logins": _MECHANISMS[2:3]}
         wanted: dict[str, object] = {
             "listeners": [
-                {
-                    "name": "LOCKED",
-                    "port": self.locked,
-                    "tls": dict(tls),
-                    "logins": _MECHANISMS,
-                    "login_seconds": login_seconds,
-                },
-                {
-                    "name": "KNOWN",
-                    "port": self.known,
-                    "tls": known,
-                },
-                {
-                    "name": "PLAIN",
-                    "port": self.plain,
-                    "logins": _MECHANISMS[1:3],
-                    "login_seconds": login_seconds,
-                },
-                {
-                    "name": "BROKERS",
-                    "port": self.brokers,
-                    "tls": dict(tls),
-                    "logins": _MECHANISMS[2:3],
-                },
+                {"name": "LOCKED", "login_seconds": login_seconds, **locked},
+                {"name": "KNOWN", **known_to},
+                {"name": "PLAIN", "login_seconds": login_seconds, **plain},
+                {"name": "BROKERS", **between},
             ],
             "between_brokers": {
                 "listener": "BROKERS",
@@ -109,7 +86,7 @@ class SecuredBroker:
             "tokens": {
                 "issuer": ISSUER,
                 "audience": AUDIENCE,
-                "keys_file": self._file("keys.json", json.dumps(keys)),
+                "keys_file": self._issuer.keys_file,
             },
             **(settings or {}),
         }
@@ -140,9 +117,7 @@ class SecuredBroker:
 
     def token(self, user: str = "alice", *, seconds: float = 3600, **claims: Any) -> str:
         """One that the broker believes."""
-        now = time.time()
-        said = {"iss": ISSUER, "aud": AUDIENCE, "sub": user, "exp": now + seconds, **claims}
-        return jwt.encode({"alg": "RS256", "kid": "a key"}, said, self._key)
+        return self._issuer.token(user, seconds=seconds, **claims)
 
     def security(
         self,
@@ -182,7 +157,4 @@ class SecuredBroker:
         }
 
     def _file(self, name: str, content: str) -> str:
-        path = self.directory / name
-        path.write_text(content + "\n")
-        path.chmod(0o600)
-        return str(path)
+        return private_file(self.directory / name, content)

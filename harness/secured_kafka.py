@@ -22,8 +22,8 @@ USERS: Final = {
 }
 _OWN: Final = made_secret("broker")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+_PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 _BEARER: Final = (
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
     'unsecuredLoginStringClaim_sub="broker";'
@@ -41,46 +41,58 @@ def secured_kafka(
 ) -> ApacheKafka:
     """A broker whose listener takes TLS and a login, by any of MECHANISMS and, with `kdc`, by
     GSSAPI; with `client_certificates` TLS alone, which then says who a client is."""
-    server = authority.sign("kafka")
-    users = " ".join(f'user_{name}="{jaas(secret)}"' for name, secret in USERS.items())
     protocol = "SSL" if client_certificates else "SASL_SSL"
     listener = f"listener.name.{protocol.lower()}"
     wanted = {
+        **locks(authority, listener, {**USERS, "broker": _OWN}),
         "inter.broker.listener.name": protocol,
-        "sasl.enabled.mechanisms": ",".join([*MECHANISMS, *(["GSSAPI"] if kdc else [])]),
-        "sasl.mechanism.inter.broker.protocol": "PLAIN",
-        f"{listener}.plain.sasl.jaas.config": (
-            f'{PLAIN_MODULE} username="broker" password="{_OWN}" user_broker="{_OWN}" {users};'
-        ),
-        f"{listener}.scram-sha-256.sasl.jaas.config": SCRAM_MODULE,
-        f"{listener}.scram-sha-512.sasl.jaas.config": SCRAM_MODULE,
-        f"{listener}.oauthbearer.sasl.jaas.config": _BEARER,
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(server.both),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(authority.ca),
         "ssl.client.auth": "required" if client_certificates else "none",
         "super.users": "User:broker;User:ANONYMOUS",
         **({} if kdc is None else _gssapi(listener, kdc)),
         **(settings or {}),
     }
-    scram = [
-        f"{mechanism}=[name={name},password={secret}]"
-        for name, secret in USERS.items()
-        for mechanism in MECHANISMS
-        if mechanism.startswith("SCRAM")
-    ]
     made = ApacheKafka(
         directory,
         settings=wanted,
         protocol=protocol,
-        scram=scram,
+        scram=scram_users(USERS),
         heap="512m",
         jvm=(*QUICK_JVM, *(() if kdc is None else kdc.java_options)),
     )
     with (directory / "log4j.properties").open("a") as logging:
         logging.write("log4j.logger.kafka.network.Processor=DEBUG\n")  # whom it cuts off, and why
     return made
+
+
+def locks(authority: Authority, listener: str, passwords: Mapping[str, str]) -> dict[str, str]:
+    """Settings of a broker that takes TLS, and on the listener a login by any of MECHANISMS;
+    `broker` is itself."""
+    server = authority.sign("kafka")
+    users = " ".join(f'user_{name}="{jaas(secret)}"' for name, secret in passwords.items())
+    own = f'username="broker" password="{jaas(passwords["broker"])}"'
+    return {
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        f"{listener}.plain.sasl.jaas.config": f"{_PLAIN_MODULE} {own} {users};",
+        f"{listener}.scram-sha-256.sasl.jaas.config": _SCRAM_MODULE,
+        f"{listener}.scram-sha-512.sasl.jaas.config": _SCRAM_MODULE,
+        f"{listener}.oauthbearer.sasl.jaas.config": _BEARER,
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(server.both),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.ca),
+        "ssl.client.auth": "none",
+    }
+
+
+def scram_users(passwords: Mapping[str, str]) -> list[str]:
+    """As Apache Kafka's directory is given them when it is made."""
+    return [
+        f"{mechanism}=[name={name},password={secret}]"
+        for name, secret in passwords.items()
+        for mechanism in MECHANISMS
+        if mechanism.startswith("SCRAM")
+    ]
 
 
 def unsigned_token(user: str, *, seconds: float = 3600) -> str:
@@ -94,6 +106,7 @@ def unsigned_token(user: str, *, seconds: float = 3600) -> str:
 def _gssapi(listener: str, kdc: Kdc) -> Mapping[str, str]:
     keytab = kdc.keytab(_SERVICE)
     return {
+        "sasl.enabled.mechanisms": ",".join([*MECHANISMS, "GSSAPI"]),
         "sasl.kerberos.service.name": "kafka",
         f"{listener}.gssapi.sasl.jaas.config": (
             "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true "

@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -26,26 +27,19 @@ _ANSWERS_WITHIN: Final = 2.0
 
 
 class ZooKeeperProcess(RunningServer):
-    """One of them, by its number in the ensemble."""
+    """One of them; `number` is that in its ensemble, if it has others."""
 
-    def __init__(self, directory: Path, number: int, port: int, ensemble: str) -> None:
+    def __init__(self, directory: Path, port: int, config: str, *, number: int = 0) -> None:
         self.port = port
         data = directory / zookeeper_files.DATA
         data.mkdir(parents=True, exist_ok=True)
         for name, text in zookeeper_files.logging_files().items():
             (directory / name).write_text(text)
-        config = zookeeper_files.server_config("127.0.0.1", port) + _COMMANDS + ensemble
         (directory / zookeeper_files.SERVER_CONFIG).write_text(config)
-        if ensemble:
+        if number:
             (data / "myid").write_text(str(number))
         self.process = ServerProcess(
-            [
-                *(sys.executable, "-I", "-S", str(tether.__file__), str(os.getpid())),
-                *(str(find_java()), *zookeeper_files.JAVA_OPTIONS, "-cp", find_class_path()),
-                *(MAIN_CLASS, zookeeper_files.SERVER_CONFIG),
-            ],
-            output=directory / zookeeper_files.CONSOLE,
-            directory=directory,
+            zookeeper_command(), output=directory / zookeeper_files.CONSOLE, directory=directory
         )
 
     @property
@@ -66,6 +60,16 @@ class ZooKeeperProcess(RunningServer):
         return self.mode is not None
 
 
+def zookeeper_command(*options: str, jars: Sequence[Path] = ()) -> list[str]:
+    """As the embedded one is started, with further options of the JVM and further jars."""
+    class_path = ":".join([find_class_path(), *map(str, jars)])
+    return [
+        *(sys.executable, "-I", "-S", str(tether.__file__), str(os.getpid())),
+        *(str(find_java()), *zookeeper_files.JAVA_OPTIONS, *options, "-cp", class_path),
+        *(MAIN_CLASS, zookeeper_files.SERVER_CONFIG),
+    ]
+
+
 class ZooKeepers:
     """All of them; `start` them, and `close` them at the end."""
 
@@ -79,7 +83,12 @@ class ZooKeepers:
                 settings[f"server.{number}"] = f"127.0.0.1:{first}:{second}"
             told = "".join(f"{key}={value}\n" for key, value in settings.items())
         self.servers = [
-            ZooKeeperProcess(directory / f"zookeeper-{number}", number, port, told)
+            ZooKeeperProcess(
+                directory / f"zookeeper-{number}",
+                port,
+                zookeeper_files.server_config("127.0.0.1", port) + _COMMANDS + told,
+                number=number if told else 0,
+            )
             for number, port in enumerate(ports[:count], 1)
         ]
         self._frozen: set[ZooKeeperProcess] = set()

@@ -3,10 +3,10 @@
 - Property tests are the same on every run; HYPOTHESIS_PROFILE=fuzz makes them long and
   random, quick short.
 - Under CI=true a skipped test is a failure: what the tests need must be there.
-- A test that fails shows what its servers wrote last (last_words.py).
+- A test that fails shows what its servers wrote last (runner/last_words.py).
 - Programs that tests start find no hypothesis, as at a user's, and no address of a pipeline.
 - When all is over, no process that a test started is left, and no file in the temporary directory;
-  and no secret has been told (told_secrets.py).
+  and no secret has been told (runner/told_secrets.py).
 """
 
 import gc
@@ -25,20 +25,20 @@ import pytest
 from hypothesis import HealthCheck
 
 from penstock.cli.address_variables import AGENT, AUDIT, BOOTSTRAP, BROKER_HTTP, REGISTRY
-from tests.session_mark import SESSION, processes_with
+from tests.runner.session_mark import SESSION, processes_with
 
 pytest_plugins = [
-    "tests.selection",
-    "tests.forking",
-    "tests.costs",
-    "tests.told_secrets",
-    "tests.last_words",
-    "tests.zookeeper_fixture",
-    "tests.running_servers",
-    "tests.spark_session",
-    "tests.spark_cluster_fixture",
-    "tests.hdfs_fixture",
-    "tests.kdc_fixture",
+    "tests.runner.selection",
+    "tests.runner.forking",
+    "tests.runner.costs",
+    "tests.runner.told_secrets",
+    "tests.runner.last_words",
+    "tests.fixtures.zookeeper",
+    "tests.fixtures.running_servers",
+    "tests.fixtures.spark_session",
+    "tests.fixtures.spark_cluster",
+    "tests.fixtures.hdfs",
+    "tests.fixtures.kerberos",
 ]
 
 # Whoever was started in the background by a shell ignores Ctrl-C, and so would every child.

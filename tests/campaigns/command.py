@@ -23,7 +23,7 @@ from tests.campaigns.flaws import Flaw
 from tests.campaigns.outcomes import Objection, Outcome, Say, keep, summary, told
 from tests.campaigns.script import Actions, Script, parse
 from tests.campaigns.shrinking import shrink
-from tests.session_mark import SESSION, processes_with
+from tests.runner.session_mark import SESSION, processes_with
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 # Programs start compiled, as at a user's, in whatever folder.

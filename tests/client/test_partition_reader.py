@@ -19,9 +19,9 @@ from client.plain_batches import PlainBatches
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
+from harness.made_anew import create_again
 from tests.client.shipped_topics import delete_before, ship
 from tests.client.shipper import RECORDS, numbered_batch
-from tests.made_anew import create_again
 from wire.batch import read_header
 from wire.records import records
 

@@ -24,7 +24,7 @@ from tests.elsewhen.clock import VARIABLE, Clock, NoCompiler, compile_clock, env
 from tests.elsewhen.locales import NoLocale, locale_path
 from tests.elsewhen.moments import ABOUT_DATES, MOMENTS, SLOW, Moment
 from tests.elsewhen.plugin import END, WITHOUT
-from tests.scheduling import ASKS
+from tests.runner.scheduling import ASKS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 NAMES: Final = tuple(each.name for each in MOMENTS)

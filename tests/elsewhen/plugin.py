@@ -12,7 +12,7 @@ import pytest
 
 from tests.elsewhen.clock import Clock, own_clock
 from tests.elsewhen.moments import LAST
-from tests.scheduling import wanted
+from tests.runner.scheduling import wanted
 
 END: Final = "PENSTOCK_ELSEWHEN_END"
 WITHOUT: Final = "PENSTOCK_ELSEWHEN_WITHOUT"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_architecture import ROOT
-
+ROOT = Path(__file__).resolve().parents[2]
 _PROGRAM = """
 import sys
 import threading

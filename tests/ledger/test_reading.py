@@ -15,13 +15,13 @@ from client.brokers import Brokers
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
+from harness.made_anew import create_again
 from ledger.entries import GATHERED_BYTES
 from ledger.names import LEDGER_TOPIC
 from ledger.reading import LedgerChunk, LedgerPositions, LedgerReader
 from schemas.event_schemas import LEDGER, built_in
 from tests.client.shipped_topics import delete_before
 from tests.ledger.said import ENCODERS, entry
-from tests.made_anew import create_again
 from tests.system.clients.stored import stored_batches
 from wire.records import Codec
 

@@ -26,7 +26,7 @@ import msgspec
 
 from tests.mutants.drawing import Edit, Mutant, find
 from tests.mutants.outcomes import Outcome, Verdict, package
-from tests.session_mark import processes_with
+from tests.runner.session_mark import processes_with
 
 MARK: Final = "PENSTOCK_MUTANT"
 # Packages whose tests are in folders of others.

@@ -19,7 +19,8 @@ from client.security import Security
 from harness.agent_process import AgentProcess
 from harness.broker_process import BrokerProcess
 from harness.made_secrets import made_secret
-from harness.registry_process import REPOSITORY, RegistryProcess
+from harness.penstock_process import REPOSITORY
+from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
 from ledger.counting.publishing import LedgerWriter
 from loader.errors import OptionRefused

@@ -15,6 +15,7 @@ from schemas.envelope import PREFIX_SIZE, Decoder, Encoder
 from schemas.errors import BadMessage
 from schemas.parsing import AvroSchema, parse
 from tests.schemas.avro_strategies import schemas, values
+from tests.schemas.avro_texts import array, avro, enum, field, map_of, record
 from tests.schemas.events import EVENTS, SCHEMAS
 
 PREFIX = b"\0\0\0\0\1"
@@ -24,16 +25,9 @@ def read(schema: AvroSchema, body: bytes) -> Any:
     return Decoder(lambda _: schema).decode(PREFIX + body)
 
 
-def avro(text: Any) -> AvroSchema:
-    return parse(json.dumps(text))
-
-
-def record(of: Any, name: str = "R") -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": [{"name": "a", "type": of}]}
-
-
-def array(of: Any) -> dict[str, Any]:
-    return {"type": "array", "items": of}
+def holding(of: Any) -> dict[str, Any]:
+    """A record with a field of that type."""
+    return record(field("a", of))
 
 
 def long(value: int) -> bytes:
@@ -41,7 +35,7 @@ def long(value: int) -> bytes:
 
 
 NULLABLE = ["null", "string"]
-ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+ENUM = enum("E", "A", "B")
 
 
 @pytest.mark.parametrize(
@@ -70,8 +64,8 @@ ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
         (array("bytes"), long(-(2**63)) + b"\2\0", f"byte 16: {2**63} items are more than it"),
         (array("int"), b"\3\2\2\4\0", "byte 9: the block should end at byte 8"),
         (array("int"), b"\3\5\2\4\0", "byte 9: the block should end at byte 4"),
-        ({"type": "map", "values": "int"}, b"\2\5abc\2\0", "byte 6: -3 is no length"),
-        ({"type": "map", "values": "null"}, long(2**50) + b"\0", f"byte 13: {2**50} items are"),
+        (map_of("int"), b"\2\5abc\2\0", "byte 6: -3 is no length"),
+        (map_of("null"), long(2**50) + b"\0", f"byte 13: {2**50} items are"),
     ],
 )
 def test_a_wrong_body_is_refused_with_what_is_wrong(text: Any, body: bytes, why: str) -> None:
@@ -83,15 +77,15 @@ def test_a_wrong_body_is_refused_with_what_is_wrong(text: Any, body: bytes, why:
 
 def test_blocks_may_say_their_size() -> None:
     assert read(avro(array("int")), b"\3\4\2\4\1\2\6\0") == [1, 2, 3]
-    assert read(avro({"type": "map", "values": "int"}), b"\1\6\2x\2\0") == {"x": 1}
+    assert read(avro(map_of("int")), b"\1\6\2x\2\0") == {"x": 1}
 
 
 @pytest.mark.parametrize(
     "of",
     [
         "null",
-        {"type": "record", "name": "Nothing", "fields": []},
-        record("null"),
+        record(name="Nothing"),
+        holding("null"),
         {"type": "fixed", "name": "None", "size": 0},
     ],
 )
@@ -121,10 +115,9 @@ def test_what_takes_no_byte_is_counted_over_the_whole_message() -> None:
 
 def test_nothing_twice_as_much_at_every_level_is_counted() -> None:
     """Sixty records, each with two of the one before, and the innermost one takes no byte."""
-    text: dict[str, Any] = {"type": "record", "name": "N0", "fields": []}
+    text = record(name="N0")
     for level in range(1, 60):
-        first, second = {"name": "a", "type": text}, {"name": "b", "type": f"N{level - 1}"}
-        text = {"type": "record", "name": f"N{level}", "fields": [first, second]}
+        text = record(field("a", text), field("b", f"N{level - 1}"), name=f"N{level}")
     with pytest.raises(BadMessage, match="it has more than 1,000,000 items"):
         read(avro(text), b"")
 
@@ -148,9 +141,9 @@ def test_a_message_has_a_largest_size() -> None:
         read(parse('"bytes"'), body)
 
 
-LINKED = record(["null", "R"])
-NESTED = record(array("R"))
-MAPPED = record({"type": "map", "values": "R"})
+LINKED = holding(["null", "R"])
+NESTED = holding(array("R"))
+MAPPED = holding(map_of("R"))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +174,7 @@ def test_a_level_is_left_again() -> None:
 
 
 def test_a_value_without_end_is_refused() -> None:
-    schema = parse(json.dumps(record("R")), strict=False)
+    schema = parse(json.dumps(holding("R")), strict=False)
     with pytest.raises(BadMessage, match="the value is nested over 64 deep"):
         read(schema, b"")
 
@@ -192,7 +185,7 @@ def test_deep_types_within_recursion_end() -> None:
     for _ in range(90):
         text = array(text)
     with pytest.raises(BadMessage, match="its value is nested too deeply"):
-        read(avro(record(text)), b"\2" * 100_000)
+        read(avro(holding(text)), b"\2" * 100_000)
 
 
 @given(st.data())

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from schemas.bodies.checking import MOST_LEVELS
 from schemas.envelope import PREFIX_SIZE, Decoder, Encoder
 from schemas.errors import BadMessage, InvalidSchema
-from schemas.parsing import AvroSchema, parse
+from schemas.parsing import parse
+from tests.schemas import avro_texts
 from tests.schemas.avro_strategies import json_values, schemas
+from tests.schemas.avro_texts import array, avro, enum, map_of
 from tests.schemas.events import EVENTS, SCHEMAS, header
-
-
-def avro(text: Any) -> AvroSchema:
-    return parse(json.dumps(text))
 
 
 def body(text: Any, value: Any) -> bytes:
@@ -26,16 +24,12 @@ def body(text: Any, value: Any) -> bytes:
 
 
 def record(*fields: Any) -> dict[str, Any]:
-    return {"type": "record", "name": "shop.R", "fields": fields}
+    return avro_texts.record(*fields, name="shop.R")
 
 
-def array(of: Any) -> dict[str, Any]:
-    return {"type": "array", "items": of}
-
-
-INTS = {"type": "map", "values": "int"}
+INTS = map_of("int")
 FIXED = {"type": "fixed", "name": "F", "size": 3}
-ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+ENUM = enum("E", "A", "B")
 A = {"name": "a", "type": "int"}
 
 
@@ -146,13 +140,8 @@ def test_other_classes_of_values_are_written_as_what_they_are() -> None:
     ],
 )
 def test_a_missing_field_has_its_default(of: Any, default: Any, value: Any) -> None:
-    schema = avro(
-        {
-            "type": "record",
-            "name": "Outer",
-            "fields": [A, {"name": "b", "type": of, "default": default}],
-        }
-    )
+    b = avro_texts.field("b", of, default=default)
+    schema = avro(avro_texts.record(A, b, name="Outer"))
     message = Encoder(schema, 1).encode({"a": 1})
     assert message == Encoder(schema, 1).encode({"a": 1, "b": value})
     assert Decoder(lambda _: schema).decode(message) == {"a": 1, "b": value}

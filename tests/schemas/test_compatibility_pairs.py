@@ -4,11 +4,9 @@ compatibility/README.md says how the table was recorded.
 """
 
 import json
-from pathlib import Path
 from random import Random
 from typing import Any
 
-import pytest
 from avro.compatibility import ReaderWriterCompatibilityChecker
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,23 +18,24 @@ from schemas.evolution.incompatibilities import (
 )
 from schemas.parsing import parse
 from tests.schemas.apaches_objects import as_apache
+from tests.schemas.compatibility_tables import each_of, table
 from tests.schemas.schema_pairs import Pair
 
-PAIRS = json.loads((Path(__file__).parent / "compatibility/pairs.json").read_text())
+PAIRS = table("pairs")
 
 
 def judged(reader: Any, writer: Any) -> list[Incompatibility]:
     return incompatibilities(parse(json.dumps(reader)).type, parse(json.dumps(writer)).type)
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=[pair["name"] for pair in PAIRS])
-def test_as_java_judges(pair: dict[str, Any]) -> None:
-    found = judged(pair["reader"], pair["writer"])
-    if "exception" in pair:
+@each_of(PAIRS)
+def test_as_java_judges(case: dict[str, Any]) -> None:
+    found = judged(case["reader"], case["writer"])
+    if "exception" in case:
         assert [each.kind for each in found] == [IncompatibilityKind.AMBIGUOUS_FIELD]
-        assert pair["exception"] == f"AvroRuntimeException: {found[0].detail}"
+        assert case["exception"] == f"AvroRuntimeException: {found[0].detail}"
     else:
-        assert found == [Incompatibility(**each) for each in pair["incompatibilities"]]
+        assert found == [Incompatibility(**each) for each in case["incompatibilities"]]
 
 
 def test_the_table_has_every_kind_both_ways() -> None:

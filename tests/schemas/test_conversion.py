@@ -1,7 +1,6 @@
 """Bodies of one schema made of what was written with another."""
 
 import io
-import json
 from typing import Any
 
 import fastavro
@@ -13,21 +12,9 @@ from schemas.bodies.checking import BodyCheck
 from schemas.conversion import Conversion, MessageConverter
 from schemas.envelope import PREFIX_SIZE, Encoder, prefix
 from schemas.errors import BadMessage
-from schemas.parsing import AvroSchema, parse
 from tests.schemas.avro_strategies import schemas, values
+from tests.schemas.avro_texts import array, avro, enum, field, map_of, record
 from tests.schemas.events import EVENTS, SCHEMAS
-
-
-def avro(text: Any) -> AvroSchema:
-    return parse(json.dumps(text))
-
-
-def record(*fields: Any, name: str = "R", **more: Any) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": list(fields)} | more
-
-
-def field(name: str, of: Any, **more: Any) -> dict[str, Any]:
-    return {"name": name, "type": of} | more
 
 
 def body(schema: Any, value: Any) -> bytes:
@@ -81,20 +68,20 @@ def test_what_differs_in_words_only_is_taken_as_it_is() -> None:
             {"a": {"u": ("B", {"x": 5})}},
         ),
         (
-            record(field("a", ["null", {"type": "array", "items": ["null", A]}])),
-            record(field("a", [{"type": "array", "items": A}, "null"])),
+            record(field("a", ["null", array(["null", A])])),
+            record(field("a", [array(A), "null"])),
             {"a": [{"x": 1}, {"x": 2}]},
             {"a": [{"x": 1}, {"x": 2}]},
         ),
         (
-            record(field("a", {"type": "map", "values": ["null", "int", A]})),
-            record(field("a", ["null", {"type": "map", "values": [A, "long"]}])),
+            record(field("a", map_of(["null", "int", A]))),
+            record(field("a", ["null", map_of([A, "long"])])),
             {"a": {"k": {"x": 1}, "l": 2}},
             {"a": {"k": {"x": 1}, "l": 2}},
         ),
         (
-            {"type": "enum", "name": "E", "symbols": ["P", "Q"]},
-            {"type": "enum", "name": "E", "symbols": ["P", "O"], "default": "O"},
+            enum("E", "P", "Q"),
+            enum("E", "P", "O", default="O"),
             "Q",
             "O",
         ),
@@ -113,8 +100,8 @@ def test_what_is_different_is_resolved(writer: Any, target: Any, value: Any, exp
         (["null", "string"], "string", None),
         (record(field("a", "int")), record(field("b", "int")), {"a": 1}),
         (
-            {"type": "enum", "name": "E", "symbols": ["P", "Q"]},
-            {"type": "enum", "name": "E", "symbols": ["P"]},
+            enum("E", "P", "Q"),
+            enum("E", "P"),
             "Q",
         ),
     ],
@@ -127,12 +114,16 @@ def test_what_cannot_be_resolved_is_a_bad_message(writer: Any, target: Any, valu
 
 @given(st.data())
 def test_a_body_says_the_same_afterwards(data: st.DataObject) -> None:
-    """A field is added at the end, so nothing is taken as it is."""
+    """A field is added at the end, so nothing is taken as it is.
+
+    The outer record has no namespace, which inner types would take on, and a name longer than drawn
+    ones are.
+    """
     inner = data.draw(schemas())
     value = data.draw(values(inner))
-    writer = parse(json.dumps(record(field("v", inner), name="Outermost.R")))
-    target = parse(
-        json.dumps(record(field("v", inner), field("n", "int", default=0), name="Outermost.R"))
+    more = field("n", "int", default=0)
+    writer, target = (
+        avro(record(field("v", inner), *fields, name="Outermost")) for fields in ((), (more,))
     )
     before = Encoder(writer, 1).encode({"v": value})[PREFIX_SIZE:]
     assert Conversion(writer, target).converted(before) == before + b"\0"
@@ -164,7 +155,7 @@ def test_what_is_no_message_says_so() -> None:
 
 
 def test_text_is_looked_at_where_nobody_reads_it() -> None:
-    of = avro({"type": "map", "values": "string"}).type
+    of = avro(map_of("string")).type
     good, bad_key, bad_value = b"\2\2k\2v\0", b"\2\2\xff\2v\0", b"\2\2k\4v\xff\0"
     for check in (BodyCheck(of), BodyCheck(of, text=True)):
         check.check(good, 0)

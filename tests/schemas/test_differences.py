@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from schemas.differences import differences
 from schemas.errors import InvalidSchema
 from schemas.parsing import AvroSchema, parse
+from tests.schemas import avro_texts
 from tests.schemas.avro_strategies import schemas
+from tests.schemas.avro_texts import array, avro, map_of
+from tests.schemas.avro_texts import field as f
 
 
 def said_of(old: AvroSchema, new: AvroSchema) -> list[str]:
@@ -21,15 +24,11 @@ def said_of(old: AvroSchema, new: AvroSchema) -> list[str]:
 
 
 def told(old: Any, new: Any) -> list[str]:
-    return said_of(parse(json.dumps(old)), parse(json.dumps(new)))
+    return said_of(avro(old), avro(new))
 
 
 def record(*fields: dict[str, Any], name: str = "x.Page", **more: Any) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": list(fields), **more}
-
-
-def f(name: str, type_: Any, **more: Any) -> dict[str, Any]:
-    return {"name": name, "type": type_, **more}
+    return avro_texts.record(*fields, name=name, **more)
 
 
 ENUM = {"type": "enum", "name": "E"}
@@ -61,13 +60,13 @@ CHANGES = [
         ["~ a: bytes (decimal 9,0) → bytes (decimal 9,2)"],
     ),
     (
-        [f("a", {"type": "array", "items": "int"})],
-        [f("a", {"type": "map", "values": "int"})],
+        [f("a", array("int"))],
+        [f("a", map_of("int"))],
         ["~ a: array of int → map of int"],
     ),
     (
-        [f("a", {"type": "array", "items": {"type": "map", "values": "int"}})],
-        [f("a", {"type": "array", "items": {"type": "map", "values": ["null", "int"]}})],
+        [f("a", array(map_of("int")))],
+        [f("a", array(map_of(["null", "int"])))],
         ["~ a[]{}: int → null or int"],
     ),
     (
@@ -196,7 +195,7 @@ def test_how_it_is_written_is_no_difference() -> None:
 def test_deep_types_are_told_in_few_words() -> None:
     deep: Any = "int"
     for _ in range(20):
-        deep = {"type": "array", "items": deep}
+        deep = array(deep)
     assert told(record(A), record(f("a", deep))) == [
         "~ a: int → array of array of array of array of array of …"
     ]
@@ -206,7 +205,7 @@ def test_as_deep_as_schemas_may_be() -> None:
     def nested(inner: str) -> Any:
         deep: Any = inner
         for _ in range(190):
-            deep = {"type": "array", "items": deep}
+            deep = array(deep)
         return deep
 
     assert told(nested("int"), nested("long")) == [f"~ {'[]' * 190}: int → long"]

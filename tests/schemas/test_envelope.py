@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from schemas.envelope import MOST_ID, MOST_SCHEMAS, PREFIX_SIZE, Decoder, Encoder, split
 from schemas.errors import BadMessage, RegistryNotReachable
 from schemas.parsing import AvroSchema, parse
+from tests.schemas import avro_texts
 from tests.schemas.apaches_objects import as_apache
 from tests.schemas.avro_strategies import schemas, values
+from tests.schemas.avro_texts import avro, enum, field
 from tests.schemas.events import EVENTS, SCHEMAS, Event, everything
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "envelope.json").read_text())
@@ -30,7 +32,7 @@ def decoder(schema: AvroSchema, reader: AvroSchema | None = None) -> Decoder:
 
 
 def record(*fields: Any, **changed: Any) -> AvroSchema:
-    return parse(json.dumps({"type": "record", "name": "R", "fields": fields} | changed))
+    return avro(avro_texts.record(*fields) | changed)
 
 
 # What others write, and what they read.
@@ -45,32 +47,24 @@ def test_messages_are_those_of_confluents_serializer(kind: str) -> None:
 
 
 @given(st.data())
-def test_apaches_avro_reads_what_we_write_and_the_reverse(data: st.DataObject) -> None:
+def test_others_read_what_we_write_and_the_reverse(data: st.DataObject) -> None:
+    """Apache's avro and fastavro."""
     text = data.draw(schemas(logical=False))
     schema, value = parse(json.dumps(text)), data.draw(values(text))
     message = Encoder(schema, 1).encode(value)
+    apaches, fastavros = as_apache(schema.type), fastavro.parse_schema(text)
     body = io.BytesIO(message[PREFIX_SIZE:])
-    assert DatumReader(as_apache(schema.type)).read(BinaryDecoder(body)) == value
+    assert DatumReader(apaches).read(BinaryDecoder(body)) == value
+    assert body.read() == b""
+    body.seek(0)
+    assert fastavro.schemaless_reader(body, fastavros, None) == value
     assert body.read() == b""
 
-    written = io.BytesIO()
-    DatumWriter(as_apache(schema.type)).write(value, BinaryEncoder(written))
-    assert decoder(schema).decode(message[:PREFIX_SIZE] + written.getvalue()) == value
-
-
-@given(st.data())
-def test_fastavro_reads_what_we_write_and_the_reverse(data: st.DataObject) -> None:
-    text = data.draw(schemas(logical=False))
-    schema, value = parse(json.dumps(text)), data.draw(values(text))
-    message = Encoder(schema, 1).encode(value)
-    theirs = fastavro.parse_schema(text)
-    body = io.BytesIO(message[PREFIX_SIZE:])
-    assert fastavro.schemaless_reader(body, theirs, None) == value
-    assert body.read() == b""
-
-    written = io.BytesIO()
-    fastavro.schemaless_writer(written, theirs, value)
-    assert decoder(schema).decode(message[:PREFIX_SIZE] + written.getvalue()) == value
+    apache, fast = io.BytesIO(), io.BytesIO()
+    DatumWriter(apaches).write(value, BinaryEncoder(apache))
+    fastavro.schemaless_writer(fast, fastavros, value)
+    for written in (apache, fast):
+        assert decoder(schema).decode(message[:PREFIX_SIZE] + written.getvalue()) == value
 
 
 @given(st.data())
@@ -182,45 +176,35 @@ def test_schemas_that_are_remembered_are_bounded() -> None:
 
 # With a reader's schema.
 
-A = {"name": "a", "type": "int"}
+A = field("a", "int")
+INNER = avro_texts.record(field("x", "float", default=1), A, name="Inner")
 
 
 @pytest.mark.parametrize(
     ("writer", "reader", "read"),
     [
-        pytest.param([A], [A, {"name": "b", "type": "long", "default": 5}], {"b": 5}, id="added"),
-        pytest.param([A, {"name": "b", "type": "null"}], [A], {}, id="removed"),
-        pytest.param([A], [{"name": "a", "type": "double"}], {"a": 7.0}, id="promoted"),
-        pytest.param([A], [{"name": "a", "type": ["null", "long"]}], {"a": 7}, id="nullable"),
+        pytest.param([A], [A, field("b", "long", default=5)], {"b": 5}, id="added"),
+        pytest.param([A, field("b", "null")], [A], {}, id="removed"),
+        pytest.param([A], [field("a", "double")], {"a": 7.0}, id="promoted"),
+        pytest.param([A], [field("a", ["null", "long"])], {"a": 7}, id="nullable"),
         pytest.param(
             [A], [{"name": "z", "type": "int", "aliases": ["a"]}], {"z": 7, "a": ...}, id="renamed"
         ),
         pytest.param(
             [A],
-            [A, {"name": "b", "type": "bytes", "default": "\u00ff\0"}],
+            [A, field("b", "bytes", default="\u00ff\0")],
             {"b": b"\xff\0"},
             id="default of bytes",
         ),
         pytest.param(
             [A],
-            [A, {"name": "b", "type": ["null", "string"], "default": None}],
+            [A, field("b", ["null", "string"], default=None)],
             {"b": None},
             id="default of a union",
         ),
         pytest.param(
             [A],
-            [
-                A,
-                {
-                    "name": "b",
-                    "type": {
-                        "type": "record",
-                        "name": "Inner",
-                        "fields": [{"name": "x", "type": "float", "default": 1}, A],
-                    },
-                    "default": {"a": 3},
-                },
-            ],
+            [A, field("b", INNER, default={"a": 3})],
             {"b": {"x": 1.0, "a": 3}},
             id="default with defaults inside",
         ),
@@ -240,8 +224,7 @@ def test_events_of_other_versions_are_read(
 
 def test_an_unknown_symbol_is_read_as_the_default() -> None:
     def tier(*symbols: str) -> AvroSchema:
-        made = {"type": "enum", "name": "Tier", "symbols": symbols, "default": symbols[0]}
-        return parse(json.dumps(made))
+        return avro(enum("Tier", *symbols, default=symbols[0]))
 
     newer = tier("unknown", "agent", "cloud")
     message = Encoder(newer, 1).encode("cloud")
@@ -250,7 +233,7 @@ def test_an_unknown_symbol_is_read_as_the_default() -> None:
 
 def test_what_cannot_be_read_as_the_readers_says_so() -> None:
     message = Encoder(record(A), 1).encode({"a": 7})
-    wrong = record({"name": "a", "type": "string"})
+    wrong = record(field("a", "string"))
     with pytest.raises(BadMessage, match=r"^what schema 1 wrote has another form: [^\n]+$"):
         decoder(record(A), wrong).decode(message)
 
@@ -258,11 +241,11 @@ def test_what_cannot_be_read_as_the_readers_says_so() -> None:
 def test_names_without_namespace_are_found_from_within_one() -> None:
     """Java finds them, fastavro's own parser does not."""
     plain = {"name": "b", "type": {"type": "enum", "name": "E", "symbols": ["X", "Y"]}}
-    named = {"name": "e", "type": "E"}
+    named = field("e", "E")
     within = {"name": "c", "type": {"type": "record", "name": "n.C", "fields": [named]}}
     schema = record(plain, within)
     value = {"b": "X", "c": {"e": "Y"}}
     message = Encoder(schema, 1).encode(value)
     assert decoder(schema).decode(message) == value
-    newer = record(plain, within, {"name": "d", "type": "int", "default": 1})
+    newer = record(plain, within, field("d", "int", default=1))
     assert decoder(schema, newer).decode(message) == value | {"d": 1}

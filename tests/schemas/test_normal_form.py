@@ -1,31 +1,18 @@
-"""One form for schemas that differ in nothing but how they are written: Confluent's."""
+"""One form for schemas that differ in nothing but how they are written: Confluent's normal form,
+and the canonical form that fingerprints are of."""
 
 import json
 import random
 from typing import Any
 
+import avro.schema
+import fastavro.schema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.parsing import parse
 from tests.schemas.avro_strategies import schemas
-from tests.schemas.golden_schemas import cases, every_file
-
-
-@every_file
-def test_the_normal_form_is_confluents(file: str) -> None:
-    for case in cases(file, accepted=True):
-        schema = parse(case.input, case.references, strict=case.strict).normalized()
-        assert (case.input, schema.text) == (case.input, case.normalized)
-
-
-@every_file
-def test_what_is_normal_stays_as_it_is(file: str) -> None:
-    for case in cases(file, accepted=True):
-        normal = parse(case.input, case.references, strict=case.strict).normalized()
-        assert normal.normalized() == normal
-        assert parse(normal.text, case.references, strict=case.strict).normalized() == normal
 
 
 @given(schemas(), st.randoms(use_true_random=False))
@@ -77,3 +64,27 @@ def test_types_that_are_only_referred_to_are_not_touched() -> None:
     schema = parse('{"type":"array","items":"B","z":1,"a":2}', (reference,)).normalized()
     assert schema.text == '{"type":"array","items":"B","a":2,"z":1}'
     assert '"z":1,"a":2}' in schema.resolved_text
+
+
+# The canonical form
+
+
+@given(schemas())
+def test_fastavro_comes_to_the_same(value: Any) -> None:
+    schema = parse(json.dumps(value))
+    form = fastavro.schema.to_parsing_canonical_form(json.loads(schema.text))
+    assert schema.canonical_form == form
+    assert schema.fingerprint.hex() == fastavro.schema.fingerprint(form, "CRC-64-AVRO")
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ('{"type":"long","logicalType":"timestamp-millis"}', '"long"'),
+        ('{"type":"string","avro.java.string":"String"}', '"string"'),
+    ],
+)
+def test_why_apaches_form_is_not_taken(text: str, form: str) -> None:
+    """When it is right one day, so is its fingerprint, and ours can go."""
+    assert parse(text).canonical_form == form
+    assert avro.schema.parse(text).canonical_form != form

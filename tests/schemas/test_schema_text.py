@@ -1,4 +1,4 @@
-"""The text of a schema: Java's, character by character, and the same when it is read again."""
+"""The text of a schema, the same when it is read again. That it is Java's: test_golden_schemas."""
 
 import json
 from typing import Any
@@ -11,25 +11,6 @@ from schemas.definitions.json_reading import MAX_DEPTH
 from schemas.errors import InvalidSchema
 from schemas.parsing import AvroSchema, parse
 from tests.schemas.avro_strategies import schemas
-from tests.schemas.golden_schemas import cases, every_file
-
-
-@every_file
-def test_the_text_is_javas(file: str) -> None:
-    for case in cases(file, accepted=True):
-        schema = parse(case.input, case.references, strict=case.strict)
-        assert (case.input, schema.text) == (case.input, case.text)
-        assert (case.input, schema.resolved_text) == (case.input, case.resolved)
-
-
-@every_file
-def test_the_text_read_again_has_the_same_text(file: str) -> None:
-    for case in cases(file, accepted=True):
-        schema = parse(case.input, case.references, strict=case.strict)
-        again = parse(schema.text, case.references, strict=case.strict)
-        assert again == schema
-        assert again.fingerprint == schema.fingerprint
-        assert parse(schema.resolved_text, strict=case.strict).text == schema.resolved_text
 
 
 @given(schemas(), st.booleans())

@@ -26,18 +26,6 @@ from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
 from tests.penstock.running import At
-from tests.poisoned_batches import (
-    GZIP,
-    LZ4,
-    PACK,
-    ZSTD,
-    Suspect,
-    batch,
-    record,
-    sized,
-    sound_records,
-    suspects,
-)
 from tests.system.bystander import Bystander
 from tests.system.clients.aiokafka_client import Aiokafka
 from tests.system.clients.interface import AtOffset, Client
@@ -54,6 +42,18 @@ from tests.system.raw import (
     request,
 )
 from tests.system.topics import create
+from tests.wire.poisoned_batches import (
+    GZIP,
+    LZ4,
+    PACK,
+    ZSTD,
+    Suspect,
+    batch,
+    record,
+    sized,
+    sound_records,
+    suspects,
+)
 from wire.record_check import NATIVE
 
 NONE, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, UNSUPPORTED_CODEC, INVALID_RECORD = 0, 2, 10, 76, 87

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.poisoned_batches import (
+from tests.wire.poisoned_batches import (
     PACK,
     batch,
     damaged_bodies,

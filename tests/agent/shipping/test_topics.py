@@ -15,6 +15,7 @@ from client.delivery import TopicPartition
 from client.errors import ClientError, NotKafka
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
+from harness.made_anew import create_again
 from harness.waiting import wait_until
 from tests.agent.shipping.agent_side import (
     AgentSide,
@@ -28,7 +29,6 @@ from tests.agent.shipping.ledger_reader import check_passages, entries_of
 from tests.agent.shipping.refusing_broker import RefusingBroker
 from tests.client.shipped_topics import producer_of, ship
 from tests.client.shipper import numbered_batch
-from tests.made_anew import create_again
 
 TOPIC = "t"
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from client import admin
 from harness.agent_process import AgentProcess
 from harness.broker_process import BrokerProcess
+from harness.made_anew import create_again
 from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
-from tests.made_anew import create_again
 from tests.system.agent.incarnations import LogFile, check_one_partition
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop

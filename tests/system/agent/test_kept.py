@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.agent_process import REPOSITORY, AgentProcess
+from harness.agent_process import AgentProcess
+from harness.penstock_process import REPOSITORY
 from harness.systemd_process import Systemd, why_no_systemd
 from harness.waiting import wait_until
 from tests.cluster.proxy import Proxy

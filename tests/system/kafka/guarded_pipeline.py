@@ -23,9 +23,10 @@ from client.security import Mechanism, Security
 from ground.http_security import HttpSecurity
 from ground.password_file import SlowHash
 from ground.tls import Tls
-from harness.agent_process import REPOSITORY, AgentProcess
+from harness.agent_process import AgentProcess
 from harness.audit_process import AuditProcess
 from harness.guarded_kafka import GuardedKafka
+from harness.penstock_process import REPOSITORY
 from harness.registry_process import RegistryProcess
 from harness.server_process import RunningServer, RunningServers, ServerProcess
 from harness.waiting import wait_until

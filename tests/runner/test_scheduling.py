@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduling import ROOT, Ticket, Waiting, best, wanted
+from tests.runner.scheduling import ROOT, Ticket, Waiting, best, wanted
 
 WANTS = {"plain": "", "spark": "S", "more spark": "S", "kafka": "K"}
 
@@ -32,7 +32,7 @@ def test_a_file_goes_where_it_is_at_home(
 
 
 def test_each_is_given_away_once() -> None:
-    spark, plain = Path("tests/test_hdfs.py"), Path("tests/wire/test_frames.py")
+    spark, plain = Path("tests/harness/test_hdfs.py"), Path("tests/wire/test_frames.py")
     files = [spark, plain, spark]
     waiting = Waiting(
         [Ticket(ROOT / file, number, number + 1) for number, file in enumerate(files)]
@@ -44,7 +44,7 @@ def test_each_is_given_away_once() -> None:
 @pytest.mark.parametrize(
     ("file", "wants"),
     [
-        ("tests/test_hdfs.py", "Spark"),
+        ("tests/harness/test_hdfs.py", "Spark"),
         ("tests/loader/store/test_stores.py", "Spark"),
         ("tests/loader/commit/test_crashes.py", "Spark"),
         ("tests/loader/spark/test_bare_executors.py", "Spark"),

@@ -23,8 +23,8 @@ from warnings import WarningMessage
 import msgspec
 import pytest
 
-from tests.room import Room
-from tests.scheduling import Ticket, Waiting
+from tests.runner.room import Room
+from tests.runner.scheduling import Ticket, Waiting
 
 FEW: Final = 4  # tests of one file, which may share its fixtures
 _MAY_I: Final = "may I go on?"

@@ -21,7 +21,7 @@ from typing import Any, Final
 import hypothesis
 import pytest
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 STARTERS: Final = (
     "subprocess",
     "multiprocessing",
@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _forbid_programs(event: str, arguments: tuple[Any, ...]) -> None:
     # ctypes asks ldconfig where the C library is.
     if event == "subprocess.Popen" and arguments[0] != "/sbin/ldconfig":
-        raise AssertionError(f"a quick test starts {arguments[1]}: see tests/selection.py")
+        raise AssertionError(f"a quick test starts {arguments[1]}: see tests/runner/selection.py")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -139,8 +139,10 @@ def why_not_quick(file: Path) -> str:
 
 @cache
 def fixtures_that_start(folder: Path) -> frozenset[str]:
-    """Fixtures of a folder's conftest and of what it imports; at the root also those of plugins."""
-    modules = set(folder.glob("*.py") if folder == ROOT / "tests" else folder.glob("conftest.py"))
+    """Fixtures of a folder's conftest and of what it imports; at the root also tests/fixtures/."""
+    modules = set(folder.glob("conftest.py"))
+    if folder == ROOT / "tests":
+        modules |= set(folder.glob("fixtures/*.py"))
     modules |= {path for each in modules for name in imports(each) if (path := _ours(name))}
     starting = (each.read_text() for each in modules if starter_of(each))
     return frozenset(name for text in starting for name in _FIXTURE.findall(text))

@@ -24,7 +24,7 @@ import pytest
 
 from harness import server_process
 from harness.made_secrets import is_told, told
-from tests.session_mark import SESSION, processes_with
+from tests.runner.session_mark import SESSION, processes_with
 
 # The only way to give these a password. Theirs they tell; ours are none of them.
 FOREIGN: Final = ("kafka.tools.StorageTool",)

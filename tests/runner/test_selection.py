@@ -1,8 +1,5 @@
 """Which tests a quick run has, and which are run only where long ones are wanted."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.selection import ROOT, bound_examples, fixtures_that_start, imports, is_of, starter_of
+from tests.runner.inner_runs import pytest_run, runs_tests
+from tests.runner.selection import (
+    ROOT,
+    bound_examples,
+    fixtures_that_start,
+    imports,
+    is_of,
+    starter_of,
+)
 
 SOME = """
 import pytest
@@ -37,6 +42,7 @@ STARTS = "import subprocess\n\ndef test_it(): pass\n"
 MARKERS = "slow: s\n  long: l\n  fuzz: f\n  not_quick(why): n"
 
 
+@runs_tests
 @pytest.mark.parametrize(
     ("options", "passed", "left_out"),
     [
@@ -49,19 +55,9 @@ MARKERS = "slow: s\n  long: l\n  fuzz: f\n  not_quick(why): n"
 def test_a_run_says_what_it_leaves_out(
     tmp_path: Path, options: list[str], passed: int, left_out: str
 ) -> None:
-    (tmp_path / "test_some.py").write_text(SOME)
-    (tmp_path / "test_starts.py").write_text(STARTS)
     (tmp_path / "pytest.ini").write_text(f"[pytest]\nmarkers =\n  {MARKERS}\n")
-    plugins = ["-p", "no:cacheprovider", "-p", "no:randomly", "-p", "tests.selection"]
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "--import-mode=importlib", *plugins, *options],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DEBUG_TEMPROOT": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    how = ["--import-mode=importlib", "-p", "no:randomly", "-p", "tests.runner.selection"]
+    run = pytest_run(tmp_path, *how, *options, files={"some": SOME, "starts": STARTS})
     assert f"{passed} passed" in run.stdout, run.stdout + run.stderr
     assert left_out in run.stdout
     assert ("left out" in run.stdout) == bool(left_out)
@@ -93,7 +89,7 @@ def test_fixtures_of_servers_are_known_by_name() -> None:
         ("tests/broker/api/test_log_apis.py", "broker/storage/log.py", True),  # imports it
         ("tests/broker/test_opening.py", "broker/storage/opening.py", True),  # its name
         ("tests/agent/files/test_rotations.py", "agent/files/vigil.py", True),  # its folder
-        ("tests/test_selection.py", "broker/storage/log.py", False),
+        ("tests/runner/test_selection.py", "broker/storage/log.py", False),
         ("tests/agent/journal/test_journal.py", "broker/journal.py", False),  # another package
     ],
 )

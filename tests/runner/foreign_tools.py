@@ -1,4 +1,4 @@
-"""`python -m tests.foreign_tools`: what is here of the programs that tests put beside Penstock.
+"""`python -m tests.runner.foreign_tools`: the programs that tests put beside Penstock.
 
 Run before the tests, so that downloads are not counted as some test's time. One line each.
 """
@@ -19,7 +19,7 @@ from harness.spark_kafka import VERSION as SPARK
 from harness.systemd_process import SYSTEMD, why_no_systemd
 from harness.tlc import VERSION as TLC
 from harness.tlc import tlc_classpath, why_no_tlc
-from tests.kdc_fixture import why_no_kerberos
+from tests.fixtures.kerberos import why_no_kerberos
 from tests.system.other_languages.programs import (
     FRANZ_GO,
     KAFKAJS,

@@ -1,16 +1,14 @@
 """Tests that are collected once, and run by children of that process."""
 
-import os
 import subprocess
-import sys
 from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from tests.forking import FEW, tickets
+from tests.runner.forking import FEW, tickets
+from tests.runner.inner_runs import pytest_run, runs_tests
 
-ROOT = Path(__file__).resolve().parents[1]
 IN_A_CHILD = """
 import os
 import time
@@ -36,23 +34,12 @@ def test_it(number, tmp_path, capfd):
 """
 ENDS = "import os\ndef test_first(): pass\ndef test_ends(): os._exit(0)\n"
 FAILS = "import pytest\n@pytest.mark.parametrize('n', range(500))\ndef test_no(n): assert n < 0\n"
-nested = pytest.mark.not_quick("runs tests within the tests")
 
 
 def run(directory: Path, *arguments: str, **files: str) -> subprocess.CompletedProcess[str]:
-    for name, text in files.items():
-        (directory / f"test_{name}.py").write_text(text)
     (directory / "pytest.ini").write_text("[pytest]\n")
-    how = ["--forks=2", "-p", "tests.forking", "-p", "no:randomly", "-p", "no:cacheprovider"]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *how, *arguments],
-        cwd=directory,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DEBUG_TEMPROOT": str(directory)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    how = ["--forks=2", "-p", "tests.runner.forking", "-p", "no:randomly"]
+    return pytest_run(directory, *how, *arguments, files=files)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +62,7 @@ def test_a_ticket_is_for_tests_of_one_file(files: str, most: int | None, sizes: 
     assert {each.file.name for each in found} == set(files)
 
 
-@nested
+@runs_tests
 @pytest.mark.parametrize("arguments", [(), ("--basetemp=temporary",)])
 def test_all_are_run_once_and_session_fixtures_end_in_each_child(
     arguments: tuple[str, ...], tmp_path: Path
@@ -86,7 +73,7 @@ def test_all_are_run_once_and_session_fixtures_end_in_each_child(
     assert len(list(tmp_path.glob("ended-*"))) == 2
 
 
-@nested
+@runs_tests
 def test_a_failure_is_shown_with_what_it_wrote(tmp_path: Path) -> None:
     done = run(tmp_path, no="def test_no():\n    print('said')\n    assert 1 + 1 == 3\n")
     assert done.returncode == 1
@@ -94,7 +81,7 @@ def test_a_failure_is_shown_with_what_it_wrote(tmp_path: Path) -> None:
         assert expected in done.stdout
 
 
-@nested
+@runs_tests
 def test_a_warning_is_shown(tmp_path: Path) -> None:
     test = "import warnings\ndef test_warns(): warnings.warn('beware', FutureWarning)\n"
     done = run(tmp_path, warns=test)
@@ -103,7 +90,7 @@ def test_a_warning_is_shown(tmp_path: Path) -> None:
     assert "1 passed, 1 warning" in done.stdout
 
 
-@nested
+@runs_tests
 def test_the_first_failure_ends_the_run_if_that_is_wanted(tmp_path: Path) -> None:
     done = run(tmp_path, "-x", no=FAILS)
     assert done.returncode == 1
@@ -111,7 +98,7 @@ def test_the_first_failure_ends_the_run_if_that_is_wanted(tmp_path: Path) -> Non
     assert any(f"stopping after {count} failures" in done.stdout for count in (1, 2))
 
 
-@nested
+@runs_tests
 def test_a_child_that_ends_before_its_time_fails_the_run(tmp_path: Path) -> None:
     """Also if it says that all went well."""
     done = run(tmp_path, ends=ENDS)
@@ -119,7 +106,7 @@ def test_a_child_that_ends_before_its_time_fails_the_run(tmp_path: Path) -> None
     assert "test_ends.py::test_ends" in done.stdout
 
 
-@nested
+@runs_tests
 def test_a_session_fixture_that_fails_in_the_end_fails_the_run(tmp_path: Path) -> None:
     fixture = "@pytest.fixture(scope='session')\ndef it():\n    yield\n    assert False, 'left'\n"
     done = run(tmp_path, late=f"import pytest\n{fixture}def test_it(it): pass\n")

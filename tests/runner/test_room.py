@@ -1,7 +1,7 @@
 """Children of a run wait where too many want a processor, and nobody waits for ever."""
 
 from harness.crowding import Crowding
-from tests.room import SETTLES_SECONDS, Room
+from tests.runner.room import SETTLES_SECONDS, Room
 
 
 class Machine:

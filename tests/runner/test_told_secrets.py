@@ -4,7 +4,6 @@ import shutil
 from base64 import b64encode, urlsafe_b64encode
 from pathlib import Path
 
-import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
@@ -13,7 +12,8 @@ from ground.scram import FEWEST_ITERATIONS, ScramCredential, ScramMechanism
 from harness.certificates import Authority
 from harness.made_secrets import is_told, made_secret, told
 from harness.secured_broker import USERS
-from tests.test_conftest import run
+from tests.runner.inner_runs import run_by_our_rules as run
+from tests.runner.inner_runs import runs_tests
 
 # What a program of ours might do wrong, each in a test that passes.
 LEAKS = """
@@ -78,7 +78,7 @@ def test_a_command_of_a_child(child):
 """
 
 
-@pytest.mark.not_quick("runs tests within the tests")
+@runs_tests
 def test_every_way_of_telling_is_found(tmp_path: Path) -> None:
     done = run(tmp_path, LEAKS)
     shutil.rmtree(tmp_path)  # before this run looks for what it has told itself
@@ -95,7 +95,7 @@ def test_every_way_of_telling_is_found(tmp_path: Path) -> None:
         assert where in found, done.stdout
 
 
-@pytest.mark.not_quick("runs tests within the tests")
+@runs_tests
 def test_nothing_is_found_where_nothing_is_told(tmp_path: Path) -> None:
     test = """
 from harness.made_secrets import made_secret

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_forking import run
+from tests.runner.inner_runs import pytest_run
 
 WORKS = """
 import subprocess, sys, time
@@ -30,8 +30,10 @@ COSTS = re.compile(r"^ +(\d+\.\d)  (test_\w+\.py)$", re.MULTILINE)
 @pytest.mark.not_quick("runs tests within the tests, which keep a processor busy")
 @pytest.mark.parametrize("forks", [0, 2])
 def test_what_tests_and_their_programs_use_is_counted_by_file(forks: int, tmp_path: Path) -> None:
-    options = ["-p", "tests.costs", f"--forks={forks}", "--costs=5"]
-    done = run(tmp_path, *options, works=WORKS, idle=IDLE)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    plugins = ["-p", "tests.runner.forking", "-p", "tests.runner.costs"]
+    options = [*plugins, f"--forks={forks}", "--costs=5"]
+    done = pytest_run(tmp_path, *options, files={"works": WORKS, "idle": IDLE})
     assert done.returncode == 0, done.stdout + done.stderr
     said = [(name, float(used)) for used, name in COSTS.findall(done.stdout)]
     assert [name for name, _ in said] == ["test_works.py", "test_idle.py"], done.stdout

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+ROOT: Final = Path(__file__).resolve().parents[2]
 
 # How a file asks for what is worth waiting for. Who wants HDFS mostly wants Spark, too.
 ASKS: Final = {

@@ -1,42 +1,17 @@
 """The rules of conftest.py, each seen to fail a test run that breaks it."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
-CONFTEST = Path(__file__).with_name("conftest.py")
-
-
-def run(directory: Path, *tests: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Test files in a directory of their own, with our conftest.py beside them, less patient."""
-    patient, rules = "GRACE_SECONDS = 60.0", CONFTEST.read_text()
-    assert patient in rules
-    (directory / CONFTEST.name).write_text(rules.replace(patient, "GRACE_SECONDS = 0.5"))
-    for number, test in enumerate(tests):
-        (directory / f"test_{number}.py").write_text(test)
-    repository = {"PYTHONPATH": str(CONFTEST.parent.parent)}
-    plain = {name: value for name, value in os.environ.items() if name not in {"CI", "TMPDIR"}}
-    how = ["-q", "-p", "no:cacheprovider", "-rs", "--continue-on-collection-errors"]
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *how],
-        cwd=directory,
-        env={**plain, **repository, **environment, "PYTEST_DEBUG_TEMPROOT": str(directory)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,  # of a machine on which much else runs
-    )
-
+from tests.runner.inner_runs import run_by_our_rules as run
+from tests.runner.inner_runs import runs_tests
 
 SKIPPED = "import pytest\ndef test_it(): pytest.skip('no kcat')\n"
 NOT_COLLECTED = "import pytest\npytest.skip('no kafka', allow_module_level=True)\n"
 EXPECTED = "import pytest\n@pytest.mark.xfail\ndef test_it(): raise ValueError\n"
 
 
-@pytest.mark.not_quick("runs tests within the tests")
+@runs_tests
 def test_a_skipped_test_says_why_and_fails_under_ci(tmp_path: Path) -> None:
     """A failure that is expected is none of these."""
     at_home = run(tmp_path, SKIPPED, NOT_COLLECTED, EXPECTED)
@@ -50,7 +25,7 @@ def test_a_skipped_test_says_why_and_fails_under_ci(tmp_path: Path) -> None:
         assert f"skipped, and CI=true forbids it: Skipped: {why}" in in_ci.stdout
 
 
-@pytest.mark.not_quick("runs tests within the tests")
+@runs_tests
 def test_a_process_that_is_left_behind_fails_the_run(tmp_path: Path) -> None:
     test = (
         "import subprocess\n"
@@ -67,7 +42,7 @@ def test_a_process_that_is_left_behind_fails_the_run(tmp_path: Path) -> None:
     assert "sleep 20" in done.stdout
 
 
-@pytest.mark.not_quick("runs tests within the tests")
+@runs_tests
 def test_a_file_that_is_left_behind_fails_the_run(tmp_path: Path) -> None:
     test = "import tempfile\ndef test_it(): tempfile.mkdtemp(prefix='forgotten')\n"
     done = run(tmp_path, test)

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
-from tests.test_conftest import run
+from tests.runner.inner_runs import run_by_our_rules as run
+from tests.runner.inner_runs import runs_tests
 
 TESTS = """
 import sys
@@ -52,7 +51,7 @@ def test_many(server, tmp_path):
 """
 
 
-@pytest.mark.not_quick("runs tests within the tests")
+@runs_tests
 def test_what_was_written_during_the_test_is_shown(tmp_path: Path) -> None:
     done = run(tmp_path, TESTS, PYTEST_ADDOPTS="-p no:randomly")
     assert "2 failed, 1 passed" in done.stdout
@@ -91,7 +90,7 @@ def test_it(server):
 """
 
 
-@pytest.mark.not_quick("runs tests within the tests")
+@runs_tests
 def test_a_server_that_did_not_start_is_heard(tmp_path: Path) -> None:
     done = run(tmp_path, FIXTURE)
     assert "1 error" in done.stdout

@@ -16,7 +16,7 @@ from client.connection import SOFTWARE_VERSION
 from penstock.cli.lazy_group import LazyGroup
 from penstock.command_line import penstock as command_line
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LAYERS = [
     "penstock",

@@ -14,7 +14,7 @@ from deploy.bundle.wheels import MODULES
 from harness.server_process import ServerProcess, free_ports
 from wire.record_check import NATIVE
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = (
     *("agent", "audit", "broker", "client", "cluster", "columns", "ground", "ledger"),
     *("loader", "mirror", "registry", "schemas", "wire"),

@@ -1,0 +1,33 @@
+"""Signed tokens of a test's own issuer, and the file of keys by which a broker believes them."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from joserfc import jwt
+from joserfc.jwk import RSAKey
+
+ISSUER: Final = "https://issuer.example"
+AUDIENCE: Final = "brokers"
+
+
+class TokenIssuer:
+    """Has one key, which `keys_file` names."""
+
+    def __init__(self, directory: Path) -> None:
+        self._key = RSAKey.generate_key(2048, {"kid": "a key"})
+        keys = {"keys": [self._key.as_dict(private=False)]}
+        self.keys_file = private_file(directory / "keys.json", json.dumps(keys))
+
+    def token(self, user: str, *, seconds: float = 3600, **claims: Any) -> str:
+        """One that the broker believes."""
+        ends = time.time() + seconds
+        said = {"iss": ISSUER, "aud": AUDIENCE, "sub": user, "exp": ends, **claims}
+        return jwt.encode({"alg": "RS256", "kid": "a key"}, said, self._key)
+
+
+def private_file(path: Path, content: str) -> str:
+    path.write_text(content + "\n")
+    path.chmod(0o600)
+    return str(path)
