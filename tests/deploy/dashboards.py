@@ -1,6 +1,17 @@
-"""What is true of each of Grafana's dashboards."""
+"""The broker's dashboard and alert rules, and what is true of each of Grafana's dashboards."""
 
 import json
+import re
+from pathlib import Path
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+DASHBOARD = (DEPLOY / "grafana" / "penstock-broker.json").read_text()
+RULES = DEPLOY / "prometheus" / "penstock-broker.rules.yaml"
+
+
+def spoken_of(text: str) -> set[str]:
+    """The broker's metrics that a dashboard or rules name."""
+    return set(re.findall(r"penstock_broker_\w+", text))
 
 
 def check_layout(dashboard: str) -> None:

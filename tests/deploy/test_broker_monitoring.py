@@ -1,6 +1,5 @@
 """What Grafana and Prometheus are given of brokers: figures that there are, rules that fire."""
 
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,11 +13,7 @@ from broker.groups.values import State
 from broker.metrics import BrokerMetrics
 from broker.standing import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
-from tests.deploy.dashboards import check_layout
-
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
-DASHBOARD = (DEPLOY / "grafana" / "penstock-broker.json").read_text()
-RULES = DEPLOY / "prometheus" / "penstock-broker.rules.yaml"
+from tests.deploy.dashboards import DASHBOARD, RULES, check_layout, spoken_of
 
 JOB = 'job="dc1"'
 ONE = f'{JOB},instance="a"'
@@ -72,10 +67,6 @@ def names() -> set[str]:
         for family in (*metrics.families(), *GroupCounts().families([(State.STABLE, 1)]))
         for suffix in suffixes.get(family.type, [""])
     }
-
-
-def spoken_of(text: str) -> set[str]:
-    return set(re.findall(r"penstock_broker_\w+", text))
 
 
 def rules() -> dict[str, dict[str, Any]]:

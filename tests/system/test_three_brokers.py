@@ -29,7 +29,7 @@ from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
 from tests.broker.api.mirroring import MARK, mirror, source_batch, source_bytes
 from tests.broker.api.running_broker import RawClient
-from tests.deploy.test_broker_monitoring import DASHBOARD, RULES, spoken_of
+from tests.deploy.dashboards import DASHBOARD, RULES, spoken_of
 from tests.system.conftest import each_kafka_version, kafka_tools
 from tests.system.produce import high_watermark, must_produce, produce
 from tests.system.raw import Closed
