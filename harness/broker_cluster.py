@@ -25,6 +25,7 @@ from harness.asked_metadata import NOBODY, PartitionSaid, ask_metadata
 from harness.broker_process import BrokerProcess
 from harness.links import ANYBODY, Link, Links, owner_of
 from harness.server_process import ServerFailed, free_ports
+from harness.standing_still import freeze
 from harness.waiting import wait_until
 from harness.zookeepers import ZooKeepers
 
@@ -170,15 +171,8 @@ class BrokerCluster:
 
     def freeze(self, broker_id: int) -> None:
         """Returns when nothing of it runs any more."""
-        process = self.brokers[broker_id].process
-        os.kill(process.pid, signal.SIGSTOP)
         self._frozen.add(broker_id)
-        stat = Path(f"/proc/{process.pid}/stat")
-        wait_until(
-            lambda: stat.read_text().rpartition(")")[2].split()[0] == "T",
-            within=10,
-            what=f"broker {broker_id} stands still",
-        )
+        freeze(self.brokers[broker_id].process.pid)
 
     def thaw(self, broker_id: int) -> None:
         if broker_id in self._frozen:
