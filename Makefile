@@ -16,7 +16,7 @@ help: ## what can be made
 demo: $(VENV)/.installed-programs ## the whole pipeline on this machine, for a minute: logs in, programs killed, every line counted; ARGS="--keep-running"
 	@$(VENV)/bin/penstock demo $(ARGS)
 
-test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, ARGS="--forks=0" in one process, ARGS="--costs=40" what costs most
+test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k name" for some, "--of=MODULE.py" for those of a module, ARGS="--forks=0" in one process, ARGS="--costs=40" what costs most
 	@$(PYTHON) -m tests.runner.foreign_tools
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --forks $$(($$(nproc) * 4)) $(ARGS)
 
@@ -27,7 +27,7 @@ test-long: $(VENV)/.installed-development ## the tests that take minutes of a pr
 	@$(PYTHON) -m tests.runner.foreign_tools
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --long -m long --forks $$(nproc) $(ARGS)
 
-quick: $(VENV)/.installed-development ## the tests that need no server and no Java, and answer at once
+quick: $(VENV)/.installed-development ## the tests of files that start no program: a minute
 	HYPOTHESIS_PROFILE=quick PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -m pytest -q --quick --forks $$(($$(nproc) * 4)) $(ARGS)
 
 test-elsewhen: $(VENV)/.installed-development ## the tests at other dates, in other time zones, in a Turkish locale: hours; ARGS="leap-day", ARGS="--help"
