@@ -1,13 +1,13 @@
-"""`--quick`: only tests that start no program and answer at once: `make quick`.
+"""`--quick`: only fast tests that start no program: `make quick`.
 `--long`: tests that are marked `long` as well, which no other run has.
 `--of=broker/storage/log.py`: the files of tests in its folder, named like it, or importing it.
 
 Quick is decided by file, before it is imported: a file is left out if it imports something that
 starts programs, itself or by way of `tests`, `harness` and `bench`, or asks for a fixture of a
-module that does. What a quick run executes cannot start a program: the test fails that tries. Of
-the quick files, tests are left out that are marked `slow`, `long`, `fuzz` or `not_quick`; the last
-says why: it measures, or is about large amounts. A property test has no more examples than the
-profile gives, also where it asks for more.
+module that does. A test that starts a program in a quick run fails. Of the quick files, tests are
+left out that are marked `slow`, `long`, `fuzz` or `not_quick`; the last says why: it measures, or
+needs large amounts of data. A property test runs at most as many examples as the profile gives,
+even where it asks for more.
 """
 
 import re
@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--of",
         metavar="MODULE.py",
-        help="only files of tests named like this module or importing it",
+        help="only files of tests in this module's folder, named like it, or importing it",
     )
 
 

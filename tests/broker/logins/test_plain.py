@@ -155,7 +155,7 @@ async def test_one_address_does_not_keep_the_others_waiting() -> None:
 
     heard = [each for each in order if each != "refused"]
     assert len(order) - len(heard) == 100 - 33  # one is hashed, so many wait
-    # They take turns, and a thread that gets no processor for a while is some turns late.
+    # Addresses take turns; a hashing thread that has to wait for a processor is a few turns late.
     assert max(heard.index(f"1.1.1.{number}") for number in range(3)) < 20
 
 
