@@ -215,9 +215,9 @@ class Vigil:
     def note_what_was_written(self, every_input: Iterable[InputFiles]) -> None:
         """If the process stood still, also amid this look: each time before it is decided what new
         files are."""
+        now_ns = time.time_ns()  # first, so that a pause between the clocks adds to the time
         self._looked_at = self._boot()
         if self.stood_still:
-            now_ns = time.time_ns()
             times = now_ns - int((self._looked_at - self._before) * 1e9), now_ns
             for each in every_input:
                 before = self._written.get(each, {})

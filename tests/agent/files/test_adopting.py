@@ -264,6 +264,26 @@ def test_the_kernel_could_not_keep_all_that_happened(
     assert [each.traces for each in files.unwatched] == [Traces.CHANGED]
 
 
+def test_a_pause_between_two_clocks_hides_nothing(
+    logs: LogFolder, store: ProgramDescriptors
+) -> None:
+    """As when the process waits for a processor after it read the first of them."""
+    pause = 0.0
+
+    def boot_then_wait() -> float:
+        now = time.monotonic()
+        time.sleep(pause)
+        return now
+
+    files = logs.follow("app.log", store=store, boot=boot_then_wait)
+    steps = Steps(logs, files)
+    steps.play("turns; stop; write app.log two; truncate app.log")
+    pause = 0.1
+    steps.play("start; turns")
+    (said,) = files.unwatched
+    assert (said.traces, said.path) == (Traces.BRIEF, str(logs.path))
+
+
 def start_again(files: JournalledFiles, count: int = 6) -> None:
     files.restart_closed()
     turns(files, count)
