@@ -1,0 +1,183 @@
+"""Which files an agent opens: through which links, and which never.
+
+An agent often may read more than those who write in the folders that it follows. Whoever may write
+there can make a link to any file of the host, and the agent would ship what it finds.
+
+Rule 1: only regular files are opened, and nothing else is even touched: to open a FIFO can block
+for ever, and to open a device can do things.
+
+Rule 2 (`same_owner`): a symbolic link that root or the agent's own user made leads anywhere. One
+that somebody else made leads to files of that user, and to those that everybody may read. That goes
+for links in place of folders too, and for links behind links.
+
+Rule 3 (`same_owner`): a file with several names counts as one behind a link, which the owner of its
+folder made. Where everybody may write in that folder, nobody knows who made it.
+
+Rule 4: Penstock's own secrets and journal are never opened, under whatever name.
+
+What is judged is what is opened, so nothing that is exchanged meanwhile can pass. A path that leads
+through no link is known by the kernel's own name for the open file; any other is gone along
+step by step, as the kernel would, with a descriptor for each folder.
+"""
+
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, get_args
+
+import msgspec
+
+from agent.names import below
+from ground.printable import one_line
+from ground.settings import WORD
+
+_LOOK: Final = os.O_PATH | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_MOST_LINKS: Final = 40
+_ROOT: Final = 0
+_NOBODY_KNOWS: Final = -1
+
+
+class FollowLinks(StrEnum):
+    """Through which symbolic links files are read."""
+
+    SAME_OWNER = "same_owner"
+    ALWAYS = "always"
+
+
+class SecretFiles(msgspec.Struct, frozen=True):
+    """What belongs to the agent itself: files, which may be exchanged while it runs, and a folder,
+    by its real path."""
+
+    files: tuple[str, ...] = ()
+    folder: str = ""
+
+    def has(self, status: os.stat_result, path: str) -> bool:
+        if self.folder and path.startswith(below(self.folder, "")):
+            return True
+        for secret in self.files:
+            try:
+                if os.path.samestat(status, Path(secret).stat()):
+                    return True
+            except OSError:
+                continue
+        return False
+
+
+def files_named(config: msgspec.Struct) -> Iterator[str]:
+    """All files that a part of a configuration names."""
+    for field in msgspec.structs.fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, msgspec.Struct):
+            yield from files_named(value)
+        elif value and any(
+            isinstance(each, msgspec.Meta) and (each.extra or {}).get(WORD) == "file"
+            for each in get_args(field.type)
+        ):
+            yield value
+
+
+class _Found(msgspec.Struct):
+    """A file, and what led there."""
+
+    fd: int
+    status: os.stat_result
+    makers: dict[int, str]  # of links, by their users: what was met first
+    all_may_read: bool
+
+
+class Opening:
+    """Opens files by these rules; any thread."""
+
+    def __init__(
+        self,
+        follow: FollowLinks = FollowLinks.SAME_OWNER,
+        secrets: SecretFiles | None = None,
+    ) -> None:
+        self._follow = follow
+        self._secrets = secrets or SecretFiles()
+
+    def open(self, path: str) -> tuple[int, os.stat_result]:
+        """Whose caller closes it. Raises OSError, also for what must not be opened."""
+        fd = os.open(path, _LOOK)
+        try:
+            status, real = os.fstat(fd), _name_of(fd)
+            is_direct = real == path and status.st_nlink <= 1
+            if is_direct or self._follow is FollowLinks.ALWAYS:
+                return self._checked(path, fd, status, real), status
+        finally:
+            os.close(fd)
+        with ExitStack() as held:
+            found = _found(held, path)
+            _check_makers(path, found)
+            fd, status = found.fd, found.status
+            return self._checked(path, fd, status, _name_of(fd)), status
+
+    def _checked(self, path: str, fd: int, status: os.stat_result, real: str) -> int:
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "no regular file", path)
+        if self._secrets.has(status, real):
+            raise OSError(errno.EACCES, "it belongs to the agent itself", path)
+        return os.open(f"/proc/self/fd/{fd}", _READ)
+
+
+def _check_makers(path: str, found: _Found) -> None:
+    owner = found.status.st_uid
+    trusted = {_ROOT, os.geteuid(), owner}
+    if found.all_may_read:
+        return
+    for maker, link in found.makers.items():
+        if maker not in trusted:
+            by = "" if maker == _NOBODY_KNOWS else f" of user {maker}"
+            why = f"follow_links: {one_line(link)} is a link{by} to a file of user {owner}"
+            raise OSError(errno.EACCES, why, path)
+
+
+def _found(held: ExitStack, path: str) -> _Found:
+    """As the kernel would find it."""
+    makers: dict[int, str] = {}
+    all_may_read, links = True, 0
+    parts = deque(path.split("/"))
+    here = root = _held(held, os.open("/", _LOOK))
+    folder = status = os.fstat(root)
+    while parts:
+        part = parts.popleft()
+        if part in {"", "."}:
+            continue
+        folder = status
+        all_may_read = all_may_read and bool(folder.st_mode & stat.S_IXOTH)
+        there = _held(held, os.open(part, _LOOK | os.O_NOFOLLOW, dir_fd=here))
+        status = os.fstat(there)
+        if not stat.S_ISLNK(status.st_mode):
+            here = there
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        makers.setdefault(status.st_uid, _name_of(there))
+        if status.st_dev == Path("/proc").stat().st_dev:  # it leads where its text does not
+            here = _held(held, os.open(part, _LOOK, dir_fd=here))
+        else:
+            target = os.readlink("", dir_fd=there)
+            parts.extendleft(reversed(target.split("/")))
+            here = root if target.startswith("/") else here
+        status = os.fstat(here)
+    if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+        all_write = folder.st_mode & stat.S_IWOTH
+        makers.setdefault(_NOBODY_KNOWS if all_write else folder.st_uid, path)
+    all_may_read = all_may_read and bool(status.st_mode & stat.S_IROTH)
+    return _Found(here, status, makers, all_may_read)
+
+
+def _held(held: ExitStack, fd: int) -> int:
+    held.callback(os.close, fd)
+    return fd
+
+
+def _name_of(fd: int) -> str:
+    return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  no Path
