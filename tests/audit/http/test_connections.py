@@ -41,6 +41,10 @@ def listen(connection: socket.socket) -> bytes:
         b"GET / HTTP/1.1\r\nNo colon\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 200 + b"\r\n\r\n",
         b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /healthz HTTP/1.1\nHost: a\n\n",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nB: c\r\n d\r\n\r\n",
     ],
 )
 def test_nonsense_is_refused(audit: AuditProcess, said: bytes) -> None:
@@ -49,6 +53,13 @@ def test_nonsense_is_refused(audit: AuditProcess, said: bytes) -> None:
             connection.sendall(said)
         assert listen(connection)[:12] in {b"HTTP/1.1 400", b""}
     assert audit.ask("/healthz").status == 200
+
+
+def test_a_second_request_is_read_as_strictly(audit: AuditProcess) -> None:
+    with connected(audit) as connection:
+        connection.sendall(request("/healthz") + b"GET /healthz HTTP/1.1\nHost: a\n\n")
+        statuses = [line for line in listen(connection).split(b"\r\n") if b"HTTP/1.1" in line]
+    assert [line.partition(b"HTTP/1.1 ")[2][:3] for line in statuses] == [b"200", b"400"]
 
 
 def test_who_does_not_finish_a_request_is_let_go(audit: AuditProcess) -> None:
