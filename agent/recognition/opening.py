@@ -20,11 +20,13 @@ through no link is known by the kernel's own name for the open file; any other i
 step by step, as the kernel would, with a descriptor for each folder.
 """
 
+import contextlib
 import errno
 import os
 import stat
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -39,6 +41,7 @@ from ground.settings import WORD
 _LOOK: Final = os.O_PATH | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MOST_LINKS: Final = 40
+_LOOK_EVERY_SECONDS: Final = 1.0  # for the names of secrets that are not their own
 _ROOT: Final = 0
 _NOBODY_KNOWS: Final = -1
 
@@ -50,23 +53,29 @@ class FollowLinks(StrEnum):
     ALWAYS = "always"
 
 
-class SecretFiles(msgspec.Struct, frozen=True):
+class SecretFiles:
     """What belongs to the agent itself: files, which may be exchanged while it runs, and a folder,
     by its real path."""
 
-    files: tuple[str, ...] = ()
-    folder: str = ""
+    def __init__(self, files: Collection[str] = (), folder: str = "") -> None:
+        self._files = frozenset(files)
+        self._folder = below(folder, "") if folder else ""
+        self._identities: frozenset[tuple[int, int]] = frozenset()
+        self._looked_at = float("-inf")
 
     def has(self, status: os.stat_result, path: str) -> bool:
-        if self.folder and path.startswith(below(self.folder, "")):
+        if path in self._files or (self._folder and path.startswith(self._folder)):
             return True
-        for secret in self.files:
-            try:
-                if os.path.samestat(status, Path(secret).stat()):
-                    return True
-            except OSError:
-                continue
-        return False
+        now = time.monotonic()
+        if now - self._looked_at > _LOOK_EVERY_SECONDS:
+            self._identities, self._looked_at = frozenset(self._there()), now
+        return (status.st_dev, status.st_ino) in self._identities
+
+    def _there(self) -> Iterator[tuple[int, int]]:
+        for path in self._files:
+            with contextlib.suppress(OSError):
+                status = Path(path).stat()
+                yield status.st_dev, status.st_ino
 
 
 def files_named(config: msgspec.Struct) -> Iterator[str]:
