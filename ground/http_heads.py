@@ -11,7 +11,7 @@ from typing import Final
 _ENDS: Final = (b"\n\r\n", b"\n\n")  # as the mildest reader has it
 _BARE: Final = re.compile(rb"(?<!\r)\n|\r(?!\n)")
 _FOLDED: Final = re.compile(rb"\n[ \t]")
-_LENGTH: Final = re.compile(rb"^content-length[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_LENGTH: Final = re.compile(rb"^content-length[ \t]*:(.*)\r$", re.IGNORECASE | re.MULTILINE)
 _CHUNKED: Final = re.compile(rb"^transfer-encoding[ \t]*:", re.IGNORECASE | re.MULTILINE)
 
 
@@ -27,6 +27,7 @@ def check_head(data: bytes) -> None:
         raise AmbiguousHead("a line ends in CR LF, and has neither of them inside")
     if _FOLDED.search(head):
         raise AmbiguousHead("a header is one line")
-    lengths = len(_LENGTH.findall(head))
-    if lengths > 1 or (lengths and _CHUNKED.search(head)):
+    lengths = _LENGTH.findall(head)
+    is_plain = len(lengths) == 1 and lengths[0].strip(b" \t").isdigit()
+    if lengths and (not is_plain or _CHUNKED.search(head)):
         raise AmbiguousHead("a body has one length: Content-Length once, or Transfer-Encoding")

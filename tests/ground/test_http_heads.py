@@ -10,6 +10,8 @@ SMUGGLING = (
     HOST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
     HOST + b"transfer-encoding: chunked\r\nCONTENT-LENGTH: 5\r\n\r\n",
     HOST + b"Content-Length: 5\r\nContent-Length: 5\r\n\r\n",
+    HOST + b"Content-Length: 5, 5\r\n\r\n",
+    HOST + b"Content-Length: +5\r\n\r\n",
     HOST + b"A: b\nContent-Length: 5\r\n\r\n",
     HOST + b"A: b\r\n\n",
     HOST + b"A: b\n\r\n",
