@@ -27,7 +27,6 @@ import stat
 import time
 from collections import deque
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, get_args
@@ -40,7 +39,7 @@ from ground.settings import WORD
 
 _LOOK: Final = os.O_PATH | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_MOST_LINKS: Final = 40
+_MOST_STEPS: Final = 128  # of a path, with those of all links
 _LOOK_EVERY_SECONDS: Final = 1.0  # for the names of secrets that are not their own
 _ROOT: Final = 0
 _NOBODY_KNOWS: Final = -1
@@ -121,11 +120,12 @@ class Opening:
                 return self._checked(path, fd, status, real), status
         finally:
             os.close(fd)
-        with ExitStack() as held:
-            found = _found(held, path)
+        found = _found(path)
+        try:
             _check_makers(path, found)
-            fd, status = found.fd, found.status
-            return self._checked(path, fd, status, _name_of(fd)), status
+            return self._checked(path, found.fd, found.status, _name_of(found.fd)), found.status
+        finally:
+            os.close(found.fd)
 
     def _checked(self, path: str, fd: int, status: os.stat_result, real: str) -> int:
         if not stat.S_ISREG(status.st_mode):
@@ -147,45 +147,52 @@ def _check_makers(path: str, found: _Found) -> None:
             raise OSError(errno.EACCES, why, path)
 
 
-def _found(held: ExitStack, path: str) -> _Found:
-    """As the kernel would find it."""
+def _found(path: str) -> _Found:
+    """As the kernel would find it; whose caller closes it."""
     makers: dict[int, str] = {}
-    all_may_read, links = True, 0
+    all_may_read, steps = True, 0
     parts = deque(path.split("/"))
-    here = root = _held(held, os.open("/", _LOOK))
-    folder = status = os.fstat(root)
-    while parts:
-        part = parts.popleft()
-        if part in {"", "."}:
-            continue
-        folder = status
-        all_may_read = all_may_read and bool(folder.st_mode & stat.S_IXOTH)
-        there = _held(held, os.open(part, _LOOK | os.O_NOFOLLOW, dir_fd=here))
-        status = os.fstat(there)
-        if not stat.S_ISLNK(status.st_mode):
-            here = there
-            continue
-        links += 1
-        if links > _MOST_LINKS:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-        makers.setdefault(status.st_uid, _name_of(there))
-        if status.st_dev == Path("/proc").stat().st_dev:  # it leads where its text does not
-            here = _held(held, os.open(part, _LOOK, dir_fd=here))
-        else:
-            target = os.readlink("", dir_fd=there)
-            parts.extendleft(reversed(target.split("/")))
-            here = root if target.startswith("/") else here
-        status = os.fstat(here)
-    if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
-        all_write = folder.st_mode & stat.S_IWOTH
-        makers.setdefault(_NOBODY_KNOWS if all_write else folder.st_uid, path)
+    here = os.open("/", _LOOK)
+    try:
+        folder = status = os.fstat(here)
+        while parts:
+            part = parts.popleft()
+            if part in {"", "."}:
+                continue
+            steps += 1
+            if steps > _MOST_STEPS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            folder = status
+            all_may_read = all_may_read and bool(folder.st_mode & stat.S_IXOTH)
+            there = os.open(part, _LOOK | os.O_NOFOLLOW, dir_fd=here)
+            try:
+                status = os.fstat(there)
+                if stat.S_ISLNK(status.st_mode):
+                    makers.setdefault(status.st_uid, _name_of(there))
+                    link, there = there, _behind(there, part, here, parts)
+                    os.close(link)
+                    status = os.fstat(there)
+                here, there = there, here
+            finally:
+                os.close(there)
+        if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+            all_write = folder.st_mode & stat.S_IWOTH
+            makers.setdefault(_NOBODY_KNOWS if all_write else folder.st_uid, path)
+    except OSError:
+        os.close(here)
+        raise
     all_may_read = all_may_read and bool(status.st_mode & stat.S_IROTH)
     return _Found(here, status, makers, all_may_read)
 
 
-def _held(held: ExitStack, fd: int) -> int:
-    held.callback(os.close, fd)
-    return fd
+def _behind(link: int, name: str, folder: int, parts: deque[str]) -> int:
+    """Where one goes on behind a link, by the parts that are left then."""
+    if os.fstat(link).st_dev == Path("/proc").stat().st_dev:  # it leads where its text does not
+        return os.open(name, _LOOK, dir_fd=folder)
+    target = os.readlink("", dir_fd=link)
+    begin = os.open("/" if target.startswith("/") else ".", _LOOK, dir_fd=folder)
+    parts.extendleft(reversed(target.split("/")))
+    return begin
 
 
 def _name_of(fd: int) -> str:

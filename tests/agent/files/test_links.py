@@ -232,9 +232,15 @@ def test_an_agent_goes_by_its_configuration_and_names_what_it_refuses(host: Host
     assert password.why == "it belongs to the agent itself"
 
 
-def test_endless_links_and_no_files_are_errors(host: Host) -> None:
+def test_endless_links_and_no_files_are_errors_and_keep_nothing_open(host: Host) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
     host.link(host.shop / "loop", "loop")
+    host.file(host.shop / "app.log", SHOP)
+    for number in range(30):
+        host.link(host.shop / f"{number}.long", "./" + "../shop/" * 300 + f"{number + 1}.long")
+    host.link(host.shop / "30.long", "app.log")
     os.mkfifo(host.shop / "pipe")
-    for name in ("loop", "loop/x", "pipe", "missing", "pipe/x"):
+    for name in ("loop", "loop/x", "0.long", "pipe", "missing", "pipe/x"):
         with pytest.raises(OSError):
             Opening().open(str(host.shop / name))
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
