@@ -27,6 +27,7 @@ from agent.journal.state import JournalState
 from agent.kept.keeping import Keeping
 from agent.kept.store import DescriptorStore, HandedOver
 from agent.pipeline import Pipeline
+from agent.recognition.opening import Opening
 from agent.shipping.shipper import Shipper
 from agent.standing import AgentParts, standing
 from agent.status import AgentPhase, Status
@@ -117,6 +118,7 @@ class Agent:
             spool=directory,
             keeping=Keeping(DescriptorStore(), journal.agent_id),
             left=self._left,
+            opening=Opening(config.follow_links, config.secret_files),
         )
         pipeline = Pipeline(
             config,

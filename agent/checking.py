@@ -19,6 +19,7 @@ from agent.errors import InputError, NoSchema
 from agent.events.reader import EventReader
 from agent.files.listing import Survey
 from agent.recognition.compressed import has_compressed_name
+from agent.recognition.opening import Opening
 from agent.topic_schemas.finding import find, register_files
 from agent.topic_schemas.values import (
     THE_LEDGERS,
@@ -56,7 +57,8 @@ def check_inputs(
     config: AgentConfig, inputs: Sequence[Input], registry: RegistryClient | None
 ) -> list[InputCheck]:
     """Without a registry nothing is said of schemas. Raises RegistryError if it does not answer."""
-    checks = [_with_files(each) for each in inputs]
+    opening = Opening(config.follow_links, config.secret_files)
+    checks = [_with_files(each, opening) for each in inputs]
     pairs = zip(checks, inputs, strict=True)
     if registry is None:
         return [_with_fit(check, config, each, None) for check, each in pairs]
@@ -68,16 +70,20 @@ def check_ledger(registry: RegistryClient) -> str:
     return _found(registry, THE_LEDGERS, ())[1]
 
 
-def _with_files(each: Input) -> InputCheck:
+def _with_files(each: Input, opening: Opening) -> InputCheck:
     listing = Survey(each.paths, each.exclude, lambda _: None).all()
     read = [sighting for sighting in listing.sightings if not has_compressed_name(sighting.path)]
     files = {sighting.identity: sighting for sighting in read}.values()
     remarks = []
-    unreadable = [sighting.path for sighting in files if not os.access(sighting.path, os.R_OK)]
-    if unreadable:
-        remarks.append(f"you may not read {_named(unreadable)}")
-    for path, error in listing.failures.items():
-        remarks.append(f"{one_line(path)}: {error.strerror or error}")
+    unreadable: dict[str, list[str]] = {}
+    for sighting in files:
+        try:
+            os.close(opening.open(sighting.path)[0])
+        except OSError as error:
+            unreadable.setdefault(error.strerror or str(error), []).append(sighting.path)
+    remarks += [f"cannot read {_named(paths)}: {why}" for why, paths in unreadable.items()]
+    for path, failure in listing.failures.items():
+        remarks.append(f"{one_line(path)}: {failure.strerror or failure}")
     if compressed := len(listing.sightings) - len(read):
         remarks.append(f"{compressed} compressed files are not read")
     if not files and not listing.failures:

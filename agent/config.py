@@ -4,12 +4,14 @@ Its inputs are in config_inputs.py. Each key is explained at its field: `penstoc
 docs/agent.md have it from there.
 """
 
+import os
 import socket
 from enum import StrEnum
 
 import msgspec
 
 from agent.config_inputs import Input, check_distinct
+from agent.recognition.opening import FollowLinks, SecretFiles, files_named
 from client.addresses import check_brokers
 from client.bootstrap import Bootstrap
 from client.security import Security
@@ -136,6 +138,10 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     insecure: bool = False
     """Allows an `http_host` that other machines can reach, although nobody has to authenticate.
     Said at each start, and in `/metrics`."""
+    follow_links: FollowLinks = FollowLinks.SAME_OWNER
+    """[Which symbolic links](#links) are followed. `same_owner`: those that root or the agent's own
+    user made, and those of others to their own files and to files that everybody may read.
+    `always`: all. The agent's secrets and its `data_dir` are never read."""
     scan_interval: Seconds = 5.0
     """Between looks at all files, whatever the kernel tells; also at `inputs_dir`."""
     batches: Batches = Batches()
@@ -177,6 +183,12 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def certificate_files(self) -> CertificateFiles:
         """Whose end somebody should know of in time."""
         return self.security.certificate_files | self.http.certificate_files
+
+    @property
+    def secret_files(self) -> SecretFiles:
+        """What is never shipped, whatever leads there."""
+        files = (*files_named(self.security), *files_named(self.registry_security))
+        return SecretFiles((*files, *files_named(self.http)), os.path.realpath(self.data_dir))
 
     @property
     def is_open_to_anybody(self) -> bool:

@@ -10,13 +10,13 @@ import asyncio
 import socket
 import ssl
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from broker.complaints import ComplaintKind, Complaints
 from broker.listeners import Listener
-from ground.networks import network_of
+from ground.networks import NetworkRoom
 from ground.tls import BadTls
 
 _SECONDS: Final = 10.0
@@ -42,20 +42,19 @@ class Handshakes:
         self._done = done
         self._ended = ended
         self._under_way: dict[_Handshake, None] = {}  # the oldest first
-        self._of: Counter[str] = Counter()
+        self._room = NetworkRoom(_OF_AN_ADDRESS)
         self._in_line: deque[_Handshake] = deque()
 
     def __len__(self) -> int:
         return len(self._under_way)
 
     def begin(self, listener: Listener, sock: socket.socket, address: tuple[str, int]) -> None:
-        host, network = address[0], network_of(address[0])
-        if self._of[network] >= _OF_AN_ADDRESS:
+        host = address[0]
+        if not self._room.begin(host):
             sock.close()
             text = f"client={host}:{address[1]} handshakes={_OF_AN_ADDRESS}"
             self._complaints.say(ComplaintKind.CONNECTION_REFUSED, host, text, like="handshakes")
             return
-        self._of[network] += 1
         handshake = _Handshake(listener, sock, address, self._loop.time())
         self._under_way[handshake] = None
         self._loop.add_reader(sock.fileno(), self._came_on, handshake)
@@ -119,10 +118,7 @@ class Handshakes:
     def _end(self, handshake: "_Handshake") -> None:
         handshake.listen_no_more(self._loop)
         del self._under_way[handshake]
-        network = network_of(handshake.address[0])
-        self._of[network] -= 1
-        if not self._of[network]:
-            del self._of[network]
+        self._room.end(handshake.address[0])
 
 
 class _Handshake:

@@ -7,6 +7,7 @@ Rule 3: what cannot be an answer to the oldest request is `NotKafka`, and the en
 Bytes are received where `wanted` says, and a long answer right into memory of its own.
 """
 
+import mmap
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
@@ -20,6 +21,7 @@ from wire.errors import ProtocolError
 from wire.requests import has_tagged_header, read_response, request_frame
 
 MAX_RESPONSE: Final = 256 * 1024 * 1024
+LARGEST_USUAL: Final = 32 * 1024 * 1024
 _SMALLEST_RESPONSE: Final = 4
 _SIZE: Final = 4
 _TLS_ALERT: Final = 0x1503  # how one begins
@@ -31,8 +33,9 @@ Memory = Callable[[int], memoryview]  # so many bytes, for an answer to be recei
 
 
 def fresh_memory(size: int) -> memoryview:
-    """Of its own for every answer."""
-    return memoryview(bytearray(size))
+    """Of its own for every answer. Of one that claims to be huge, only what has come takes memory:
+    whoever answers may be anybody, and never send the rest."""
+    return memoryview(bytearray(size) if size <= LARGEST_USUAL else mmap.mmap(-1, size))
 
 
 class PendingResponse(msgspec.Struct, Generic[Response], frozen=True, eq=False):

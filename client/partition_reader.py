@@ -29,7 +29,7 @@ from client.admin import topic_configs
 from client.brokers import Brokers
 from client.committed import READ_COMMITTED, Committed
 from client.connection import BrokerConnection
-from client.conversation import PendingResponse
+from client.conversation import LARGEST_USUAL, PendingResponse, fresh_memory
 from client.delivery import TopicPartition
 from client.epochs import end_offsets_of_epochs
 from client.errors import (
@@ -75,7 +75,9 @@ class _TwoBuffers:
 
     def take(self, size: int) -> memoryview:
         """The current buffer, which grows: for little at first, for all that is asked for, and for
-        a batch that is larger still."""
+        a batch that is larger still. What claims to be huge is not kept."""
+        if size > LARGEST_USUAL:
+            return fresh_memory(size)
         if len(self._current) < size:
             self._current = bytearray(
                 _LEAST_BYTES if size <= _LEAST_BYTES else max(size, self._size)

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from ground.http_heads import AmbiguousHead, check_head
 from ground.listening import listen
 from ground.networks import network_of
 from ground.page_connection import PageConnection
@@ -180,6 +181,10 @@ class PageServer:
             if not received:
                 raise EOFError
             head += received
+        try:
+            check_head(head)
+        except AmbiguousHead:
+            raise _Refused(HTTPStatus.BAD_REQUEST) from None
         return head.partition(b"\r\n\r\n")[0]
 
     def _page_for(self, request: "_Request", connection: PageConnection, address: str) -> Page:

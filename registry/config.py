@@ -76,7 +76,8 @@ class RegistryLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     handshake_seconds: Seconds = 10.0
     """So long a TLS handshake may take."""
     handshakes_of_a_host: int = 64
-    """TLS handshakes of one address that may be under way; more of it are closed at once."""
+    """TLS handshakes of one address (of IPv6, its /64) that may be under way; more of it are closed
+    at once."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

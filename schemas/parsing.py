@@ -27,8 +27,7 @@ def parse(text: str, references: Sequence[str] = (), *, strict: bool = True) -> 
     is for what is new: names are of ASCII letters, digits and _, and defaults are values of their
     types. Raises `InvalidSchema` and nothing else.
     """
-    if sum(map(len, references)) > MAX_STORED_LENGTH:
-        raise InvalidSchema(f"its references have more than {MAX_STORED_LENGTH:,} characters")
+    check_references(sum(map(len, references)))
     try:
         reading = Reading(strict=strict)
         known = [_name(reading.read(read_json(each, MAX_STORED_LENGTH))) for each in references]
@@ -41,6 +40,12 @@ def parse(text: str, references: Sequence[str] = (), *, strict: bool = True) -> 
     except RecursionError:
         raise InvalidSchema(TOO_DEEP) from None
     return schema
+
+
+def check_references(length: int) -> None:
+    """Of all texts that a schema refers to. Raises InvalidSchema."""
+    if length > MAX_STORED_LENGTH:
+        raise InvalidSchema(f"its references have more than {MAX_STORED_LENGTH:,} characters")
 
 
 def _name(type_: Type) -> str | None:

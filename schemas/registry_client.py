@@ -16,7 +16,7 @@ from typing import Final, Literal, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from schemas.errors import InvalidSchema, RegistryError, RegistryRefused
-from schemas.parsing import AvroSchema, parse
+from schemas.parsing import AvroSchema, check_references, parse
 from schemas.remote.address import RegistryAddress
 from schemas.remote.answers import (
     AVRO,
@@ -170,8 +170,10 @@ class RegistryClient:
         return parse(found.text, self.texts_of(found.references), strict=False)
 
     def texts_of(self, references: Sequence[Reference]) -> list[str]:
-        """The texts that are referred to, directly or not: each after those that it needs."""
+        """The texts that are referred to, directly or not: each after those that it needs. Raises
+        InvalidSchema once they are more than a schema may refer to."""
         texts: list[str] = []
+        length = 0
         seen: set[tuple[str, int]] = set()
         # Each is visited twice: first to put what it needs before it, then to be added.
         waiting: list[tuple[Reference, str | None]] = [
@@ -189,6 +191,8 @@ class RegistryClient:
             if len(seen) > _MOST_REFERENCES:
                 raise RegistryError(f"more than {_MOST_REFERENCES:,} references")
             found = self.version(*key, deleted=True)
+            length += len(found.text)
+            check_references(length)
             waiting.append((reference, found.text))
             waiting += [(each, None) for each in reversed(found.references)]
         return texts

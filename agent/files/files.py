@@ -50,6 +50,7 @@ from agent.names import below, folder_of
 from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles, most_handles
 from agent.recognition.identity import IdentityVerdict, doubted
+from agent.recognition.opening import Opening
 from agent.runs import KnownSource, SourceId
 
 log = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class Files:
     ledger below `forgotten_before` said of them. If it was `torn`, the last of what was shipped may
     not be known. `reached` is the position in the history of names that the journal has; `keeping`
     has the handles kept over a crash; `left` is what was kept, and handed over. `worked` is what
-    this thread has had of a processor.
+    this thread has had of a processor. `opening` says which files may be opened.
     """
 
     def __init__(  # noqa: PLR0917  the first six are what it is made of
@@ -101,6 +102,7 @@ class Files:
         keeping: Keeping | None = None,
         left: Sequence[HandedOver] = (),
         worked: Callable[[], float] = time.thread_time,
+        opening: Opening | None = None,
     ) -> None:
         self._keeping = keeping
         self._worked = worked
@@ -108,7 +110,7 @@ class Files:
         if forgotten_before >= 0:
             reached = None
         watcher = self._watcher(reached, events=events)
-        handles = Handles(most_handles(limits.open_files), wall, keeping)
+        handles = Handles(most_handles(limits.open_files), wall, keeping, opening)
         attention = Attention(watcher, handles, self._no_events)
         self._shared = SharedByInputs(
             watcher, handles, attention, new_source, wall, hold, spool, rest, now=clock()

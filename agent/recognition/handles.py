@@ -1,14 +1,13 @@
 """Open files: how they are opened, and how many at most.
 
-Opening never blocks (a FIFO could for ever) and yields regular files only. Beyond the cap the file
-that was used longest ago is closed, one without unread bytes first. A file without a name is never
+Which files may be opened is `opening`'s. Beyond the cap the file that was used longest ago is
+closed, one without unread bytes first. A file without a name is never
 closed for another's sake, as nobody could open it again; nor are the two that were used last.
 """
 
 import errno
 import os
 import resource
-import stat
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -18,8 +17,8 @@ from typing import Final, Protocol
 import msgspec
 
 from agent.kept.keeping import Keeping, Open
+from agent.recognition.opening import Opening
 
-_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CONSIDERED: Final = 64
 _OTHER_HANDLES: Final = 256
 _IN_USE: Final = 2  # who holds two at once must not lose the first over the second
@@ -61,7 +60,9 @@ class Handles:
         most: int,
         wall: Callable[[], float] = time.time,
         keeping: Keeping | None = None,
+        opening: Opening | None = None,
     ) -> None:
+        self._opening = opening or Opening()
         self._most = most
         self._wall = wall
         self._keeping = keeping
@@ -75,19 +76,11 @@ class Handles:
     def open(self, path: str) -> tuple[int, os.stat_result]:
         """Whose caller holds or closes it. Raises OSError, also for what is no regular file."""
         try:
-            fd = os.open(path, _FLAGS)
+            return self._opening.open(path)
         except OSError as error:
             if error.errno not in _EXHAUSTED or not self._close_one():
                 raise
-            fd = os.open(path, _FLAGS)
-        try:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise OSError(errno.EINVAL, "no regular file", path)
-        except OSError:
-            os.close(fd)
-            raise
-        return fd, status
+            return self._opening.open(path)
 
     def hold(self, holder: HandleHolder, fd: int) -> None:
         holder.handle.fd = fd

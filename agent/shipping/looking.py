@@ -2,6 +2,9 @@
 
 The leader's memory comes first, as it is one question. The log is read only for batches that the
 leader does not call absent: they are there, and their offset is wanted, or nobody remembers.
+
+Nobody is asked about the ledger, which an agent need not be allowed to read: an entry has a number
+of its own, and is the same entry however often it is there.
 """
 
 import logging
@@ -13,7 +16,7 @@ from client.delivery import Stamped, TopicPartition
 from client.errors import ErrorCode, Refused, Unsupported
 from client.log_search import Searched, search
 from client.lookup import producer_states
-from ledger.names import topic_id_text
+from ledger.names import LEDGER_TOPIC, topic_id_text
 from wire.messages.describe_producers import ProducerState
 
 log = logging.getLogger(__name__)
@@ -39,6 +42,8 @@ def evidence_of(
     topic_id, partitions = topic_id_text(topic.id), len(topic.partitions)
     if target.partition >= partitions:
         return Evidence(topic_id, partitions, {}, {}, 0, 0)
+    if target.topic == LEDGER_TOPIC:
+        return Evidence(topic_id, partitions, {}, {}, offset, offset)
     states = _states(brokers, target, batches)
     wanted = [each for each in batches if not says_absent(states, each)]
     if not wanted:

@@ -40,7 +40,7 @@ from audit.http.page_files import INDEX, PageFile
 from audit.http.resources import RESOURCES, Resource, description
 from audit.http.statements import MOST_BYTES, Statements
 from audit.http.statements import PATHS as STATEMENTS
-from audit.http.stream import MOST_STREAMS, Streams
+from audit.http.stream import Streams
 from audit.service import Service, now_millis
 from ground.exposition import EXPOSITION_TYPE, Histogram
 
@@ -82,9 +82,14 @@ class AuditApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
         try:
-            if path == "/api/v1/stream" and scope["method"] == "GET" and not self.streams.full:
-                await self.streams.serve(receive, send)
-                return
+            if path == "/api/v1/stream" and scope["method"] == "GET":
+                address = (scope["client"] or ("",))[0]
+                if self.streams.room.begin(address):
+                    try:
+                        await self.streams.serve(receive, send)
+                    finally:
+                        self.streams.room.end(address)
+                    return
             if path in STATEMENTS:
                 answer = await self._said(scope, receive, path)
             else:
@@ -139,7 +144,7 @@ class AuditApplication:
             case "/readyz":
                 return self._readiness(known=_is_known(scope))
             case "/api/v1/stream":
-                raise NotNow(f"{MOST_STREAMS} streams are open: ask `/api/v1/topics` now and then")
+                raise NotNow("too many streams are open: ask `/api/v1/topics` now and then")
         if view := _view(path, scope):
             return PageAnswer(
                 b"", PLAIN, HTTPStatus.TEMPORARY_REDIRECT, {**FRESH, "location": view}

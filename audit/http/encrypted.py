@@ -2,14 +2,14 @@
 
 Each goes by the certificates as they are when it comes, so that these can be exchanged. Whoever
 does not finish the handshake in time is let go; only so many may be at it at once, and of one
-address only a part of them, so that it leaves room for others.
+address (of IPv6, its /64) only a part of them, so that it leaves room for others.
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from ground.networks import NetworkRoom
 from ground.refusals import Refusals
 from ground.server_tls import ServerTls
 from ground.tls import why
@@ -25,25 +25,12 @@ class Handshakes:
     def __init__(self, tls: ServerTls, refusals: Refusals) -> None:
         self.tls = tls
         self._refusals = refusals
-        self._by_address: Counter[str] = Counter()
-
-    def begin(self, address: str) -> bool:
-        """Whether there is room for one more."""
-        count = self._by_address[address]
-        if count >= MOST_OF_ONE or self._by_address.total() >= MOST_HANDSHAKES:
-            return False
-        self._by_address[address] = count + 1
-        return True
+        self.room = NetworkRoom(MOST_OF_ONE, MOST_HANDSHAKES)
 
     def refuse(self, address: str, why: str) -> None:
         """Nothing is known of what was asked."""
         now = asyncio.get_running_loop().time()
         self._refusals.say("no TLS handshake", address, "", why, now)
-
-    def end(self, address: str) -> None:
-        self._by_address[address] -= 1
-        if not self._by_address[address]:
-            del self._by_address[address]
 
 
 class EncryptedConnection(asyncio.Protocol):
@@ -62,12 +49,12 @@ class EncryptedConnection(asyncio.Protocol):
         connection = cast("asyncio.Transport", transport)
         connection.pause_reading()  # what comes is for the handshake
         address = str((connection.get_extra_info("peername") or ("",))[0])
-        if not self._handshakes.begin(address):
+        if not self._handshakes.room.begin(address):
             self._handshakes.refuse(address, "too many at once")
             connection.abort()
             return
         self._task = asyncio.get_running_loop().create_task(self._encrypt(connection, address))
-        self._task.add_done_callback(lambda _: self._handshakes.end(address))
+        self._task.add_done_callback(lambda _: self._handshakes.room.end(address))
 
     def data_received(self, data: bytes) -> None:
         self._early += data

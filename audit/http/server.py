@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -31,7 +32,9 @@ from audit.http.statements import THREADS as WRITING_THREADS
 from audit.http.statements import Statements
 from audit.http.visitors import HASHING_THREADS, Visitors
 from audit.service import Service
+from ground.http_heads import AmbiguousHead, check_head
 from ground.listening import listen
+from ground.networks import network_of
 from ground.refusals import Refusals
 from ground.server_tls import ServerTls
 from ground.tls import BadTls
@@ -39,9 +42,23 @@ from ground.tls import BadTls
 HEAD_SECONDS: Final = 5.0  # from the first byte of a request, or a connection's start, to all of it
 
 
+class _StrictRequests(h11.Connection):
+    """h11 takes heads of which a proxy may think otherwise."""
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        if self.their_state is h11.IDLE:
+            try:
+                check_head(self.trailing_data[0])
+            except AmbiguousHead as error:
+                raise h11.RemoteProtocolError(str(error)) from None
+        return super().next_event()
+
+
 class PatientConnection(H11Protocol):
     def __init__(self, refusals: Refusals, **named: Any) -> None:
         super().__init__(**named)
+        self.conn = _StrictRequests(h11.SERVER, max_incomplete_event_size=_HEAD_BYTES)
+        self.network = ""  # its client's
         self._refusals = refusals
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -66,9 +83,9 @@ class PatientConnection(H11Protocol):
     def _is_one_too_many(self) -> bool:
         """Nobody, from one address, takes the connections of all others."""
         address = self.client[0] if self.client else ""
-        others = (getattr(each, "client", None) for each in self.connections)
-        count = sum(1 for each in others if each and each[0] == address)
-        if count <= _OF_ONE_ADDRESS:
+        self.network = network_of(address)
+        others = (getattr(each, "network", None) for each in self.connections)
+        if sum(network == self.network for network in others) <= _OF_ONE_ADDRESS:
             return False
         self._refusals.say("too many connections", address, "", "", self.loop.time())
         return True

@@ -3,7 +3,8 @@
 Belongs to the event loop of the HTTP server. A line says that something changed and not what: a
 page that missed one misses nothing. Where nothing changes the last number is said again now and
 then, with how far the ledger has been read. Whoever does not take his line in time is let go, and
-so is everybody when the server stops; a page comes again by itself.
+so is everybody when the server stops, and after an hour, so that no stream outlives a login by
+more; a page comes again by itself. One address (of IPv6, its /64) leaves room for others.
 """
 
 import asyncio
@@ -12,7 +13,11 @@ from typing import Any, Final
 
 from starlette.types import Receive, Send
 
+from ground.networks import NetworkRoom
+
 MOST_STREAMS: Final = 64
+MOST_OF_ONE: Final = MOST_STREAMS * 3 // 4  # of one address, which may be a proxy's
+LONGEST_S: Final = 3600.0
 
 _APART_S: Final = 1.0
 _SIGN_OF_LIFE_S: Final = 15.0
@@ -25,17 +30,14 @@ _HEADERS: Final = [
 
 
 class Streams:
-    """All that are open. `line` makes what is said."""
+    """All that are open. `line` makes what is said. Whoever serves one asks for `room` before."""
 
-    def __init__(self, line: Callable[[], bytes]) -> None:
+    def __init__(self, line: Callable[[], bytes], longest_s: float = LONGEST_S) -> None:
         self._line = line
+        self._longest_s = longest_s
+        self.room = NetworkRoom(MOST_OF_ONE, MOST_STREAMS)
         self._changed = asyncio.Event()
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.open = 0
-
-    @property
-    def full(self) -> bool:
-        return self.open >= MOST_STREAMS
 
     def wake(self) -> None:
         """There is something new."""
@@ -49,7 +51,6 @@ class Streams:
 
     async def serve(self, receive: Receive, send: Send) -> None:
         """Until the client goes away, or is too slow."""
-        self.open += 1
         gone = asyncio.ensure_future(_gone(receive))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
@@ -59,13 +60,13 @@ class Streams:
             if not gone.done():
                 await send({"type": "http.response.body", "body": b""})
         finally:
-            self.open -= 1
             gone.cancel()
 
     async def _lines(self, gone: asyncio.Future[None]) -> AsyncIterator[bytes]:
         changed = asyncio.ensure_future(self._changed.wait())
+        ends_at = asyncio.get_running_loop().time() + self._longest_s
         yield self._line()
-        while not self._over(gone):
+        while not self._over(gone) and asyncio.get_running_loop().time() < ends_at:
             await _first(gone, self._ended, within=_APART_S)
             await _first(changed, gone, self._ended, within=_SIGN_OF_LIFE_S)
             if self._over(gone):

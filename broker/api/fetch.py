@@ -427,6 +427,9 @@ class _WholeFetch(_Fetch):
         )
 
     def _open(self, looks: Iterable[list[_Look]]) -> int:
+        """Followers' sessions are kept before all others: nobody else gets one of these."""
+        if self._is_followers and self._denied:
+            return NO_SESSION
         request = self.request
         session = self._needs.sessions.open(request, self._owner)
         if session is None:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
+from cluster.errors import InvalidTopicName
+from cluster.names import check_topic_name
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.tables import SourceTopic, TableSource
@@ -61,6 +63,10 @@ def tables_of(config: LoaderConfig, topics: Iterable[str]) -> tuple[TableSource,
                 f"topic {table.name} and `tables: {table.name}` would land in one folder: "
                 "name the table differently, or `exclude` the topic"
             )
+        try:
+            check_topic_name(table.name)  # it becomes a folder, and brokers may be anybody's
+        except InvalidTopicName as error:
+            raise LoaderError(str(error)) from None
         if table.name in RESERVED:
             raise LoaderError(f"topic {table.name}: the folder of that name is the loader's own")
     return tuple(sorted([*together, *alone], key=lambda table: table.name))

@@ -204,6 +204,8 @@ def rules(*, mirrored: bool = False) -> tuple[Rule, ...]:
         *_rules("registry", topic, _SCHEMAS_TOPIC, read, write, create, describe, configs),
         *_rules("agent", topic, ANYTHING, read, write, create, describe, configs),
         *_rules("agent", topic, _SCHEMAS_TOPIC, everything, permission=Permission.DENY),
+        # What it wrote there it never looks for: an entry is the same, however often it is sent.
+        *_rules("agent", topic, LEDGER_TOPIC, read, permission=Permission.DENY),
         *_rules("loader", topic, ANYTHING, read, describe, configs),
         *_rules("loader", topic, _SCHEMAS_TOPIC, everything, permission=Permission.DENY),
         *_rules("loader", topic, LEDGER_TOPIC, write, create),

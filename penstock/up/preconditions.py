@@ -21,8 +21,8 @@ from penstock.directory.places import HOST, PRIVATE, MirrorPorts, Places, Ports
 
 # Everything that the extra `all` brings, as modules.
 MODULES: Final = (
-    *("cryptography", "httptools", "inotify_simple", "joserfc", "kazoo", "numpy", "packaging"),
-    *("prometheus_client", "pyarrow", "pyspark", "starlette", "uvicorn", "uvloop"),
+    *("cryptography", "h11", "httptools", "inotify_simple", "joserfc", "kazoo", "numpy"),
+    *("packaging", "prometheus_client", "pyarrow", "pyspark", "starlette", "uvicorn", "uvloop"),
     "zstandard",
 )
 LOWEST_JAVA: Final = 17

@@ -1,9 +1,10 @@
 """A listening socket whose clients speak TLS: they are served once the handshake is done.
 
 Each handshake goes by the certificates as they are then, so those may be exchanged while the
-program runs; connections that are open stay. A handshake has a time, an address has a number of
-them that may be under way, and all together have one: whoever connects and says nothing keeps
-nobody else out. What fails is counted, and logged now and then: a scanner fills no log.
+program runs; connections that are open stay. A handshake has a time, an address (of IPv6, its /64)
+has a number of them that may be under way, and all together have one: whoever connects and says
+nothing keeps nobody else out. What fails is counted, and logged now and then: no scanner fills a
+log.
 """
 
 import asyncio
@@ -11,10 +12,10 @@ import errno
 import logging
 import socket
 import ssl
-from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from ground.networks import NetworkRoom
 from ground.server_tls import ServerTls
 from ground.tls import BadTls
 
@@ -44,9 +45,8 @@ class TlsListening:
         self._tls = tls
         self._connection = connection
         self._seconds = seconds
-        self._of_a_host = of_a_host
+        self._room = NetworkRoom(of_a_host, _MOST)
         self._loop = asyncio.get_running_loop()
-        self._under_way: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._logged_at = float("-inf")
 
@@ -74,11 +74,10 @@ class TlsListening:
                 return
             sock.setblocking(False)
             host = str(address[0])
-            if self._under_way[host] >= self._of_a_host or len(self._tasks) >= _MOST:
+            if not self._room.begin(host):
                 sock.close()
                 self._note(host, "too many handshakes are under way")
                 continue
-            self._under_way[host] += 1
             task = self._loop.create_task(self._serve(sock, host))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -101,9 +100,7 @@ class TlsListening:
         except (OSError, BadTls) as error:  # a TimeoutError is one
             self._note(host, str(error))
         finally:
-            self._under_way[host] -= 1
-            if not self._under_way[host]:
-                del self._under_way[host]
+            self._room.end(host)
 
     def _note(self, host: str, why: str) -> None:
         self.failed += 1

@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from client.addresses import Address
 from client.bootstrap import IN_THE_CLEAR
 from client.connection import BrokerConnection
+from client.conversation import LARGEST_USUAL, MAX_RESPONSE, Conversation
 from client.errors import ClientError, ConnectionLost, NotKafka, NotReachable, Unsupported
 from harness.server_process import free_ports
 from tests.client.scripted_broker import Answer, ScriptedBroker, frame, greeting
@@ -165,6 +167,20 @@ def test_no_answer_in_time(script: list[Answer]) -> None:
             connection.call(metadata.API, EVERYTHING, within=0.2)
         assert time.monotonic() - started < 60
         assert connection.closed
+
+
+@pytest.mark.not_quick("measures memory")
+def test_an_answer_that_claims_to_be_huge_takes_no_more_memory_than_has_come() -> None:
+    conversation = Conversation("peer", "test")
+    tracemalloc.start()
+    try:
+        conversation.wanted()[:] = MAX_RESPONSE.to_bytes(4, "big")
+        conversation.received(4)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(conversation.wanted()) == MAX_RESPONSE
+    assert most < LARGEST_USUAL
 
 
 def test_an_api_the_broker_does_not_serve() -> None:

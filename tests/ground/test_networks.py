@@ -2,7 +2,7 @@
 
 import pytest
 
-from ground.networks import network_of
+from ground.networks import NetworkRoom, network_of
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,11 @@ from ground.networks import network_of
 )
 def test_whom_an_address_stands_for(host: str, stands_for: str) -> None:
     assert network_of(host) == stands_for
+
+
+def test_whoever_has_many_addresses_of_a_network_has_no_more_room() -> None:
+    room = NetworkRoom(of_one=2, of_all=3)
+    assert [room.begin(f"2001:db8::{number}") for number in range(4)] == [True, True, False, False]
+    assert [room.begin(host) for host in ("1.2.3.4", "5.6.7.8")] == [True, False]
+    room.end("2001:db8::ffff")
+    assert room.begin("5.6.7.8")

@@ -17,6 +17,7 @@ from ground.http_client import HttpUrl
 from harness.registry_process import RegistryProcess
 from harness.server_process import free_ports
 from schemas.errors import InvalidSchema, RegistryError, RegistryNotReachable, RegistryRefused
+from schemas.parsing import MAX_STORED_LENGTH
 from schemas.registry_client import RegistryClient
 from schemas.remote.answers import CompatibilityVerdict, Reference, RegisteredSchema, SubjectVersion
 from schemas.remote.urls import parse_urls
@@ -136,6 +137,23 @@ def test_a_schema_comes_with_all_that_it_refers_to_each_once() -> None:
         assert [path.partition("?")[0] for path in server.paths] == [
             f"/subjects/{each}" for each in ("b/versions/2", "d/versions/1", "c/versions/1")
         ]
+
+
+def test_references_without_end_are_not_fetched_to_their_end() -> None:
+    """A registry may be anybody's: each answer here is allowed, and refers to the next one."""
+    many = says(
+        {
+            "subject": "-",
+            "version": 1,
+            "id": 1,
+            "schema": " " * (MAX_STORED_LENGTH // 4),
+            "references": [{"name": "a", "subject": f"s{at}", "version": 1} for at in range(100)],
+        }
+    )
+    with answering(many) as server, client(server.url) as registry:
+        with pytest.raises(InvalidSchema, match="references"):
+            registry.texts_of([Reference("a", "a", 1)])
+        assert len(server.paths) == 5
 
 
 # Other instances, other attempts

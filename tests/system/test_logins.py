@@ -32,7 +32,8 @@ from tests.system.bystander import write_and_read
 from tests.system.clients import kafka_python
 from tests.system.clients.librdkafka import written_and_read
 from tests.system.raw import METADATA, Closed, RawConnection, int16, int32, metadata_body, string
-from tests.system.raw_login import AUTHENTICATE, HANDSHAKE, begun, logged_in
+from tests.system.raw_login import AUTHENTICATE, HANDSHAKE, begun, logged_in, over_tls
+from wire.errors import ErrorCode
 
 WITHIN = 60.0
 COUNT = 500
@@ -277,6 +278,17 @@ def test_a_connection_stays_with_its_user(secured: SecuredBroker) -> None:
         assert logged_in(connection, "bob", USERS["bob"])[:2] == int16(58)
         with pytest.raises(Closed):
             connection.ask(METADATA, 1, metadata_body(None))
+
+
+def test_who_has_come_by_certificate_becomes_nobody_else(secured: SecuredBroker) -> None:
+    tls = secured.security(None, "alice").tls
+    assert tls is not None
+    with over_tls(f"127.0.0.1:{secured.known}", client_context(tls)) as connection:
+        refused = connection.ask(HANDSHAKE, 1, string("SCRAM-SHA-512"))
+        assert refused[:2] == int16(ErrorCode.illegal_sasl_state)
+        refused = connection.ask(AUTHENTICATE, 1, int32(1) + b"n")
+        assert refused[:2] == int16(ErrorCode.illegal_sasl_state)
+        assert connection.ask(METADATA, 1, metadata_body(None))
 
 
 # Users that change

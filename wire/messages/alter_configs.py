@@ -1,6 +1,6 @@
 """AlterConfigs (key 33): replace all overrides of a resource by those given.
 
-Left out: configs of brokers, which are read-only over the wire: the broker's file sets them.
+The resource may be a topic or a broker, of which `broker/dynamic_configs.py` names what may change.
 """
 
 from msgspec import Struct

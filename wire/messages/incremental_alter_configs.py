@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (key 44): set, unset, extend or shorten single configs of a resource.
 
-Left out: configs of brokers, which are read-only over the wire: the broker's file sets them.
+The resource may be a topic or a broker, of which `broker/dynamic_configs.py` names what may change.
 """
 
 from enum import IntEnum

@@ -29,6 +29,7 @@ from agent.kept import store as agents
 from agent.kept.keeping import Keeping
 from agent.kept.store import HandedOver
 from agent.recognition.followed import Followed
+from agent.recognition.opening import Opening
 from agent.runs import KnownSource, SourceId
 from penstock.up.descriptor_store import ProgramDescriptors
 
@@ -48,6 +49,7 @@ class JournalledFiles:
         wall: float | None = None,
         boot: Callable[[], float] | None = None,
         store: ProgramDescriptors | None = None,
+        opening: Opening | None = None,
     ) -> None:
         self.inputs: Sequence[FileInput] = inputs
         self.journal: dict[SourceId, KnownSource] = {}
@@ -67,6 +69,7 @@ class JournalledFiles:
         self.away = 0.0  # seconds in which nobody looked, as the next process sees it
         self._boot = boot or (lambda: time.monotonic() + self.away)
         self._store = store
+        self._opening = opening
         self.forgotten_before = -1
         self.torn = False
         self.agent_id = "0123456789ABCDEFGHIJ"
@@ -97,6 +100,7 @@ class JournalledFiles:
             left=[HandedOver(name, os.dup(fd)) for name, fd in store.kept().items()]
             if store is not None
             else (),
+            opening=self._opening,
             worked=lambda: 0.0,  # or the next listing would come later on a busy machine
         )
 

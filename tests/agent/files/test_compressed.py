@@ -199,6 +199,34 @@ def test_several_streams_are_one_content(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
+def test_streams_of_nothing_keep_nobody_waiting_and_have_an_end(
+    tmp_path: Path, suffix: str
+) -> None:
+    """Whoever reads an archive looks at the time after each piece."""
+    path, empty = tmp_path / "archive", PACKERS[suffix](b"")
+    path.write_bytes(empty * (5_000_000 // len(empty)))
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        pieces = unpacked(fd)
+        assert [next(pieces) for _ in range(1_000)] == [b""] * 1_000
+        with pytest.raises(ArchiveDamaged, match="come to nothing"):
+            list(pieces)
+    finally:
+        os.close(fd)
+
+
+def test_a_header_without_end_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "archive"
+    path.write_bytes(b"\x1f\x8b\x08\x08" + bytes(6) + b"a" * 5_000_000)
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        with pytest.raises(ArchiveDamaged, match="come to nothing"):
+            list(unpacked(fd))
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
 def test_bytes_that_are_flipped(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / "archive"
     packed = bytearray(PACKERS[suffix](os.urandom(300_000)))

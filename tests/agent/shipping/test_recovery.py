@@ -299,16 +299,37 @@ def test_what_cannot_be_known_is_sent_again(
     assert "cannot be known" in said.getMessage()
 
 
-def test_who_may_not_look_sends_again_and_is_recognised(before: Before) -> None:
+@pytest.mark.parametrize(
+    ("forgotten", "twice"), [(False, []), (True, ["2", "3", "4", "5"])], ids=["known", "forgotten"]
+)
+def test_who_may_not_look_is_exact_while_the_leader_remembers(
+    before: Before, forgotten: bool, twice: list[str]
+) -> None:
     before.acknowledged_before()
     sent = before.numbered(before.journalled(3), 2)
     before.written(sent[:2])
+    if forgotten:
+        before.forgotten()
     for key in (describe_producers.API.key, fetch.API.key, list_offsets.API.key):
         before.broker.forbidden[key] = ErrorCode.topic_authorization_failed
     before.journal.partition(TOPIC, before.topic_id, 0, 1)
     before.journal.partition("_audit", before.topic_id, 0, 1)
     before.recovered()
-    assert before.lines() == numbers(2 + 6 + 4)
+    assert sorted(before.lines()) == sorted(numbers(2 + 6 + 4) + twice)
+
+
+def test_the_ledger_is_sent_again_without_a_look(
+    before: Before, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An agent need not be allowed to read it."""
+    sent = before.numbered(before.journalled(2), 0)
+    for key in (describe_producers.API.key, fetch.API.key, list_offsets.API.key):
+        before.broker.forbidden[key] = ErrorCode.topic_authorization_failed
+    with Brokers(Bootstrap.of(before.broker.bootstrap)) as brokers:
+        evidence = evidence_of(brokers, TopicPartition("_audit", 0), sent, 7, lambda: True)
+    verdicts = judged(sent, evidence)
+    assert (verdicts.again, verdicts.doubtful) == (sent, [])
+    assert "cannot be" not in caplog.text
 
 
 def test_what_was_acknowledged_out_of_order_hides_nothing(before: Before) -> None:

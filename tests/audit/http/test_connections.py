@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from audit.http.server import HEAD_SECONDS
-from audit.http.stream import MOST_STREAMS
+from audit.http.stream import MOST_OF_ONE, MOST_STREAMS
 from harness.audit_process import AuditProcess
 from harness.waiting import wait_until
 
@@ -41,6 +41,10 @@ def listen(connection: socket.socket) -> bytes:
         b"GET / HTTP/1.1\r\nNo colon\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 200 + b"\r\n\r\n",
         b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /healthz HTTP/1.1\nHost: a\n\n",
+        b"GET /healthz HTTP/1.1\r\nHost: a\r\nB: c\r\n d\r\n\r\n",
     ],
 )
 def test_nonsense_is_refused(audit: AuditProcess, said: bytes) -> None:
@@ -49,6 +53,13 @@ def test_nonsense_is_refused(audit: AuditProcess, said: bytes) -> None:
             connection.sendall(said)
         assert listen(connection)[:12] in {b"HTTP/1.1 400", b""}
     assert audit.ask("/healthz").status == 200
+
+
+def test_a_second_request_is_read_as_strictly(audit: AuditProcess) -> None:
+    with connected(audit) as connection:
+        connection.sendall(request("/healthz") + b"GET /healthz HTTP/1.1\nHost: a\n\n")
+        statuses = [line for line in listen(connection).split(b"\r\n") if b"HTTP/1.1" in line]
+    assert [line.partition(b"HTTP/1.1 ")[2][:3] for line in statuses] == [b"200", b"400"]
 
 
 def test_who_does_not_finish_a_request_is_let_go(audit: AuditProcess) -> None:
@@ -91,15 +102,21 @@ def test_a_page_is_told_at_once_and_again(audit: AuditProcess) -> None:
         assert b'data: {"version":' in said
 
 
-def test_there_are_only_so_many_streams(audit: AuditProcess) -> None:
+def test_one_address_leaves_streams_for_others(audit: AuditProcess) -> None:
+    def asked(source: str) -> bytes:
+        address = ("127.0.0.1", audit.port)
+        connection = socket.create_connection(address, timeout=20, source_address=(source, 0))
+        stack.enter_context(connection)
+        connection.sendall(request("/api/v1/stream"))
+        return connection.recv(65_536)[9:12]
+
     with contextlib.ExitStack() as stack:
-        for _ in range(MOST_STREAMS):
-            connection = stack.enter_context(connected(audit))
-            connection.sendall(request("/api/v1/stream"))
-            assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
-        answer = audit.ask("/api/v1/stream")
-        assert answer.status == 503
-        assert b"streams are open" in answer.body
+        assert {asked("127.0.0.1") for _ in range(MOST_OF_ONE)} == {b"200"}
+        assert asked("127.0.0.1") == b"503"
+        others = [asked("127.0.0.2") for _ in range(MOST_STREAMS - MOST_OF_ONE)]
+        assert set(others) == {b"200"}
+        assert asked("127.0.0.3") == b"503"
+        assert b"streams are open" in audit.ask("/api/v1/stream").body
         assert audit.ask("/api/v1/topics").status == 200
     wait_until(lambda: is_streamed(audit), within=20, what="those who left have made room")
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from broker.api.operations import RULES, Rule
 from broker.api.table import TABLE
@@ -179,6 +180,23 @@ def test_one_topic_of_a_request_is_refused_and_the_others_are_served(
         for each in client.ask(produce.API, 9, request).responses
     }
     assert answers == {topic: ErrorCode.none, other: TOPIC_REFUSED}
+
+
+def test_who_is_no_broker_opens_no_session_of_a_follower(
+    client: RawClient, topic: str, permit: Permit
+) -> None:
+    """For those, sessions of all clients would have to give way."""
+
+    def session(replica_id: int) -> int:
+        request = whole({(topic, 0): 0}, replica_id=replica_id)
+        return client.ask(fetch.API, 12, replace(request, session_epoch=0)).session_id
+
+    reads, follows = rule(Operation.READ), rule(Operation.CLUSTER_ACTION, CLUSTER)
+    permit([reads])
+    assert session(-1)
+    assert not session(7)
+    permit([follows])
+    assert session(7)
 
 
 def test_a_right_that_is_taken_away_ends_a_wait(

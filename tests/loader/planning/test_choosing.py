@@ -64,3 +64,10 @@ def test_two_tables_in_one_folder_are_refused() -> None:
 def test_the_loaders_own_folders_are_no_tables(name: str) -> None:
     with pytest.raises(LoaderError, match=f"topic {name}: the folder of that name"):
         tables_of(config((name,)), [name])
+
+
+@pytest.mark.parametrize("name", ["../../etc/cron.d", "..", "a/../../b", "a\n", "a" * 250])
+def test_what_a_broker_calls_a_topic_never_leads_out_of_the_root(name: str) -> None:
+    for patterns in (("*",), (name,)):
+        with pytest.raises(LoaderError, match="topic"):
+            tables_of(config(patterns), [name])

@@ -79,7 +79,7 @@ def test_each_program_may_do_what_it_does() -> None:
         (Operation.WRITE, "_audit", ["agent", "loader"]),
         (Operation.WRITE, "_schemas", ["registry"]),
         (Operation.READ, "logs", ["agent", "loader"]),
-        (Operation.READ, "_audit", ["agent", "loader", "audit"]),
+        (Operation.READ, "_audit", ["loader", "audit"]),
         (Operation.READ, "_schemas", ["registry"]),
         (Operation.DELETE, "logs", []),
     ):

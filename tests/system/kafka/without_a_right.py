@@ -250,7 +250,6 @@ WITHOUT: Final[Mapping[tuple[str, str, str], Step]] = MappingProxyType(
         ("agent", "READ", "shop"): _agent_may_not_look,
         ("agent", "DESCRIBE_CONFIGS", "shop"): _agent_may_not_see_limits,
         ("agent", "WRITE", "_audit"): _agent_may_not_write,
-        ("agent", "READ", "_audit"): _agent_may_not_look,
         ("agent", "DESCRIBE_CONFIGS", "_audit"): _agent_may_not_see_limits,
         ("count", "READ", "shop"): _not_counted,
         ("count", "WRITE", "_audit"): _not_counted,

@@ -1,0 +1,199 @@
+"""Which files an agent opens: through which links, and which never.
+
+An agent often may read more than those who write in the folders that it follows. Whoever may write
+there can make a link to any file of the host, and the agent would ship what it finds.
+
+Rule 1: only regular files are opened, and nothing else is even touched: to open a FIFO can block
+for ever, and to open a device can do things.
+
+Rule 2 (`same_owner`): a symbolic link that root or the agent's own user made leads anywhere. One
+that somebody else made leads to files of that user, and to those that everybody may read. That goes
+for links in place of folders too, and for links behind links.
+
+Rule 3 (`same_owner`): a file with several names counts as one behind a link, which the owner of its
+folder made. Where everybody may write in that folder, nobody knows who made it.
+
+Rule 4: Penstock's own secrets and journal are never opened, under whatever name.
+
+What is judged is what is opened, so nothing that is exchanged meanwhile can pass. A path that leads
+through no link is known by the kernel's own name for the open file; any other is gone along
+step by step, as the kernel would, with a descriptor for each folder.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Collection, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, get_args
+
+import msgspec
+
+from agent.names import below
+from ground.printable import one_line
+from ground.settings import WORD
+
+_LOOK: Final = os.O_PATH | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_MOST_STEPS: Final = 128  # of a path, with those of all links
+_LOOK_EVERY_SECONDS: Final = 1.0  # for the names of secrets that are not their own
+_ROOT: Final = 0
+_NOBODY_KNOWS: Final = -1
+
+
+class FollowLinks(StrEnum):
+    """Through which symbolic links files are read."""
+
+    SAME_OWNER = "same_owner"
+    ALWAYS = "always"
+
+
+class SecretFiles:
+    """What belongs to the agent itself: files, which may be exchanged while it runs, and a folder,
+    by its real path."""
+
+    def __init__(self, files: Collection[str] = (), folder: str = "") -> None:
+        self._files = frozenset(files)
+        self._folder = below(folder, "") if folder else ""
+        self._identities: frozenset[tuple[int, int]] = frozenset()
+        self._looked_at = float("-inf")
+
+    def has(self, status: os.stat_result, path: str) -> bool:
+        if path in self._files or (self._folder and path.startswith(self._folder)):
+            return True
+        now = time.monotonic()
+        if now - self._looked_at > _LOOK_EVERY_SECONDS:
+            self._identities, self._looked_at = frozenset(self._there()), now
+        return (status.st_dev, status.st_ino) in self._identities
+
+    def _there(self) -> Iterator[tuple[int, int]]:
+        for path in self._files:
+            with contextlib.suppress(OSError):
+                status = Path(path).stat()
+                yield status.st_dev, status.st_ino
+
+
+def files_named(config: msgspec.Struct) -> Iterator[str]:
+    """All files that a part of a configuration names."""
+    for field in msgspec.structs.fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, msgspec.Struct):
+            yield from files_named(value)
+        elif value and any(
+            isinstance(each, msgspec.Meta) and (each.extra or {}).get(WORD) == "file"
+            for each in get_args(field.type)
+        ):
+            yield value
+
+
+class _Found(msgspec.Struct):
+    """A file, and what led there."""
+
+    fd: int
+    status: os.stat_result
+    makers: dict[int, str]  # of links, by their users: what was met first
+    all_may_read: bool
+
+
+class Opening:
+    """Opens files by these rules; any thread."""
+
+    def __init__(
+        self,
+        follow: FollowLinks = FollowLinks.SAME_OWNER,
+        secrets: SecretFiles | None = None,
+    ) -> None:
+        self._follow = follow
+        self._secrets = secrets or SecretFiles()
+
+    def open(self, path: str) -> tuple[int, os.stat_result]:
+        """Whose caller closes it. Raises OSError, also for what must not be opened."""
+        fd = os.open(path, _LOOK)
+        try:
+            status, real = os.fstat(fd), _name_of(fd)
+            is_direct = real == path and status.st_nlink <= 1
+            if is_direct or self._follow is FollowLinks.ALWAYS:
+                return self._checked(path, fd, status, real), status
+        finally:
+            os.close(fd)
+        found = _found(path)
+        try:
+            _check_makers(path, found)
+            return self._checked(path, found.fd, found.status, _name_of(found.fd)), found.status
+        finally:
+            os.close(found.fd)
+
+    def _checked(self, path: str, fd: int, status: os.stat_result, real: str) -> int:
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "no regular file", path)
+        if self._secrets.has(status, real):
+            raise OSError(errno.EACCES, "it belongs to the agent itself", path)
+        return os.open(f"/proc/self/fd/{fd}", _READ)
+
+
+def _check_makers(path: str, found: _Found) -> None:
+    owner = found.status.st_uid
+    trusted = {_ROOT, os.geteuid(), owner}
+    if found.all_may_read:
+        return
+    for maker, link in found.makers.items():
+        if maker not in trusted:
+            by = "" if maker == _NOBODY_KNOWS else f" of user {maker}"
+            why = f"follow_links: {one_line(link)} is a link{by} to a file of user {owner}"
+            raise OSError(errno.EACCES, why, path)
+
+
+def _found(path: str) -> _Found:
+    """As the kernel would find it; whose caller closes it."""
+    makers: dict[int, str] = {}
+    all_may_read, steps = True, 0
+    parts = deque(path.split("/"))
+    here = os.open("/", _LOOK)
+    try:
+        folder = status = os.fstat(here)
+        while parts:
+            part = parts.popleft()
+            if part in {"", "."}:
+                continue
+            steps += 1
+            if steps > _MOST_STEPS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            folder = status
+            all_may_read = all_may_read and bool(folder.st_mode & stat.S_IXOTH)
+            there = os.open(part, _LOOK | os.O_NOFOLLOW, dir_fd=here)
+            try:
+                status = os.fstat(there)
+                if stat.S_ISLNK(status.st_mode):
+                    makers.setdefault(status.st_uid, _name_of(there))
+                    link, there = there, _behind(there, part, here, parts)
+                    os.close(link)
+                    status = os.fstat(there)
+                here, there = there, here
+            finally:
+                os.close(there)
+        if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
+            all_write = folder.st_mode & stat.S_IWOTH
+            makers.setdefault(_NOBODY_KNOWS if all_write else folder.st_uid, path)
+    except OSError:
+        os.close(here)
+        raise
+    all_may_read = all_may_read and bool(status.st_mode & stat.S_IROTH)
+    return _Found(here, status, makers, all_may_read)
+
+
+def _behind(link: int, name: str, folder: int, parts: deque[str]) -> int:
+    """Where one goes on behind a link, by the parts that are left then."""
+    if os.fstat(link).st_dev == Path("/proc").stat().st_dev:  # it leads where its text does not
+        return os.open(name, _LOOK, dir_fd=folder)
+    target = os.readlink("", dir_fd=link)
+    begin = os.open("/" if target.startswith("/") else ".", _LOOK, dir_fd=folder)
+    parts.extendleft(reversed(target.split("/")))
+    return begin
+
+
+def _name_of(fd: int) -> str:
+    return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115  no Path

@@ -1,0 +1,33 @@
+"""What a request's head must not have, since two programs that read it may not read the same.
+
+A proxy that sees another header there, or another end of the body, lets its client smuggle in a
+request under somebody else's name (RFC 9112, 11.2). llhttp, which the registry reads with, refuses
+such heads by itself; whoever reads with something milder checks them here. Pure.
+"""
+
+import re
+from typing import Final
+
+_ENDS: Final = (b"\n\r\n", b"\n\n")  # as the mildest reader has it
+_BARE: Final = re.compile(rb"(?<!\r)\n|\r(?!\n)")
+_FOLDED: Final = re.compile(rb"\n[ \t]")
+_LENGTH: Final = re.compile(rb"^content-length[ \t]*:(.*)\r$", re.IGNORECASE | re.MULTILINE)
+_CHUNKED: Final = re.compile(rb"^transfer-encoding[ \t]*:", re.IGNORECASE | re.MULTILINE)
+
+
+class AmbiguousHead(ValueError):
+    """Says what is wrong with it."""
+
+
+def check_head(data: bytes) -> None:
+    """`data` begins with a head; what is not whole yet passes. Raises AmbiguousHead."""
+    ends = [at + len(end) for end in _ENDS if (at := data.find(end)) >= 0]
+    head = data[: min(ends, default=0)]
+    if _BARE.search(head):
+        raise AmbiguousHead("a line ends in CR LF, and has neither of them inside")
+    if _FOLDED.search(head):
+        raise AmbiguousHead("a header is one line")
+    lengths = _LENGTH.findall(head)
+    is_plain = len(lengths) == 1 and lengths[0].strip(b" \t").isdigit()
+    if lengths and (not is_plain or _CHUNKED.search(head)):
+        raise AmbiguousHead("a body has one length: Content-Length once, or Transfer-Encoding")
