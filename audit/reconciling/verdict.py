@@ -157,6 +157,7 @@ def _said(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[F
     said += _twice(picture, axis, steps)
     said += statements.unknown(picture)
     said += statements.withdrawn(picture)
+    said += statements.collided(picture)
     said += statements.untold(picture)
     said = cut(said, picture.accepted)
     said += statements.copied(picture, axis)

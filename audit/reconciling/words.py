@@ -168,6 +168,21 @@ def uncounted(loss: UncountedLoss) -> str:
     return f"the log lost them before anybody had counted them: {loss.reason}"
 
 
+def collision(topic: str, partition: int, kept: int, events: int) -> str:
+    """Why events are dead letters that could be decoded."""
+    if kept < 0:
+        return "others with their source and numbers had landed before, and cannot be compared"
+    last = (
+        f"offset {number(kept)}"
+        if events == 1
+        else f"offsets {number(kept)} to {number(kept + events - 1)}"
+    )
+    return (
+        f"others with their source and numbers are there instead, from {topic}-{partition}, {last},"
+        " with other content"
+    )
+
+
 def copy_of(run: Copied, agent: str) -> str:
     """Whose copy a file is that was shipped by this agent."""
     since = f" since {moment(run.since)}" if run.since >= 0 else ""

@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 23
+VERSION: Final = 24
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -274,6 +274,11 @@ CREATE TABLE scrubbed (name INT, topic_id TEXT, partition INT, recent INT, whole
 -- Of each topic and destination the latest that was said of how its loads end; `said` as above.
 CREATE TABLE loads_tried (name INT, tier INT, time INT, said INT, journal TEXT, seq INT,
     failed INT, since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;
+
+-- Events that lost their place to others with their source and seq: see collided.py.
+CREATE TABLE collided (topic INT, tier INT, run INT, partition INT, epoch INT, first INT,
+    events INT, source TEXT, seq INT, kept_partition INT, kept INT, from_time INT, to_time INT,
+    said INT, PRIMARY KEY (topic, tier, run, partition, first, seq, source)) WITHOUT ROWID;
 
 -- Text that is not what the file has, and unread files: see altered.py.
 CREATE TABLE altered (name INT, hour INT, host TEXT, input TEXT, path TEXT, kind TEXT, field TEXT,

@@ -30,6 +30,7 @@ _BY_TIME: Final = (
     "DELETE FROM spans WHERE said < ?1 AND topic = ?2",
     "DELETE FROM details WHERE said < ?1 AND topic = ?2",
     "DELETE FROM inexact WHERE said < ?1 AND topic = ?2",
+    "DELETE FROM collided WHERE said < ?1 AND topic = ?2",
 )
 _OLD: Final = (
     "DELETE FROM loads WHERE time < ?",
@@ -90,6 +91,7 @@ _BY_TOPIC: Final = (
     "sources",
     "loads",
     "withdrawn",
+    "collided",
 )
 _BY_NAME: Final = (
     "altered",

@@ -33,7 +33,7 @@ from audit.picture import (
     Window,
     WindowSums,
 )
-from audit.store import exactness, origins, placed, withdrawn
+from audit.store import collided, exactness, origins, placed, withdrawn
 from audit.store.fleet import expected_agents, renewed_hosts
 from audit.store.generations import STRIDE, Generations, damage_of, doubtful_times
 from audit.store.journals import unpacked
@@ -219,6 +219,9 @@ def _picture(
         file_faults=_file_faults(topic, from_time, to_time),
         damaged=placed.dated(spoilt, hours),
         withdrawn=withdrawn.uncounted(connection, topic.id, partitions, generations),
+        collided=collided.of(
+            connection, topic.id, topic.tiers, generations, between=(first, to_time)
+        ),
         unwatched=_unwatched(topic, first, to_time),
         inexact=[
             *exactness.of(connection, topic.id, topic.tiers, hours),

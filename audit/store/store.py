@@ -26,6 +26,7 @@ from audit.folding.keyed import grouped
 from audit.picture import TopicKey
 from audit.store import (
     altered,
+    collided,
     copies,
     details,
     exactness,
@@ -235,6 +236,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
     copies.keep(chunk, source)
     statements.keep(chunk)
     altered.keep(chunk)
+    collided.keep(chunk)
     details.look_again(chunk)
     origins.touch_copies(chunk)
 
