@@ -221,6 +221,18 @@ class Hole(msgspec.Struct, frozen=True, order=True):
     to_time: int
 
 
+class Disputed(msgspec.Struct, frozen=True):
+    """Numbers of a journal of which there are two entries that say other things. From `since` on
+    nothing is proven that the journal is about."""
+
+    journal: str
+    tier: TierKind
+    host: str
+    seq: int
+    count: int
+    since: int
+
+
 class FileFault(NamedTuple):
     """A landed file that is not as it was committed."""
 
@@ -322,6 +334,7 @@ class TopicPicture(msgspec.Struct, frozen=True):
     sources: Sequence[Source]
     agents: Sequence[ExpectedAgent]
     holes: Sequence[Hole] = ()
+    disputed: Sequence[Disputed] = ()
     file_faults: Sequence[FileFault] = ()
     damaged: Sequence[AlteredBatch] = ()
     withdrawn: Sequence[UncountedLoss] = ()

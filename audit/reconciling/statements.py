@@ -269,6 +269,26 @@ def holes(picture: TopicPicture) -> Iterator[Fault]:
         yield Fault(finding, named=hole.count)
 
 
+def disputed(picture: TopicPicture) -> Iterator[Fault]:
+    """Numbers of journals with two entries. What the first said may have been believed, so nothing
+    is proven from then on."""
+    for each in picture.disputed:
+        if each.since >= picture.to_time:
+            continue
+        finding = Finding(
+            kind=FaultKind.UNPROVEN,
+            words="",
+            tier=each.tier.value,
+            host=each.host,
+            agent=each.journal if each.tier is TierKind.AGENT else "",
+            source=each.journal,
+            seq=each.seq,
+            from_time=each.since,
+            to_time=picture.to_time,
+        )
+        yield Fault(finding, named=each.count, reason=words.disputed(each))
+
+
 def is_young(hole: Hole, picture: TopicPicture) -> bool:
     """Whether what is missing may still come."""
     return hole.to_time + picture.grace_millis > picture.now

@@ -153,6 +153,7 @@ def _said(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[F
         for fault in statements.holes(picture)
         if _concerns(fault.finding.tier, picture, steps)
     ]
+    said += statements.disputed(picture)
     said += statements.unproven(picture)
     said += _twice(picture, axis, steps)
     said += statements.unknown(picture)

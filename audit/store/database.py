@@ -150,6 +150,12 @@ CREATE INDEX journals_with_holes ON journals (cluster) WHERE holes > 0;
 CREATE INDEX journals_begun ON journals (cluster, first_seq);
 CREATE INDEX journals_by_time ON journals (cluster, first_time, first_seq);
 CREATE INDEX journals_by_tier ON journals (cluster, tier);
+-- Digests of the entries that are there, by number // 64, and when the last was folded; and numbers
+-- with two entries that say other things, from when on nothing is proven, and when that was found.
+CREATE TABLE entry_digests (journal INT, block INT, said INT, digests BLOB,
+    PRIMARY KEY (journal, block)) WITHOUT ROWID;
+CREATE TABLE disputed (journal INT, seq INT, since INT, said INT,
+    PRIMARY KEY (journal, seq)) WITHOUT ROWID;
 -- Journals that were not heard for long, up to where they had come: one that is heard again goes on
 -- there.
 CREATE TABLE silent (cluster TEXT, journal TEXT, first_seq INT, first_time INT, end_seq INT,

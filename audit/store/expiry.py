@@ -34,6 +34,7 @@ _BY_TIME: Final = (
 )
 _OLD: Final = (
     "DELETE FROM loads WHERE time < ?",
+    "DELETE FROM entry_digests WHERE said < ?",
     "DELETE FROM checked WHERE hour < ?",
     "DELETE FROM damaged WHERE time < ?",
     "DELETE FROM scrubbed WHERE time < ?",
@@ -58,6 +59,7 @@ _UNHEARD: Final = (
     "DELETE FROM agents WHERE heard < ?",
     "DELETE FROM retired WHERE time < ?",
     "DELETE FROM accepted WHERE time < ?",
+    "DELETE FROM disputed WHERE said < ?",
     "DELETE FROM journal_topics WHERE journal IN (SELECT id FROM journals WHERE last_time < ?)",
     "DELETE FROM counted_under WHERE journal IN (SELECT id FROM journals WHERE last_time < ?)",
     "INSERT OR REPLACE INTO silent SELECT cluster, journal, first_seq, first_time, end_seq,"

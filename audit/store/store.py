@@ -29,6 +29,7 @@ from audit.store import (
     collided,
     copies,
     details,
+    disputed,
     exactness,
     expiry,
     fleet,
@@ -194,14 +195,15 @@ def _folded(
         return Touched(set())
     entries = Entries.of(body, now)
     seen = journals.take(connection, numbers_, cluster, entries)
+    doubt = disputed.check(connection, cluster, entries, seen)
     known = numbers(body.field("version")) <= VERSION
     known &= ~entries.of_tier("unknown")
     named = np.array([bool(text) for text in entries.journal.values])[entries.journal.codes]
-    left_out = int((~named | (seen.new & ~known)).sum())
-    mine = seen.new & known
+    left_out = int((~named | (seen.new & (~known | doubt.entries))).sum())
+    mine = seen.new & known & ~doubt.entries
     repeated = len(body) - left_out - int(mine.sum())
     if not mine.any():
-        return Touched(set(), 0, repeated, left_out)
+        return Touched(_named(connection, doubt.hours), 0, repeated, left_out)
     journal = seen.journal
     if not mine.all():
         body = body.filter(pa.array(mine))
@@ -210,7 +212,7 @@ def _folded(
     newest = _came(connection, cluster, entries)
     _fold(chunk, newest)
     details.drop(connection, cluster, newest)
-    hours = _named(connection, chunk.touched)
+    hours = _named(connection, chunk.touched | doubt.hours)
     return Touched(hours, len(entries), repeated, left_out)
 
 
