@@ -286,6 +286,11 @@ CREATE TABLE collided (topic INT, tier INT, run INT, partition INT, epoch INT, f
     events INT, source TEXT, seq INT, kept_partition INT, kept INT, from_time INT, to_time INT,
     said INT, PRIMARY KEY (topic, tier, run, partition, first, seq, source)) WITHOUT ROWID;
 
+-- Of each partition the batches that brokers have listed, all offsets that they have listed, and
+-- what agents claim, as far as the two were not compared yet (compared.py).
+CREATE TABLE listed (topic INT, partition INT, batches BLOB, offsets BLOB, claims BLOB, said INT,
+    PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+
 -- Text that is not what the file has, and unread files: see altered.py.
 CREATE TABLE altered (name INT, hour INT, host TEXT, input TEXT, path TEXT, kind TEXT, field TEXT,
     lines INT, count INT, first INT, last INT, hint TEXT,

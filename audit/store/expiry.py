@@ -35,6 +35,7 @@ _BY_TIME: Final = (
 _OLD: Final = (
     "DELETE FROM loads WHERE time < ?",
     "DELETE FROM entry_digests WHERE said < ?",
+    "DELETE FROM listed WHERE said < ?",
     "DELETE FROM checked WHERE hour < ?",
     "DELETE FROM damaged WHERE time < ?",
     "DELETE FROM scrubbed WHERE time < ?",

@@ -27,6 +27,7 @@ from audit.picture import TopicKey
 from audit.store import (
     altered,
     collided,
+    compared,
     copies,
     details,
     disputed,
@@ -227,6 +228,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
         origins.keep_marked(chunk, claimed.counted | claimed.partly, places.first, places.count)
         offsets.keep_spans(chunk, places, claimed, newest)
         placed.keep(chunk, places)
+        compared.keep(chunk, places)
         sums.add(chunk, claimed.counted)
         sums.keep_uncounted(chunk, claimed.partly)
         exactness.keep(chunk, places, claimed.counted, claimed.over)

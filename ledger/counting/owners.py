@@ -45,6 +45,10 @@ class Owners:
         known = self._are_agents
         return all(known.get(each, False) for each in set(producers))
 
+    def is_agent(self, header: BatchHeader) -> bool:
+        """Whether the batch's producer is known to be one."""
+        return self._are_agents.get((header.producer_id, header.producer_epoch), False)
+
     def needs_opening(self, header: BatchHeader, window_millis: int) -> bool:
         """Whether the header alone does not say in which windows the events lie."""
         if header.attributes & LOG_APPEND_TIME:
