@@ -182,7 +182,7 @@ class Counting:
                 return
             times = self._times(header, batch)
         into.claim(first, end, events)
-        if self._owners.is_agent(header):
+        if self._owners.names_sources(header):
             is_changed = attributes & LOG_APPEND_TIME or events <= delta
             into.batches.append((base, delta, -1 if is_changed else crc))
         sums = self._sums(into, base_time)

@@ -147,6 +147,8 @@ EVENTS: Final[dict[str, Event]] = {
                     }
                 ],
                 "delays": [0, 0, 60, 40],
+                "lists_batches": True,
+                "batches": [{"skipped": 0, "count": 100, "crc": 4_000_000_007}],
                 "origin": None,
             }
         ],
