@@ -5,8 +5,10 @@ Rule 1. A claim is compared once brokers have listed all of its offsets. Batches
         its stretches, or whose CRCs have another sum than the agent's, are not what it sent.
 Rule 2. What a broker says of without listing batches (an older one, a copy), or lists without a CRC
         (LogAppendTime, compaction), proves nothing, and is passed over.
-Rule 3. Where a log was written anew, there may be two batches at an offset: a claim is right if the
-        older ones, or the newer ones, make it up.
+Rule 3. A claim is held against what was listed under its own leader epoch or higher ones: where a
+        log was written anew, there are several batches at an offset. It is wrong only by its own
+        epoch. What another leader has listed differently may have been lost with the former one,
+        and is missing by other rules.
 Rule 4. What was compared is dropped. So is what waits for longer than a day, and what is too much.
 """
 
@@ -21,7 +23,7 @@ from audit.folding.columns import Batches, Numbers, numbers
 from audit.folding.keyed import Mask
 from audit.store.chunks import Chunk
 from audit.store.offsets import PassagePlaces
-from ground.intervals import Intervals, merged, minus
+from ground.intervals import Intervals, covers, merged, minus, union
 from ground.known_types import known_type
 
 _BATCH: Final = np.dtype(
@@ -50,31 +52,36 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
 
     stretches: list[tuple[int, int]]
     crc_sum: int
+    epoch: int  # of the leader; -1: not known
     said: int
 
 
 class LogListing(msgspec.Struct):
-    """What waits of one partition: batches in ascending order, the offsets that were listed whole,
+    """What waits of one partition: batches, the offsets that were listed whole, by leader epoch,
     and claims."""
 
     batches: Listed
-    offsets: Intervals
+    offsets: dict[int, Intervals]
     claims: list[Claim]
 
     def compare(self) -> list[Claim]:
         """Those claims that are wrong. What was compared is gone."""
         wrong, left, done = [], [], []
-        pools = _without_overlaps(self.batches) if self.claims else ()
-        begins = np.array([first for first, _ in self.offsets], np.int64)
-        ends = np.array([end for _, end in self.offsets], np.int64)
+        pools: dict[int, tuple[_Pool, ...]] = {}
         for claim in self.claims:
-            first, end = np.array(claim.stretches, np.int64).T
-            at = np.searchsorted(begins, first, "right") - 1
-            if not len(begins) or (at < 0).any() or (ends[at] < end).any():
+            listed = [some for epoch, some in self.offsets.items() if epoch >= claim.epoch]
+            wanted = merged(claim.stretches)
+            if not covers(union(*listed), wanted):
                 left.append(claim)
                 continue
-            done += claim.stretches
-            if not any(pool.makes_up(claim.crc_sum, first, end) for pool in pools):
+            if claim.epoch not in pools:
+                mine = self.batches[self.batches["epoch"] >= claim.epoch]
+                pools[claim.epoch] = _without_overlaps(mine)
+            first, end = np.array(claim.stretches, np.int64).T
+            if any(pool.makes_up(claim.crc_sum, first, end) for pool in pools[claim.epoch]):
+                done += claim.stretches
+            elif claim.epoch < 0 or covers(self.offsets.get(claim.epoch, ()), wanted):
+                done += claim.stretches
                 wrong.append(claim)
         self.claims = left
         if done:
@@ -82,7 +89,7 @@ class LogListing(msgspec.Struct):
         return wrong
 
     def _drop(self, done: Intervals) -> None:
-        self.offsets = minus(self.offsets, done)
+        self._listed_without(done)
         begins = np.array([first for first, _ in done], np.int64)
         ends = np.array([end for _, end in done], np.int64)
         at = np.searchsorted(begins, self.batches["first"], "right") - 1
@@ -96,7 +103,11 @@ class LogListing(msgspec.Struct):
         if len(kept) < len(self.batches):
             self.batches = kept
             first = int(kept["first"].min()) if len(kept) else _FOR_EVER
-            self.offsets = minus(self.offsets, ((0, first),))
+            self._listed_without(((0, first),))
+
+    def _listed_without(self, gone: Intervals) -> None:
+        rest = {epoch: minus(some, gone) for epoch, some in self.offsets.items()}
+        self.offsets = {epoch: some for epoch, some in rest.items() if some}
 
 
 class _Pool:
@@ -179,7 +190,7 @@ def _known(chunk: Chunk, chosen: Mask) -> dict[Log, LogListing]:
     keys = set(
         zip(chunk.topic[chosen].tolist(), chunk.passages.partition[chosen].tolist(), strict=True)
     )
-    found = {key: LogListing(np.empty(0, _BATCH), (), []) for key in sorted(keys)}
+    found = {key: LogListing(np.empty(0, _BATCH), {}, []) for key in sorted(keys)}
     rows = chunk.connection.execute(
         "SELECT topic, partition, batches, offsets, claims FROM listed"
         " WHERE topic IN (SELECT value FROM json_each(?))",
@@ -189,7 +200,7 @@ def _known(chunk: Chunk, chosen: Mask) -> dict[Log, LogListing]:
         if (topic, partition) in found:
             found[topic, partition] = LogListing(
                 np.frombuffer(batches, _BATCH),
-                msgspec.msgpack.decode(offsets, type=known_type(Intervals)),
+                msgspec.msgpack.decode(offsets, type=known_type(dict[int, Intervals])),
                 msgspec.msgpack.decode(claims, type=known_type(list[Claim])),
             )
     return found
@@ -225,8 +236,14 @@ def _add_listed(
     told = np.flatnonzero(listing[offsets.passage])
     for key, at in _by_log(chunk, offsets.passage[told]):
         first = offsets.first[told[at]]
-        pairs = zip(first.tolist(), (first + offsets.count[told[at]]).tolist(), strict=True)
-        logs[key].offsets = merged((*logs[key].offsets, *pairs))
+        columns = (
+            passages.epoch[offsets.passage[told[at]]],
+            first,
+            first + offsets.count[told[at]],
+        )
+        listed = logs[key].offsets
+        for epoch, begin, end in zip(*(each.tolist() for each in columns), strict=True):
+            listed[epoch] = union(listed.get(epoch, ()), ((begin, end),))
 
 
 def _add_claims(chunk: Chunk, claiming: Mask, logs: Mapping[Log, LogListing]) -> None:
@@ -241,7 +258,9 @@ def _add_claims(chunk: Chunk, claiming: Mask, logs: Mapping[Log, LogListing]) ->
         stretches.setdefault(passage, []).append((begin, end))
     for passage, mine in stretches.items():
         key = int(chunk.topic[passage]), int(chunk.passages.partition[passage])
-        logs[key].claims.append(Claim(mine, int(crc_sum[passage]), chunk.entries.latest))
+        epoch = int(chunk.passages.epoch[passage])
+        claim = Claim(mine, int(crc_sum[passage]), epoch, chunk.entries.latest)
+        logs[key].claims.append(claim)
 
 
 def _by_log(chunk: Chunk, passage: Numbers) -> Iterator[tuple[Log, Numbers]]:

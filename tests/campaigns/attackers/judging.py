@@ -4,7 +4,8 @@ and without anything of Penstock's.
     green    a line is lost, altered or there twice, and the verdict is complete
     named    an attack that took the place of something is neither in the verdict nor among the dead
              letters
-    stuck    the verdict still waits when all has come to rest
+    stuck    the verdict still waits when all has come to rest, and no producer id was stolen: an
+             agent whose numbers were taken may stand still
     red      nobody attacked, and the verdict is not complete
 """
 
@@ -44,10 +45,14 @@ def judge(end: End) -> Iterator[Objection]:
     twice = [line for line in end.lines if rows[line] > 1]
     if end.state == "complete" and (lost or twice):
         yield Objection("green", f"{len(lost)} lines are lost, {len(twice)} twice: {lost[:3]}")
-    if end.state == "pending":
+    stolen = any(each.verb.startswith("steal") for each in end.attacks)
+    if end.state == "pending" and not stolen:
         yield Objection("stuck", "; ".join(end.waits)[:300])
     found = {*end.kinds, *end.dead}
     for attack in end.attacks:
+        # An agent whose producer's numbers were taken may stand still: nothing is lost then.
+        if end.state == "pending" and attack.verb.startswith("steal"):
+            continue
         if attack.effective and found.isdisjoint(attack.names):
             yield Objection("named", f"{attack.verb}: the verdict has {sorted(found)}")
     if not end.attacks and end.state != "complete":
