@@ -10,7 +10,7 @@ import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -174,13 +174,16 @@ class Run:
         """All of it acknowledged, whoever has the place of it."""
         size = self._log.stat().st_size if self._log.exists() else 0
 
+        until = time.monotonic() + SHIPPED
+
         def is_shipped() -> bool:
+            if time.monotonic() > until:  # it stands still if its producer's numbers were taken
+                return True
             said = agent.status() or {}
             inputs = said.get("inputs", [])
             return bool(size) and all(not each["lag_bytes"] for each in inputs) and bool(inputs)
 
-        with suppress(TimeoutError):  # it stands still if its producer's numbers were taken
-            wait_until(is_shipped, within=SHIPPED, what="all lines are shipped")
+        wait_until(is_shipped, what="all lines are shipped")
         time.sleep(1.0)  # the agent says so in the ledger
 
     def _load(self) -> None:
@@ -190,20 +193,17 @@ class Run:
 
     def _settled(self) -> TopicReport:
         """The verdict, once it waits for nothing, or has not come to rest in time."""
-        last: list[TopicReport] = []
+        until = time.monotonic() + SETTLED
 
-        def is_at_rest() -> bool:
+        def verdict() -> TopicReport | None:
             found = self._site.report(self._topic)
-            if found is not None:
-                last[:] = [found]
-            return found is not None and not found.waits_total
+            if found is None or (found.waits_total and time.monotonic() < until):
+                return None
+            return found
 
-        try:
-            wait_until(is_at_rest, within=SETTLED, what="the verdict is at rest")
-        except TimeoutError:
-            if not last:
-                raise
-        return last[0]
+        report = wait_until(verdict, what="the verdict is at rest")
+        assert report is not None
+        return report
 
     def _end(self, report: TopicReport) -> End:
         warehouse = self._loader.warehouse

@@ -49,11 +49,11 @@ def judge(end: End) -> Iterator[Objection]:
     if end.state == "pending" and not stolen:
         yield Objection("stuck", "; ".join(end.waits)[:300])
     found = {*end.kinds, *end.dead}
+    # An agent whose producer's numbers were taken may stand still. Its lines are not lost then, and
+    # it comes to none of the numbers that others have written in its journal.
+    stands = stolen and bool(lost) and end.state != "complete"
     for attack in end.attacks:
-        # An agent whose producer's numbers were taken may stand still: nothing is lost then.
-        if end.state == "pending" and attack.verb.startswith("steal"):
-            continue
-        if attack.effective and found.isdisjoint(attack.names):
+        if attack.effective and not stands and found.isdisjoint(attack.names):
             yield Objection("named", f"{attack.verb}: the verdict has {sorted(found)}")
     if not end.attacks and end.state != "complete":
         yield Objection("red", f"{end.state}: {sorted(found)}")
