@@ -55,5 +55,5 @@ def judge(end: End) -> Iterator[Objection]:
     for attack in end.attacks:
         if attack.effective and not stands and found.isdisjoint(attack.names):
             yield Objection("named", f"{attack.verb}: the verdict has {sorted(found)}")
-    if not end.attacks and end.state != "complete":
+    if not end.attacks and end.state not in {"complete", "pending"}:
         yield Objection("red", f"{end.state}: {sorted(found)}")
