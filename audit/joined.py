@@ -27,6 +27,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from audit.picture import (
+    Disputed,
     ExpectedAgent,
     Hole,
     Inexact,
@@ -109,6 +110,7 @@ def joined(
         sources=[*_sources(origin, own), *(copy.sources if own else ())],
         agents=[*_agents(origin, own, opened_at), *(copy.agents if own else ())],
         holes=[*_holes(origin), *copy.holes],
+        disputed=[*_disputed(origin), *copy.disputed],
         damaged=[
             *(replace(each, at=TierKind.ORIGIN) for each in origin.damaged),
             *(each for each in copy.damaged if each.partition not in cut_off),
@@ -273,6 +275,11 @@ def _shipped_here(copy: TopicPicture) -> list[UncountedLoss]:
 
 def _placed(copy: TopicPicture, cut_off: Mapping[int, int]) -> list[Placed]:
     return [each for each in copy.placed if each.partition not in cut_off]
+
+
+def _disputed(origin: TopicPicture) -> list[Disputed]:
+    kinds = {TierKind.AGENT: TierKind.AGENT, TierKind.BROKER: TierKind.ORIGIN}
+    return [replace(e, tier=kinds[e.tier]) for e in origin.disputed if e.tier in kinds]
 
 
 def _holes(origin: TopicPicture) -> list[Hole]:

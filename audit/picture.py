@@ -221,6 +221,18 @@ class Hole(msgspec.Struct, frozen=True, order=True):
     to_time: int
 
 
+class Disputed(msgspec.Struct, frozen=True):
+    """Numbers of a journal of which there are two entries that say other things. From `since` on
+    nothing is proven that the journal is about."""
+
+    journal: str
+    tier: TierKind
+    host: str
+    seq: int
+    count: int
+    since: int
+
+
 class FileFault(NamedTuple):
     """A landed file that is not as it was committed."""
 
@@ -269,6 +281,28 @@ class UncountedLoss(NamedTuple):
     to_time: int
 
 
+class Collided(NamedTuple):
+    """Events that a loader made dead letters, as others, at `kept` and behind it, have their source
+    and seqs and other content. `number` is of their partition in the picture; -1 in `kept`: the
+    others are not in the log any more. Who claims the source is known from where agents speak of
+    it."""
+
+    tier: Tier
+    number: int
+    partition: int
+    first: int
+    events: int
+    source: str
+    seq: int
+    kept_partition: int
+    kept: int
+    from_time: int
+    to_time: int
+    agent: str
+    host: str
+    path: str
+
+
 class Acceptance(NamedTuple):
     """A fault that an operator knows of. What is given must all apply; see docs/events.md."""
 
@@ -300,9 +334,11 @@ class TopicPicture(msgspec.Struct, frozen=True):
     sources: Sequence[Source]
     agents: Sequence[ExpectedAgent]
     holes: Sequence[Hole] = ()
+    disputed: Sequence[Disputed] = ()
     file_faults: Sequence[FileFault] = ()
     damaged: Sequence[AlteredBatch] = ()
     withdrawn: Sequence[UncountedLoss] = ()
+    collided: Sequence[Collided] = ()  # of these times
     unwatched: Sequence[UnwatchedTime] = ()  # of these times
     inexact: Sequence[Inexact] = ()
     placed: Sequence[Placed] = ()  # of partitions with offsets that are lacking, damaged, accepted

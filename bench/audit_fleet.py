@@ -281,4 +281,6 @@ def column(type_: pa.DataType, count: int, value: Any) -> pa.Array:
 def _nothing(field: pa.Field) -> Any:
     if pa.types.is_struct(field.type) or pa.types.is_list(field.type):
         return None
+    if pa.types.is_boolean(field.type):
+        return False
     return "" if pa.types.is_string(field.type) else 0

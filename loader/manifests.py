@@ -102,6 +102,24 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, ClosedIntervals] = {}  # what became rows
 
 
+class Collision(msgspec.Struct, frozen=True, kw_only=True):
+    """Consecutive events at consecutive offsets that became dead letters, as others have their
+    source and seq, and other content. `kept` is where the first of those others lies."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    leader_epoch: int
+    first: int
+    source: str
+    seq: int
+    events: int
+    kept_partition: int
+    kept: int  # -1: it is not in the log any more
+    from_time: int  # between which the events are, milliseconds
+    to_time: int
+
+
 class Marker(msgspec.Struct, frozen=True, kw_only=True):
     """A file beside the rows: `_SUCCESS`, `_INCOMPLETE`, `_LATE-{run}`; `_common_metadata`."""
 
@@ -141,6 +159,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     rebuilt: tuple[Hour, ...] = ()
     dead: dict[str, int] = {}  # by reason
     duplicates: int = 0
+    collisions: tuple[Collision, ...] = ()
     hours: dict[Hour, HourState] = {}
     sources: tuple[KnownSources, ...] = ()
     schema: str = ""  # the columns that the table has ever had, as Spark's JSON

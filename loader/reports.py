@@ -21,6 +21,7 @@ Landed = int | ClosedIntervals  # which events of a source: those that are whole
 MOST_INTERVALS: Final = 10_000  # of one source in one slice; beyond that it is scattered
 MOST_HOURS_OF_RUN: Final = 20_000  # that events may be of
 MOST_TRACKED: Final = 200_000  # intervals of all sources in one slice; no new ones beyond that
+MOST_REPEATS: Final = 100_000  # stretches of duplicates of one slice
 
 
 def closed(intervals: Intervals) -> ClosedIntervals:
@@ -62,6 +63,16 @@ class SourceRun(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     intervals: ClosedIntervals
     leader_epoch: int = -1
+
+
+class Repeat(msgspec.Struct, frozen=True, array_like=True):
+    """Consecutive events at consecutive offsets that became no rows, as their source and seq had
+    landed before."""
+
+    source: str
+    seq: int
+    offset: int
+    events: int
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +143,9 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
     untracked: int = 0  # rows of further sources, of which there are too many to be remembered
     mixed: tuple[Hour, ...] = ()  # hours whose rows are in the one file that is to be divided
     repeated: str = ""  # the source with most duplicates
+    repeats: tuple[
+        Repeat, ...
+    ] = ()  # all duplicates, or the first `MOST_REPEATS` stretches of them
     dead: dict[str, int] = {}  # by reason
     unnamed: int = 0  # dead records besides, of which there are too many for a letter each
     schema_ids: dict[int, int] = {}  # how many records of which writer's schema

@@ -70,6 +70,9 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     end: int
     from_within: bool = False  # the first: and, of the batch that `first` lies in, what is behind
     besides: bytes = b""  # what only it is told to have landed before; see landing/task_spec.py
+    buried: tuple[
+        tuple[int, int], ...
+    ] = ()  # offsets, first and last, whose events lost a collision
 
     @property
     def log(self) -> str:

@@ -155,6 +155,31 @@ class Offsets(msgspec.Struct, frozen=True):
         return cls(passage[good], first[good], count[good])
 
 
+class Batches(msgspec.Struct, frozen=True):
+    """Of brokers' passages, those that look like an agent's. `crc`: -1 where it proves nothing."""
+
+    passage: Numbers
+    first: Numbers
+    count: Numbers
+    crc: Numbers
+
+    @classmethod
+    def of(cls, passages: Passages, first: Numbers) -> "Batches":
+        """`first` is the first offset of each passage."""
+        lists = passages.struct.field("batches")
+        flat = lists.flatten()
+        passage = parents(lists)
+        skipped, count = counts(flat.field("skipped")), counts(flat.field("count"))
+        before = np.cumsum(skipped + count) - count
+        begins = np.flatnonzero(np.diff(passage, prepend=-1))
+        start = np.concatenate(([0], np.cumsum(skipped + count)))[begins]
+        sizes = np.diff(np.append(begins, len(passage)))
+        at = first[passage] + before - np.repeat(start, sizes)
+        crc = np.clip(numbers(flat.field("crc")), -1, _MOST_SUM)
+        good = (count > 0) & (at < _MOST_SUM)
+        return cls(passage[good], at[good], count[good], crc[good])
+
+
 class Origins(msgspec.Struct, frozen=True):
     """Of passages about a copy, the topic that it is a copy of. Nearly all chunks have none."""
 

@@ -118,6 +118,37 @@ def withdrawn(picture: TopicPicture) -> Iterator[Fault]:
         yield Fault(finding, count=count, reason=words.uncounted(each), since=each.to_time - 1)
 
 
+def collided(picture: TopicPicture) -> Iterator[Fault]:
+    """Events that an agent claims and a loader made dead letters, as others have their names."""
+    claimed = {
+        each.number: each.claimed.get(Tier(TierKind.AGENT), ()) for each in picture.partitions
+    }
+    for each in picture.collided:
+        offsets = ((each.first, each.first + each.events),)
+        for first, after in intersection(offsets, claimed.get(each.number, ())):
+            beyond = first - each.first
+            finding = Finding(
+                kind=FaultKind.MISSING,
+                words="",
+                tier=each.tier.kind.value,
+                destination=each.tier.destination,
+                host=each.host,
+                agent=each.agent,
+                path=each.path,
+                source=each.source,
+                seq=each.seq + beyond,
+                events=after - first,
+                partition=each.partition,
+                offset=first,
+                offsets=after - first,
+                from_time=each.from_time,
+                to_time=each.to_time,
+            )
+            kept = each.kept + beyond if each.kept >= 0 else -1
+            reason = words.collision(picture.key.topic, each.kept_partition, kept, after - first)
+            yield Fault(finding, count=after - first, reason=reason)
+
+
 def is_fresh(loss: UncountedLoss, picture: TopicPicture) -> bool:
     """Whether somebody may still speak of what was lost."""
     return loss.to_time + picture.grace_millis > picture.now
@@ -236,6 +267,26 @@ def holes(picture: TopicPicture) -> Iterator[Fault]:
             to_time=max(hole.to_time, hole.from_time + 1),
         )
         yield Fault(finding, named=hole.count)
+
+
+def disputed(picture: TopicPicture) -> Iterator[Fault]:
+    """Numbers of journals with two entries. What the first said may have been believed, so nothing
+    is proven from then on."""
+    for each in picture.disputed:
+        if each.since >= picture.to_time:
+            continue
+        finding = Finding(
+            kind=FaultKind.UNPROVEN,
+            words="",
+            tier=each.tier.value,
+            host=each.host,
+            agent=each.journal if each.tier is TierKind.AGENT else "",
+            source=each.journal,
+            seq=each.seq,
+            from_time=each.since,
+            to_time=picture.to_time,
+        )
+        yield Fault(finding, named=each.count, reason=words.disputed(each))
 
 
 def is_young(hole: Hole, picture: TopicPicture) -> bool:

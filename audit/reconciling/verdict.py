@@ -153,10 +153,12 @@ def _said(picture: TopicPicture, axis: Axis, steps: Sequence[Tallied]) -> list[F
         for fault in statements.holes(picture)
         if _concerns(fault.finding.tier, picture, steps)
     ]
+    said += statements.disputed(picture)
     said += statements.unproven(picture)
     said += _twice(picture, axis, steps)
     said += statements.unknown(picture)
     said += statements.withdrawn(picture)
+    said += statements.collided(picture)
     said += statements.untold(picture)
     said = cut(said, picture.accepted)
     said += statements.copied(picture, axis)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from audit.findings import FaultKind, Finding
-from audit.picture import Copied, ExpectedAgent, Hole, Tier, TierKind, UncountedLoss
+from audit.picture import Copied, Disputed, ExpectedAgent, Hole, Tier, TierKind, UncountedLoss
 from audit.reconciling.faults import Fault
 
 _WHOSE = {"agent": "agent", "origin": "broker", "broker": "broker", "mirror": "mirror"} | {
@@ -168,6 +168,29 @@ def uncounted(loss: UncountedLoss) -> str:
     return f"the log lost them before anybody had counted them: {loss.reason}"
 
 
+def disputed(numbers: Disputed) -> str:
+    """Why entries of a journal are not believed."""
+    return (
+        f"there are two that say other things, and neither is believed; from"
+        f" {moment(numbers.since)} on nothing is proven"
+    )
+
+
+def collision(topic: str, partition: int, kept: int, events: int) -> str:
+    """Why events are dead letters that could be decoded."""
+    if kept < 0:
+        return "others with their source and numbers had landed before, and cannot be compared"
+    last = (
+        f"offset {number(kept)}"
+        if events == 1
+        else f"offsets {number(kept)} to {number(kept + events - 1)}"
+    )
+    return (
+        f"others with their source and numbers are there instead, from {topic}-{partition}, {last},"
+        " with other content"
+    )
+
+
 def copy_of(run: Copied, agent: str) -> str:
     """Whose copy a file is that was shipped by this agent."""
     since = f" since {moment(run.since)}" if run.since >= 0 else ""
@@ -281,6 +304,8 @@ def _hole(fault: Fault) -> str:
         if fault.named == 1
         else (f"entries {number(one.seq)} to {number(last)}")
     )
+    if fault.reason:
+        return f"{which} in the journal {one.source} of the {whose}{host}: {fault.reason}"
     return (
         f"{which} in the journal {one.source} of the {whose}{host} never came, written"
         f" {_when(one)}: what was said there is not known"

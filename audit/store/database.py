@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 23
+VERSION: Final = 24
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -150,6 +150,12 @@ CREATE INDEX journals_with_holes ON journals (cluster) WHERE holes > 0;
 CREATE INDEX journals_begun ON journals (cluster, first_seq);
 CREATE INDEX journals_by_time ON journals (cluster, first_time, first_seq);
 CREATE INDEX journals_by_tier ON journals (cluster, tier);
+-- Digests of the entries that are there, by number // 64, and when the last was folded; and numbers
+-- with two entries that say other things, from when on nothing is proven, and when that was found.
+CREATE TABLE entry_digests (journal INT, block INT, said INT, digests BLOB,
+    PRIMARY KEY (journal, block)) WITHOUT ROWID;
+CREATE TABLE disputed (journal INT, seq INT, since INT, said INT,
+    PRIMARY KEY (journal, seq)) WITHOUT ROWID;
 -- Journals that were not heard for long, up to where they had come: one that is heard again goes on
 -- there.
 CREATE TABLE silent (cluster TEXT, journal TEXT, first_seq INT, first_time INT, end_seq INT,
@@ -274,6 +280,16 @@ CREATE TABLE scrubbed (name INT, topic_id TEXT, partition INT, recent INT, whole
 -- Of each topic and destination the latest that was said of how its loads end; `said` as above.
 CREATE TABLE loads_tried (name INT, tier INT, time INT, said INT, journal TEXT, seq INT,
     failed INT, since INT, reason TEXT, cure TEXT, PRIMARY KEY (name, tier)) WITHOUT ROWID;
+
+-- Events that lost their place to others with their source and seq: see collided.py.
+CREATE TABLE collided (topic INT, tier INT, run INT, partition INT, epoch INT, first INT,
+    events INT, source TEXT, seq INT, kept_partition INT, kept INT, from_time INT, to_time INT,
+    said INT, PRIMARY KEY (topic, tier, run, partition, first, seq, source)) WITHOUT ROWID;
+
+-- Of each partition the batches that brokers have listed, all offsets that they have listed, and
+-- what agents claim, as far as the two were not compared yet (compared.py).
+CREATE TABLE listed (topic INT, partition INT, batches BLOB, offsets BLOB, claims BLOB, said INT,
+    PRIMARY KEY (topic, partition)) WITHOUT ROWID;
 
 -- Text that is not what the file has, and unread files: see altered.py.
 CREATE TABLE altered (name INT, hour INT, host TEXT, input TEXT, path TEXT, kind TEXT, field TEXT,

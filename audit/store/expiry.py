@@ -30,9 +30,12 @@ _BY_TIME: Final = (
     "DELETE FROM spans WHERE said < ?1 AND topic = ?2",
     "DELETE FROM details WHERE said < ?1 AND topic = ?2",
     "DELETE FROM inexact WHERE said < ?1 AND topic = ?2",
+    "DELETE FROM collided WHERE said < ?1 AND topic = ?2",
 )
 _OLD: Final = (
     "DELETE FROM loads WHERE time < ?",
+    "DELETE FROM entry_digests WHERE said < ?",
+    "DELETE FROM listed WHERE said < ?",
     "DELETE FROM checked WHERE hour < ?",
     "DELETE FROM damaged WHERE time < ?",
     "DELETE FROM scrubbed WHERE time < ?",
@@ -57,6 +60,7 @@ _UNHEARD: Final = (
     "DELETE FROM agents WHERE heard < ?",
     "DELETE FROM retired WHERE time < ?",
     "DELETE FROM accepted WHERE time < ?",
+    "DELETE FROM disputed WHERE said < ?",
     "DELETE FROM journal_topics WHERE journal IN (SELECT id FROM journals WHERE last_time < ?)",
     "DELETE FROM counted_under WHERE journal IN (SELECT id FROM journals WHERE last_time < ?)",
     "INSERT OR REPLACE INTO silent SELECT cluster, journal, first_seq, first_time, end_seq,"
@@ -90,6 +94,7 @@ _BY_TOPIC: Final = (
     "sources",
     "loads",
     "withdrawn",
+    "collided",
 )
 _BY_NAME: Final = (
     "altered",

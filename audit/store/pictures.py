@@ -33,7 +33,7 @@ from audit.picture import (
     Window,
     WindowSums,
 )
-from audit.store import exactness, origins, placed, withdrawn
+from audit.store import collided, disputed, exactness, origins, placed, withdrawn
 from audit.store.fleet import expected_agents, renewed_hosts
 from audit.store.generations import STRIDE, Generations, damage_of, doubtful_times
 from audit.store.journals import unpacked
@@ -216,9 +216,13 @@ def _picture(
         else (),
         agents=expected_agents(connection, key, topic.name, asked.now, asked.expected_millis),
         holes=_holes(topic, begin),
+        disputed=disputed.of(connection, key.cluster, topic.name),
         file_faults=_file_faults(topic, from_time, to_time),
         damaged=placed.dated(spoilt, hours),
         withdrawn=withdrawn.uncounted(connection, topic.id, partitions, generations),
+        collided=collided.of(
+            connection, topic.id, topic.tiers, generations, between=(first, to_time)
+        ),
         unwatched=_unwatched(topic, first, to_time),
         inexact=[
             *exactness.of(connection, topic.id, topic.tiers, hours),
@@ -387,6 +391,8 @@ def _hole_hours(topic: Topic) -> set[int]:
     begin = ledger_begin(topic.connection, topic.key.cluster)
     times = [(each.from_time, each.to_time + 1) for each in _holes(topic, begin)]
     times += [(each.from_time, each.to_time) for each in _unwatched(topic, begin, _MOST_SEQ)]
+    odd = disputed.of(topic.connection, topic.key.cluster, topic.name)
+    times += [(each.since, each.since + 1) for each in odd]
     found: set[int] = set()
     for from_time, to_time in times:
         first = from_time - from_time % HOUR

@@ -26,8 +26,11 @@ from audit.folding.keyed import grouped
 from audit.picture import TopicKey
 from audit.store import (
     altered,
+    collided,
+    compared,
     copies,
     details,
+    disputed,
     exactness,
     expiry,
     fleet,
@@ -193,14 +196,15 @@ def _folded(
         return Touched(set())
     entries = Entries.of(body, now)
     seen = journals.take(connection, numbers_, cluster, entries)
+    doubt = disputed.check(connection, cluster, entries, seen)
     known = numbers(body.field("version")) <= VERSION
     known &= ~entries.of_tier("unknown")
     named = np.array([bool(text) for text in entries.journal.values])[entries.journal.codes]
-    left_out = int((~named | (seen.new & ~known)).sum())
-    mine = seen.new & known
+    left_out = int((~named | (seen.new & (~known | doubt.entries))).sum())
+    mine = seen.new & known & ~doubt.entries
     repeated = len(body) - left_out - int(mine.sum())
     if not mine.any():
-        return Touched(set(), 0, repeated, left_out)
+        return Touched(_named(connection, doubt.hours), 0, repeated, left_out)
     journal = seen.journal
     if not mine.all():
         body = body.filter(pa.array(mine))
@@ -209,7 +213,7 @@ def _folded(
     newest = _came(connection, cluster, entries)
     _fold(chunk, newest)
     details.drop(connection, cluster, newest)
-    hours = _named(connection, chunk.touched)
+    hours = _named(connection, chunk.touched | doubt.hours)
     return Touched(hours, len(entries), repeated, left_out)
 
 
@@ -224,6 +228,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
         origins.keep_marked(chunk, claimed.counted | claimed.partly, places.first, places.count)
         offsets.keep_spans(chunk, places, claimed, newest)
         placed.keep(chunk, places)
+        compared.keep(chunk, places)
         sums.add(chunk, claimed.counted)
         sums.keep_uncounted(chunk, claimed.partly)
         exactness.keep(chunk, places, claimed.counted, claimed.over)
@@ -235,6 +240,7 @@ def _fold(chunk: Chunk, newest: int) -> None:
     copies.keep(chunk, source)
     statements.keep(chunk)
     altered.keep(chunk)
+    collided.keep(chunk)
     details.look_again(chunk)
     origins.touch_copies(chunk)
 

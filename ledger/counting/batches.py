@@ -13,6 +13,9 @@ Rule 5: a batch that is not what was written (its CRC is wrong) is not claimed, 
         records cannot be read, although its bytes are right, came like that: its events count in
         the window of its base timestamp, by its header.
 
+Rule 6: agents' batches are listed with their CRCs: what an agent claims is compared with what lies
+        at the offsets that it claims, whatever else lies beside it.
+
 Most batches are agents', follow on each other and lie in one window: such are counted many at a
 time, column by column of their headers, which costs a fifth of counting each for itself.
 
@@ -21,7 +24,7 @@ So over a passage: the events of all windows and `no_events` are as many as the 
 
 from collections.abc import Callable, Sequence
 from itertools import islice, repeat
-from operator import add, ne
+from operator import add, le, ne
 from typing import Any, Final
 
 import msgspec
@@ -36,7 +39,13 @@ from wire.records import records
 Json = dict[str, Any]
 RawHeader = tuple[int, ...]  # the fields of a BatchHeader
 
-_PASSAGE, _STRETCH, _WINDOW, _DELAYS = 80, 16, 32, 200  # bytes that they take in an entry, about
+_PASSAGE, _STRETCH, _WINDOW, _DELAYS, _BATCH = (
+    80,
+    16,
+    32,
+    200,
+    8,
+)  # bytes that they take in an entry, about
 _LONGEST_DELAY: Final = 48  # doublings of a millisecond: 8,900 years
 WRONG_CRC: Final = "the CRC of the batch does not match its bytes"
 _EARLIEST: Final = -(2**62)  # anybody can write any time, and windows begin before it
@@ -82,6 +91,7 @@ class PartitionCount(msgspec.Struct):
     windows: dict[int, Sums] = {}
     delays: list[int] = []
     spoilt: list[Spoilt] = []
+    batches: list[tuple[int, int, int]] = []  # that look like an agent's: base, delta, CRC or -1
     origin: MirrorOf | None = None  # of what the topic is a copy
 
     @property
@@ -93,7 +103,8 @@ class PartitionCount(msgspec.Struct):
         """Bytes in an entry, about."""
         details = _STRETCH * (len(self.stretches) + 8 * len(self.spoilt))
         names = len(self.topic) + (0 if self.origin is None else len(str(self.origin)))
-        return _PASSAGE + _DELAYS + names + details + _WINDOW * len(self.windows)
+        details += _WINDOW * len(self.windows) + _BATCH * len(self.batches)
+        return _PASSAGE + _DELAYS + names + details
 
     def claim(self, first: int, end: int, events: int) -> None:
         """These offsets were looked at, and hold so many events."""
@@ -171,6 +182,9 @@ class Counting:
                 return
             times = self._times(header, batch)
         into.claim(first, end, events)
+        if self._owners.names_sources(header):
+            is_changed = attributes & LOG_APPEND_TIME or events <= delta
+            into.batches.append((base, delta, -1 if is_changed else crc))
         sums = self._sums(into, base_time)
         sums.bytes += length + LENGTH_PREFIX
         sums.crc_sum += crc
@@ -195,6 +209,8 @@ class Counting:
             return False
         if any(each & (CONTROL | LOG_APPEND_TIME) for each in set(attributes)):
             return False
+        if any(map(le, counts, deltas)):  # compaction has thinned them out
+            return False
         ends = list(map(add, bases, deltas))
         if not gaps_are_empty and any(map(ne, islice(bases, 1, None), map(add, ends, repeat(1)))):
             return False
@@ -212,6 +228,7 @@ class Counting:
             sums.add(len(batches), sum(counts), sum(lengths), sum(crcs))
         first = min(bases[0], into.next_offset) if gaps_are_empty else bases[0]
         into.claim(first, ends[-1] + 1, sum(counts))
+        into.batches.extend(zip(bases, deltas, crcs, strict=True))
         into.late([(a + b) // 2 for a, b in zip(firsts, lasts, strict=True)], counts)
         return True
 

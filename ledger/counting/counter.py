@@ -30,6 +30,7 @@ from wire.batch import LENGTH_PREFIX, BatchHeader, Buffer
 from wire.mirrored import MirrorOf
 
 _NOWHERE: Final = (-1, -1)
+_MANY_BATCHES: Final = 512
 _TOO_LARGE: Final = {ErrorCode.message_too_large, ErrorCode.record_list_too_large}
 _MOST_SECONDS: Final = 5.0  # of counting that a crash may undo
 
@@ -78,7 +79,7 @@ class Counter:
         self._has_gone_back = False
         self._current: tuple[PartitionKey, PartitionCount] | None = None
         self._at = _NOWHERE  # segment and byte, in the current partition
-        self._size = 0  # windows and stretches of the current partition
+        self._size = 0  # windows, stretches and batches of the current partition
         self._due = 0.0
 
     def settle(self) -> None:
@@ -203,8 +204,9 @@ class Counter:
         self._has_grown(key, count)
 
     def _has_grown(self, key: PartitionKey, count: PartitionCount) -> None:
-        # Only more windows or stretches make an entry larger.
+        # Only more windows, stretches or many batches make an entry larger.
         size = len(count.windows) + len(count.stretches) + len(count.spoilt)
+        size += len(count.batches) // _MANY_BATCHES
         if size != self._size or time.monotonic() > self._due:
             self._size = size
             self._commit_if_full(key, count)

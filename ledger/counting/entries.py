@@ -142,6 +142,7 @@ def _parts(count: PartitionCount, length: int) -> list[PartitionCount]:
             no_events=0,
             delays=[],
             spoilt=[],
+            batches=[],
         )
         for at, each in enumerate(some[1:])
     ]
@@ -176,10 +177,22 @@ def _passage(count: PartitionCount) -> Json:
             for start, sums in sorted(count.windows.items())
         ],
         "delays": list(count.delays),
+        # Of a copy no agent claims anything: its origin's offsets are compared.
+        "lists_batches": count.origin is None,
+        "batches": [] if count.origin is not None else _batches(count),
     }
     if count.origin is not None:
         passage["origin"] = asdict(count.origin)
     return passage
+
+
+def _batches(count: PartitionCount) -> list[Json]:
+    found = []
+    reached = count.stretches[0][0]
+    for base, delta, crc in count.batches:
+        found.append({"skipped": base - reached, "count": delta + 1, "crc": crc})
+        reached = base + delta + 1
+    return found
 
 
 def _damaged(count: PartitionCount) -> Iterator[dict[str, Any]]:

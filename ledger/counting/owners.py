@@ -12,6 +12,7 @@ remembered is bounded, and made anew after a start.
 
 import re
 from collections.abc import Iterable
+from enum import Enum
 from typing import Final
 
 from ground.varints import long_at
@@ -24,26 +25,40 @@ _BODY_AT: Final = 5  # behind the magic byte and the schema's id
 _SOURCE: Final = re.compile(rb"[0-9a-hjkmnp-tv-z]{20}")
 
 
+class Likeness(Enum):
+    """Of a producer's events with those of agents. Where a topic refuses the time of an event, its
+    record has another."""
+
+    NONE = 0
+    SOURCE = 1  # a source as agents make them
+    AGENT = 2  # and the record's own time
+
+
 class Owners:
     """Which producers are agents, as far as their batches were opened."""
 
     def __init__(self) -> None:
-        self._are_agents: dict[tuple[int, int], bool] = {}
+        self._known: dict[tuple[int, int], Likeness] = {}
 
     def learn(self, header: BatchHeader, timestamp: int, value: bytes | None) -> None:
         """A batch was opened, and this is its first record."""
         if header.producer_id == NO_PRODUCER:
             return
         key = (header.producer_id, header.producer_epoch)
-        if key not in self._are_agents:
-            while len(self._are_agents) >= _MOST_PRODUCERS:
-                del self._are_agents[next(iter(self._are_agents))]
-            self._are_agents[key] = is_agents_event(value, timestamp)
+        if key not in self._known:
+            while len(self._known) >= _MOST_PRODUCERS:
+                del self._known[next(iter(self._known))]
+            self._known[key] = likeness(value, timestamp)
 
     def are_agents(self, producers: Iterable[tuple[int, int]]) -> bool:
         """Whether all of these, by id and epoch, are known to be agents."""
-        known = self._are_agents
-        return all(known.get(each, False) for each in set(producers))
+        known = self._known
+        return all(known.get(each) is Likeness.AGENT for each in set(producers))
+
+    def names_sources(self, header: BatchHeader) -> bool:
+        """Whether the batch's producer is known to write events with sources of agents."""
+        known = self._known.get((header.producer_id, header.producer_epoch), Likeness.NONE)
+        return known is not Likeness.NONE
 
     def needs_opening(self, header: BatchHeader, window_millis: int) -> bool:
         """Whether the header alone does not say in which windows the events lie."""
@@ -51,13 +66,13 @@ class Owners:
             return False  # all of its records have one time, the greatest
         first, last = header.base_timestamp // window_millis, header.max_timestamp // window_millis
         producer = (header.producer_id, header.producer_epoch)
-        return first != last or not self._are_agents.get(producer, False)
+        return first != last or self._known.get(producer) is not Likeness.AGENT
 
 
-def is_agents_event(value: bytes | None, timestamp: int) -> bool:
-    """Whether a record with this value and time is an event as agents write them."""
+def likeness(value: bytes | None, timestamp: int) -> Likeness:
+    """What a record with this value and time has in common with events as agents write them."""
     if value is None or len(value) <= _BODY_AT or value[0] != 0:
-        return False
+        return Likeness.NONE
     try:
         time, at = long_at(value, _BODY_AT)
         _, at = _text(value, at)
@@ -66,9 +81,10 @@ def is_agents_event(value: bytes | None, timestamp: int) -> bool:
         seq, at = long_at(value, at)
         position, _ = long_at(value, at)
     except (IndexError, ValueError):
-        return False
-    named = _SOURCE.fullmatch(source) is not None
-    return time == timestamp and named and seq >= 0 and position >= 0
+        return Likeness.NONE
+    if _SOURCE.fullmatch(source) is None or seq < 0 or position < 0:
+        return Likeness.NONE
+    return Likeness.AGENT if time == timestamp else Likeness.SOURCE
 
 
 def _text(value: bytes, at: int) -> tuple[bytes, int]:

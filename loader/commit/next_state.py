@@ -32,6 +32,7 @@ from loader.commit.layout import (
 from loader.commit.old_hours import faded
 from loader.commit.sources import after_run
 from loader.commit.staging import Staged, StagedFile, check
+from loader.decoding.decoded import COLLISION
 from loader.errors import GapError, Mismatch, TooManyDead, TooManyDuplicates
 from loader.landing.pieces import FileKind
 from loader.manifests import (
@@ -157,12 +158,15 @@ def added(
 
 
 def check_dead(table: str, reports: Sequence[SliceReport], terms: Terms) -> None:
-    """Raises TooManyDead. Fewer than `few_dead` are never too many."""
-    dead = sum(report.dead_count for report in reports)
+    """Raises TooManyDead. Fewer than `few_dead` are never too many. What lost a collision could be
+    decoded, and does not count."""
+    dead = sum(report.dead_count - report.dead.get(COLLISION, 0) for report in reports)
     records = dead + sum(report.row_count + report.duplicates for report in reports)
     if dead < terms.few_dead or dead <= terms.dead_share * records:
         return
-    reason, _ = _sum(report.dead for report in reports).most_common(1)[0]
+    reasons = _sum(report.dead for report in reports)
+    del reasons[COLLISION]
+    reason, _ = reasons.most_common(1)[0]
     where = next(report for report in reports if reason in report.dead)
     raise TooManyDead(
         f"table {table}: {dead:,} of {records:,} records cannot be decoded, more than"
@@ -173,9 +177,10 @@ def check_dead(table: str, reports: Sequence[SliceReport], terms: Terms) -> None
 
 
 def check_duplicates(table: str, reports: Sequence[SliceReport], terms: Terms) -> None:
-    """Whoever numbers all its events alike would lose them. Raises TooManyDuplicates."""
-    duplicates = sum(report.duplicates for report in reports)
-    records = duplicates + sum(report.row_count + report.dead_count for report in reports)
+    """Whoever numbers all its events alike would lose them, or have dead letters only. Raises
+    TooManyDuplicates."""
+    duplicates = sum(report.duplicates + report.dead.get(COLLISION, 0) for report in reports)
+    records = sum(report.duplicates + report.row_count + report.dead_count for report in reports)
     if duplicates < FEW_DUPLICATES or duplicates <= terms.duplicate_share * records:
         return
     where = max(reports, key=lambda report: report.duplicates)

@@ -15,11 +15,12 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from ground.intervals import Intervals, union
 from loader.commit.accounts import accounts_of, by_log
 from loader.commit.sources import LandedSources
 from loader.errors import Mismatch
 from loader.landing.pieces import PIECE_END, FileKind
-from loader.reports import SliceReport
+from loader.reports import SliceReport, half_open
 from loader.side_by_side import side_by_side
 from loader.store.store import Entry, Store
 from loader.tables import Hour, Slice, hour_in_folder, hour_of
@@ -143,6 +144,20 @@ def verified(counts: Mapping[str, int], left: Staged) -> Staged:
                     f" {held[kind, number, hour]:,} are in the files"
                 )
     return replace(left, files=tuple(replace(file, rows=counts[file.path]) for file in left.files))
+
+
+def sources_of(store: Store, directories: Iterable[str]) -> Mapping[int, Mapping[str, Intervals]]:
+    """What each slice has landed, by source, as its newest report says. Of a later directory, the
+    reports take the place of those of the earlier ones."""
+    found: dict[int, Mapping[str, Intervals]] = {}
+    for directory in directories:
+        for entry, names in _found(store, directory):
+            if names["kind"] == FileKind.REPORT:
+                landed: dict[str, Intervals] = {}
+                for run in _report(store, entry, int(names["slice"])).sources:
+                    landed[run.source] = union(landed.get(run.source, ()), half_open(run.intervals))
+                found[int(names["slice"])] = landed
+    return found
 
 
 def not_remembered(left: Staged) -> Iterator[str]:

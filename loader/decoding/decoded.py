@@ -12,6 +12,7 @@ UNKNOWN_SCHEMA: Final = "schema not registered"
 INVALID_SCHEMA: Final = "schema cannot be used"
 MALFORMED: Final = "malformed"
 BROKEN_BATCH: Final = "broken batch"
+COLLISION: Final = "source and seq of another event"
 NO_SCHEMA: Final = -1
 
 

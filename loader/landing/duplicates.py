@@ -6,6 +6,10 @@ in runs: consecutive events of one source, often a whole batch. Each run costs t
 long it is. Where hardly two rows belong together they are sorted first, and the runs are looked for
 among the sorted.
 
+That two events have the same source and seq does not make them the same event: whoever may write to
+a topic can send any. So all that is taken for a duplicate is noted, for the driver to compare
+(loader/run/collisions.py).
+
 What a slice remembers is bounded: a source with too many gaps is scattered, sources beyond a number
 are not tracked. Their events count as new, unless the manifest knows them.
 """
@@ -21,9 +25,18 @@ import pyarrow.compute as pc
 from ground.intervals import GrowingIntervals, Intervals, minus, missing, size
 from loader.landing.rows import Arrived, RowRange, ends, numbers, positions
 from loader.landing.task_spec import Seen
-from loader.reports import MOST_INTERVALS, MOST_TRACKED, SourceRun, closed, intervals_of
+from loader.reports import (
+    MOST_INTERVALS,
+    MOST_REPEATS,
+    MOST_TRACKED,
+    Repeat,
+    SourceRun,
+    closed,
+    intervals_of,
+)
 
 MOST_REPEATED: Final = 1_000  # sources whose duplicates are counted
+_OFFSET: Final = "_offset"
 _FEW_RUNS: Final = 16
 _LONG_RUN: Final = 8  # rows: with fewer in most runs, sorting pays
 
@@ -39,6 +52,7 @@ class Duplicates:
         most_tracked: int = MOST_TRACKED,
     ) -> None:
         self.untracked = 0
+        self.repeats: list[Repeat] = []
         self._seen = seen
         self._with_holes: dict[str, Intervals] = {}  # what was seen of these
         self._most_intervals = most_intervals
@@ -96,6 +110,20 @@ class Duplicates:
         if isinstance(new, list):
             return arrived.within(new)
         return arrived if len(new) == len(arrived) else arrived.at(new)
+
+    def note(self, arrived: Arrived, new: Arrived) -> None:
+        """Where those of the rows lie that are not `new`."""
+        offsets, landed = (each.rows.column(_OFFSET) for each in (arrived, new))
+        repeated = arrived.where(pc.invert(pc.is_in(offsets, value_set=landed)))
+        sources, seqs = repeated.sources, repeated.seqs
+        if sources is None or seqs is None:
+            return
+        offsets = repeated.rows.column(_OFFSET)
+        ended = sorted({*_cuts(sources, seqs), *_cuts(sources, offsets)})
+        for start, end in pairwise([0, *ended]):
+            if len(self.repeats) < MOST_REPEATS:
+                source, seq, offset = (each[start].as_py() for each in (sources, seqs, offsets))
+                self.repeats.append(Repeat(source, seq, offset, end - start))
 
     def _new_rows(self, sources: pa.Array, seqs: pa.Int64Array) -> "list[RowRange] | pa.Int64Array":
         """Where they stand, in ascending order."""

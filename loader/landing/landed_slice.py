@@ -233,6 +233,7 @@ class LandedSlice(msgspec.Struct):
             untracked=sources.untracked,
             mixed=tuple(sorted(mixed)),
             repeated=sources.most_repeated,
+            repeats=tuple(sources.repeats),
             dead=dict(self._dead),
             unnamed=self._unnamed,
             schema_ids=dict(self._schema_ids),

@@ -21,6 +21,7 @@ from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
 from loader.decoding.decoded import Dead, Decoded
 from loader.errors import DamagedBatch, Mismatch
+from loader.landing.collisions import without_losers
 from loader.landing.duplicates import Duplicates
 from loader.landing.held_rows import HeldRows
 from loader.landing.landed_slice import LandedSlice
@@ -29,6 +30,7 @@ from loader.landing.rows import Arrived, beginnings, bounds
 from loader.landing.slice_files import SliceFiles
 from loader.landing.task_spec import NOTHING_SEEN, Seen, TaskSpec
 from loader.landing.writer_schemas import WriterSchemas
+from loader.reports import half_open
 from loader.tables import HOUR_MILLIS, Slice, hour_of
 from schemas.parsing import parse
 from wire.batch import BatchHeader
@@ -104,6 +106,8 @@ def landed(
                     landing.nothing(each, given_up=given_up)
                     continue
                 decoded = decoder.decode(each)
+                if piece.buried:
+                    decoded = without_losers(decoded, each.data, half_open(piece.buried))
                 yield from landing.take(each.header, decoded, given_up=given_up)
     except Corrupt as error:
         first = max(error.first, 0)
@@ -190,6 +194,7 @@ class Landing:
         if wanted is not None and new is not None:
             if has_duplicates:
                 self._slice.repeated(wanted.times, new.times)
+                self._duplicates.note(wanted, new)
             yield from self._land(new)
 
     def nothing(self, passed: PassedOver, *, given_up: bool) -> None:

@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 from ground.intervals import merged, minus
 from ledger.names import NOWHERE, VERSION, topic_id_text
 from loader.config import LoaderConfig
-from loader.manifests import FIRST_RUN, LedgerJournal, Manifest, Passage, TopicState
+from loader.manifests import FIRST_RUN, Collision, LedgerJournal, Manifest, Passage, TopicState
 from loader.reports import LandedWindow, half_open
 from loader.tables import HOUR_MILLIS
 from wire.mirrored import MirrorOf
@@ -229,9 +229,14 @@ def entries_of(manifest: Manifest) -> list[Json]:
             "passages": [_with_origin(each.passage, journal.origins) for each in part],
             # What passages speak of is told by their own entry.
             "rebuilt": replaced,
+            "collided": [] if at else list(map(_collided, manifest.collisions)),
         }
         for at, (window_millis, part) in enumerate(_divided(manifest))
     ]
+
+
+def _collided(one: Collision) -> Json:
+    return {**asdict(one), "topic_id": _topic_id(one.topic_id)}
 
 
 def _with_origin(passage: Json, origins: Mapping[str, str]) -> Json:

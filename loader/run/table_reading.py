@@ -14,7 +14,13 @@ import msgspec
 
 from loader.commit.history import History
 from loader.commit.layout import hour_path, run_folder
-from loader.commit.next_state import Terms, load_manifest, next_run, rebuild_manifest
+from loader.commit.next_state import (
+    Terms,
+    check_duplicates,
+    load_manifest,
+    next_run,
+    rebuild_manifest,
+)
 from loader.commit.old_hours import recalled
 from loader.commit.sources import LandedSources, seen_in
 from loader.commit.staging import (
@@ -26,6 +32,7 @@ from loader.commit.staging import (
     verified,
 )
 from loader.config import FileFormat
+from loader.decoding.decoded import COLLISION
 from loader.errors import LoaderError
 from loader.landing.here import TooLarge, is_little, is_of_here, land_here, rows_in
 from loader.landing.pieces import FileKind
@@ -39,13 +46,14 @@ from loader.landing.task_spec import (
     landing_job,
     times_from,
 )
-from loader.manifests import KnownSources, Manifest
+from loader.manifests import Collision, KnownSources, Manifest
 from loader.planning.asking import ask, with_partings
 from loader.planning.facts import TopicFacts
 from loader.planning.plan import Plan, plan
 from loader.planning.rebuild import plan_rebuild
 from loader.reports import LastBatch, check_hours
 from loader.rewriting.row_format import RowFormat
+from loader.run.collisions import Comparison
 from loader.run.load_context import TableLoad
 from loader.run.outcomes import PartitionRange
 from loader.run.table_form import form_of, in_form, next_form, table_columns
@@ -54,6 +62,7 @@ from loader.tables import Hour, Partition, Slice
 TASKS_PER_CORE: Final = 4
 PIECES: Final = "pieces"  # the folder of the first job
 AGAIN: Final = "again"  # of the one that may follow it
+SETTLED: Final = "settled"  # of the job that is told what lost a collision
 
 
 def planned(load: TableLoad, latest: Manifest | None) -> Plan:
@@ -140,6 +149,7 @@ class TableReading:
         self._load = load
         self._latest = latest
         self._plan = found
+        self._collisions: tuple[Collision, ...] = ()
         self._columns = table_columns(load.context.registry, load.table, config.header)
         for warning in self._columns.warnings:
             load.warn(warning)
@@ -160,6 +170,7 @@ class TableReading:
             made = self._rebuilt(latest, left, hours)
         else:
             made = self._loaded(latest, left)
+        made = msgspec.structs.replace(made, collisions=self._collisions)
         self._count(made)
         return in_form(made, self._form, self._former)
 
@@ -208,7 +219,7 @@ class TableReading:
         dead = sum(manifest.dead.values())
         outcome.dead += dead
         records = outcome.rows + manifest.duplicates + dead
-        if dead > config.dead_share * records:
+        if dead - manifest.dead.get(COLLISION, 0) > config.dead_share * records:
             self._load.warn(
                 f"{dead:,} of {records:,} records cannot be decoded, and are dead letters; fewer"
                 f" than `few_dead: {config.few_dead}` stop nothing"
@@ -219,15 +230,50 @@ class TableReading:
         slices = self._plan.slices
         if not slices:  # a gap was accepted, and there is nothing behind it
             return Staged({}, ())
-        seen = seen_in(known, {each.origin for each in slices})
-        sources = LandedSources(known)
-        left = self._landed(slices, seen, only_hours, PIECES, sources)
-        check_hours(left.reports.values())
-        if sources.twice:
-            left = self._landed_again(left, slices, seen, only_hours, sources.twice)
+        left = self._landed_once(slices, known, only_hours, PIECES)
+        if any(report.repeats for report in left.reports.values()):
+            left = self._without_collisions(left, known, only_hours)
         left = self._in_its_format(left)
         self._load.doing("counting what was written")
         return verified(self._counted(left), left)
+
+    def _landed_once(
+        self,
+        slices: Sequence[Slice],
+        known: Sequence[KnownSources],
+        only_hours: tuple[Hour, ...],
+        name: str,
+    ) -> Staged:
+        """No event of these slices twice."""
+        seen = seen_in(known, {each.origin for each in slices})
+        sources = LandedSources(known)
+        left = self._landed(slices, seen, only_hours, name, sources)
+        check_hours(left.reports.values())
+        if not sources.twice:
+            return left
+        # Slices that have what an earlier one has, too, are done once more, told what that is.
+        self._load.doing(f"{len(sources.twice)} slices again: duplicates")
+        again = [each for each in slices if each.number in sources.twice]
+        found = self._landed(
+            again, seen, only_hours, f"{name}-{AGAIN}", LandedSources(), besides=sources.twice
+        )
+        return read_again(left, found)
+
+    def _without_collisions(
+        self, left: Staged, known: Sequence[KnownSources], only_hours: tuple[Hour, ...]
+    ) -> Staged:
+        """Where duplicates have other content than what they repeat, all slices once more."""
+        slices = self._plan.slices
+        check_duplicates(self._load.name, [*left.reports.values()], self._terms())
+        self._load.doing("comparing duplicates")
+        comparison = Comparison(self._load, self._spec(only_hours), slices, left, known)
+        found = comparison.settle([f"{self.folder}/{PIECES}", f"{self.folder}/{PIECES}-{AGAIN}"])
+        self._collisions = tuple(found.collisions)
+        if not found.buried and not found.freed:
+            return left
+        for warning in found.warnings():
+            self._load.warn(warning)
+        return self._landed_once(found.slices(slices), found.known(known), only_hours, SETTLED)
 
     def _landed(
         self,
@@ -244,10 +290,10 @@ class TableReading:
         self._load.go_on()
         directory = f"{self.folder}/{name}"
         job = landing_job(self._spec(only_hours), [[each] for each in slices], seen, besides)
-        if not self._landed_here(job, directory, again=name == AGAIN):
+        if not self._landed_here(job, directory, again=name != PIECES):
             tasks = TASKS_PER_CORE * context.spark.cores
             job = msgspec.structs.replace(job, groups=grouped(job.slices, tasks))
-            advanced = self._advanced(job.groups, again=name == AGAIN)
+            advanced = self._advanced(job.groups, again=name != PIECES)
             context.spark.land(job, context.store.uri(directory), advanced)
         return staged(context.store, directory, sources)
 
@@ -288,20 +334,6 @@ class TableReading:
             accept_gap=self._load.context.request.accept_gap,
             only_hours=only_hours,
         )
-
-    def _landed_again(
-        self,
-        left: Staged,
-        slices: Sequence[Slice],
-        seen: Mapping[Partition, Seen],
-        only_hours: tuple[Hour, ...],
-        twice: Besides,
-    ) -> Staged:
-        """Slices that have what an earlier one has, too, are done once more, told what that is."""
-        self._load.doing(f"{len(twice)} slices again: duplicates")
-        again = [each for each in slices if each.number in twice]
-        found = self._landed(again, seen, only_hours, AGAIN, LandedSources(), besides=twice)
-        return read_again(left, found)
 
     def _in_its_format(self, left: Staged) -> Staged:
         """Rows of many hours divided, and all of them in the format that is asked for."""

@@ -10,6 +10,7 @@ from collections import Counter as Tally
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from typing import Final
 
 from broker.config import Checks
 from broker.counting.counter import epochs_of
@@ -18,6 +19,7 @@ from broker.counting.reports import CountingReport, Led, Task
 from broker.storage.config import LogConfig
 from broker.storage.log import Log
 from client.security import Security
+from harness.made_batches import agents_batch
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
@@ -38,8 +40,10 @@ from tests.audit.store.said import (
 )
 from tests.broker.counting.counted import ShownLedger
 from tests.broker.storage.log_files import NOW as WRITTEN
-from tests.broker.storage.log_files import append, batch, flush, log_file, read_on
+from tests.broker.storage.log_files import append, flush, log_file, read_on
 from wire.batch import BatchHeader, check_batch, headers
+
+_FIRST_PRODUCER: Final = 1_000
 
 
 class Replica:
@@ -108,7 +112,8 @@ class ReplicatedPartition:
 
     def append(self, count: int, minute: int = 0) -> None:
         leader = self.replicas[self.leader]
-        sent = batch(count, timestamps=[FIRST + minute * MINUTE] * count)
+        times = [FIRST + minute * MINUTE] * count
+        sent = bytearray(agents_batch(times, producer=_FIRST_PRODUCER + self.lines))
         appended = append(leader.log, sent, leader_epoch=self.epoch)
         lines = range(self.lines, self.lines + count)
         self.holds[self.leader] += lines

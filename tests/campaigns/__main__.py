@@ -14,6 +14,7 @@ from tests.campaigns.command import Campaign, main
 # The module that has each, and what it asks.
 CAMPAIGNS: Final = {
     "witness": ("witness", "is the audit's verdict ever wrong?"),
+    "attackers": ("attackers", "does a verdict hold against whoever may write?"),
     "restarts": ("restarts", "is a line lost by an agent that is restarted beside rotations?"),
     "cluster": ("cluster", "does a cluster of brokers keep what it promises?"),
     "groups": ("groups", "do groups of consumers get what they are promised?"),

@@ -147,6 +147,8 @@ EVENTS: Final[dict[str, Event]] = {
                     }
                 ],
                 "delays": [0, 0, 60, 40],
+                "lists_batches": True,
+                "batches": [{"skipped": 0, "count": 100, "crc": 4_000_000_007}],
                 "origin": None,
             }
         ],
@@ -269,6 +271,22 @@ EVENTS: Final[dict[str, Event]] = {
                 "from_time": 1_795_132_000_000,
                 "to_time": 1_795_132_060_000,
                 "hint": "cp1252",
+            }
+        ],
+        "collided": [
+            {
+                "topic": "orders",
+                "topic_id": "9nOqJx0wSTyJp6m6CHkuvA",
+                "partition": 3,
+                "leader_epoch": 2,
+                "first": 4_711,
+                "source": "9nOqJx0wSTyJp6m6CHkuvA",
+                "seq": 17,
+                "events": 2,
+                "kept_partition": 3,
+                "kept": -1,
+                "from_time": 1_795_132_000_000,
+                "to_time": 1_795_132_060_000,
             }
         ],
     },

@@ -20,7 +20,7 @@ from harness.made_batches import (
     header_of,
 )
 from ledger.counting.batches import Counting, PartitionCount
-from ledger.counting.owners import is_agents_event
+from ledger.counting.owners import Likeness, likeness
 from wire.batch import HEADER_SIZE
 from wire.records import Codec, Record, build_batch
 
@@ -53,6 +53,7 @@ def test_every_event_counts_in_its_window(
     times: list[int] = []
     size = crc_sum = 0
     in_window: dict[int, int] = {}
+    listed: list[tuple[int, int, int]] = []
     for by_agent, each, codec, producer in made:
         base = len(times)
         if by_agent:  # no foreign producer has an agent's id
@@ -60,6 +61,8 @@ def test_every_event_counts_in_its_window(
         else:
             batch = foreign_batch(each, base=base, codec=codec, producer=producer)
         add(counting, count, batch)
+        if by_agent:
+            listed.append((base, len(each) - 1, header_of(batch).crc))
         times += each
         size += len(batch)
         crc_sum += header_of(batch).crc
@@ -70,6 +73,7 @@ def test_every_event_counts_in_its_window(
     assert sum(each.bytes for each in count.windows.values()) == size
     assert sum(each.crc_sum for each in count.windows.values()) == crc_sum
     assert count.stretches == ([[0, len(times)]] if times else [])
+    assert count.batches == listed
     assert count.no_events == 0
     assert count.next_offset == len(times)
 
@@ -104,13 +108,25 @@ def test_a_foreign_batch_is_opened_always() -> None:
 
 
 @pytest.mark.parametrize("value", [
-    None, b"", b"\0\0\0\0\1", event(NOON + 1, 0), event(NOON, 0)[:20], b"\1" + event(NOON, 0)[1:],
+    None, b"", b"\0\0\0\0\1", event(NOON, 0)[:20], b"\1" + event(NOON, 0)[1:],
     event(NOON, -1), event(NOON, 0, source=""), event(NOON, 0, source="broker-0123456789abc"),
     b"\0\0\0\0\1" + b"\xff" * 20,
 ])  # fmt: skip
 def test_what_is_no_agents_event(value: bytes | None) -> None:
-    assert is_agents_event(event(NOON, 0, source=SOURCE), NOON)
-    assert not is_agents_event(value, NOON)
+    assert likeness(event(NOON, 0, source=SOURCE), NOON) is Likeness.AGENT
+    assert likeness(value, NOON) is Likeness.NONE
+
+
+def test_an_agents_batch_whose_times_were_refused_is_opened_and_listed() -> None:
+    """Its records have the times that the topic accepts, and its events those of their lines."""
+    counting, count = Counting(WINDOW), empty_count()
+    value = event(NOON - WINDOW, 0, source=SOURCE)
+    for base in (0, 1):
+        record = Record(offset=base, timestamp=NOON, key=None, value=value)
+        batch = build_batch([record], base_offset=base, producer_id=5, producer_epoch=0)
+        add(counting, count, batch)
+    assert counting.opened == 2
+    assert [each[:2] for each in count.batches] == [(0, 0), (1, 0)]
 
 
 def test_the_brokers_time_is_that_of_all_records() -> None:
