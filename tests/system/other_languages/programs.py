@@ -65,6 +65,10 @@ def _sarama(task: str) -> Command:
     return _built_by_go(_HERE / "sarama", task)
 
 
+def _kafka_go(task: str) -> Command:
+    return _built_by_go(_HERE / "kafka_go", task)
+
+
 @functools.cache
 def _kafkajs(task: str) -> Command:
     modules = _kept(_NODE, "node_modules", ("node", "npm"))
@@ -83,6 +87,8 @@ def _kafkajs(task: str) -> Command:
 FRANZ_GO: Final = Client("franz-go", "1.16.1", "built by Go", _franz_go, reads=True)
 # A group's member, and nothing else. Go 1.19 builds this one, too.
 SARAMA: Final = Client("sarama", "1.42.1", "built by Go", _sarama, reads=False)
+# Reads a partition, and nothing else.
+KAFKA_GO: Final = Client("kafka-go", "0.4.47", "built by Go", _kafka_go, reads=True)
 # Its consumers are members of a group, and nothing else.
 KAFKAJS: Final = Client("kafkajs", "2.2.4", "by npm", _kafkajs, reads=False)
 
