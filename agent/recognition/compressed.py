@@ -3,9 +3,10 @@
 They are no logs any more and are not read, unless one holds what is left of a source. gzip, bzip2,
 xz and zstd are unpacked; several streams in one file are one content, as their own tools have it.
 
-Nothing is believed that an archive says of its size. A piece is at most a few megabytes, whatever
-the bytes claim; windows beyond 128 MiB are refused. What is damaged or ends too early gives what
-there is before that, and then raises `ArchiveDamaged`.
+Nothing is believed that an archive says of its size. A piece is at most 32 MiB, whatever the bytes
+claim; windows beyond 128 MiB are refused. What comes to nothing (empty streams, endless headers) is
+empty pieces, so that its reader is never away for long, and damage once it is megabytes. What is
+damaged or ends too early gives what there is before that, and then raises `ArchiveDamaged`.
 """
 
 import bz2
@@ -48,6 +49,7 @@ _PIECE: Final = 256 * 1024
 _READ: Final = 64 * 1024
 _READ_ZSTD: Final = 1024  # it unpacks all that it is given: 4 bytes can be 128 KiB
 _MOST_MEMORY: Final = 128 * 1024 * 1024
+_MOST_FOR_NOTHING: Final = 4 * 1024 * 1024  # a block of bzip2 is read whole, and may be 1 MB
 
 
 class ArchiveDamaged(Exception):
@@ -138,7 +140,8 @@ _ERRORS: Final = (zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError, EOFE
 
 
 def unpacked(fd: int) -> Iterator[bytes]:
-    """The content of an open file. Raises ArchiveDamaged; OSError if it cannot be read."""
+    """The content of an open file; pieces may be empty. Raises ArchiveDamaged; OSError if it cannot
+    be read."""
     head = os.pread(fd, 16, 0)
     for magic, stream, most in _FORMATS:
         if head.startswith(magic):
@@ -147,14 +150,19 @@ def unpacked(fd: int) -> Iterator[bytes]:
 
 
 def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]:
-    data, position = os.pread(fd, most, 0), 0
-    position += len(data)
+    data = os.pread(fd, most, 0)
+    position = len(data)
+    gave_at = 0  # where it was when it gave something
     while data:
         stream = new()
         while not stream.eof:
             if not data:
                 raise ArchiveDamaged("it ends too early")
-            yield from _decoded(stream, data)
+            for piece in _decoded(stream, data):
+                gave_at = position if piece else gave_at
+                yield piece
+            if position - gave_at > _MOST_FOR_NOTHING:
+                raise ArchiveDamaged("megabytes of it come to nothing")
             data = b""
             if not stream.eof:
                 data = os.pread(fd, most, position)
@@ -167,8 +175,6 @@ def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]
 
 def _decoded(stream: _Stream, data: bytes) -> Iterator[bytes]:
     try:
-        for piece in stream.pieces(data):
-            if piece:
-                yield piece
+        yield from stream.pieces(data)
     except _ERRORS as error:
         raise ArchiveDamaged(f"it is damaged: {error}") from error
