@@ -15,7 +15,7 @@ from wire.records import Record, build_batch
 def test_the_record_that_is_at_fault_is_named(
     client: RawClient, new_topic: Callable[..., str], version: int
 ) -> None:
-    """From version 8 on (KIP-467): clients tell those who sent the others that it was not theirs."""
+    """From version 8 on (KIP-467), so that clients tell it from the others."""
     name = new_topic(configs={"cleanup.policy": "compact"})
     keys = (b"a", b"b", None, b"c")
     sent = build_batch([Record(number, 0, key, b"value") for number, key in enumerate(keys)])
