@@ -149,11 +149,10 @@ class Unpacking:
     def _advance(self) -> bool:
         """A piece; whether what was read before is behind it now."""
         assert self._pieces is not None
-        piece = self._unwritten or next(self._pieces, None)
-        if piece is None:
+        piece = self._unwritten = self._unwritten or next(self._pieces, b"")
+        if not piece:
             self._pieces = None
             return self._end >= self._start
-        self._unwritten = piece
         self._write(piece)
         self._unwritten = b""
         self._head += piece[: FULL - len(self._head)]

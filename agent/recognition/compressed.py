@@ -3,10 +3,9 @@
 They are no logs any more and are not read, unless one holds what is left of a source. gzip, bzip2,
 xz and zstd are unpacked; several streams in one file are one content, as their own tools have it.
 
-Nothing is believed that an archive says of its size. A piece is at most 32 MiB, whatever the bytes
-claim; windows beyond 128 MiB are refused. What comes to nothing (empty streams, endless headers) is
-empty pieces, so that its reader is never away for long, and damage once it is megabytes. What is
-damaged or ends too early gives what there is before that, and then raises `ArchiveDamaged`.
+Nothing is believed that an archive says of its size. A piece is at most a few megabytes, whatever
+the bytes claim; windows beyond 128 MiB are refused. What is damaged or ends too early gives what
+there is before that, and then raises `ArchiveDamaged`.
 """
 
 import bz2
@@ -49,7 +48,6 @@ _PIECE: Final = 256 * 1024
 _READ: Final = 64 * 1024
 _READ_ZSTD: Final = 1024  # it unpacks all that it is given: 4 bytes can be 128 KiB
 _MOST_MEMORY: Final = 128 * 1024 * 1024
-_MOST_FOR_NOTHING: Final = 4 * 1024 * 1024  # a block of bzip2 is read whole, and may be 1 MB
 
 
 class ArchiveDamaged(Exception):
@@ -140,8 +138,7 @@ _ERRORS: Final = (zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError, EOFE
 
 
 def unpacked(fd: int) -> Iterator[bytes]:
-    """The content of an open file; pieces may be empty. Raises ArchiveDamaged; OSError if it cannot
-    be read."""
+    """The content of an open file. Raises ArchiveDamaged; OSError if it cannot be read."""
     head = os.pread(fd, 16, 0)
     for magic, stream, most in _FORMATS:
         if head.startswith(magic):
@@ -150,19 +147,14 @@ def unpacked(fd: int) -> Iterator[bytes]:
 
 
 def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]:
-    data = os.pread(fd, most, 0)
-    position = len(data)
-    gave_at = 0  # where it was when it gave something
+    data, position = os.pread(fd, most, 0), 0
+    position += len(data)
     while data:
         stream = new()
         while not stream.eof:
             if not data:
                 raise ArchiveDamaged("it ends too early")
-            for piece in _decoded(stream, data):
-                gave_at = position if piece else gave_at
-                yield piece
-            if position - gave_at > _MOST_FOR_NOTHING:
-                raise ArchiveDamaged("megabytes of it come to nothing")
+            yield from _decoded(stream, data)
             data = b""
             if not stream.eof:
                 data = os.pread(fd, most, position)
@@ -175,6 +167,8 @@ def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]
 
 def _decoded(stream: _Stream, data: bytes) -> Iterator[bytes]:
     try:
-        yield from stream.pieces(data)
+        for piece in stream.pieces(data):
+            if piece:
+                yield piece
     except _ERRORS as error:
         raise ArchiveDamaged(f"it is damaged: {error}") from error

@@ -132,8 +132,11 @@ class Appending:
             self._needs.complaints.batch_refused(
                 self._connection.caller.host, batch.topic, batch.partition, error.code, str(error)
             )
+        record = error.record if isinstance(error, BatchError) else None
         self.results.append(
-            PartitionResult(batch.topic, batch.partition, error.code, message=str(error))
+            PartitionResult(
+                batch.topic, batch.partition, error.code, message=str(error), record=record
+            )
         )
 
     def answer(self, reply: Reply | None) -> None:
