@@ -32,6 +32,7 @@ from wire.errors import ErrorCode, ProtocolError
 from wire.messages.api_versions import ApiVersionsResponse
 from wire.primitives import Part
 from wire.produce import read_request
+from wire.refusals import refusal
 from wire.requests import (
     API_VERSIONS_KEY,
     RequestHeader,
@@ -39,7 +40,6 @@ from wire.requests import (
     read_body,
     read_client_id,
     read_header,
-    refusal,
     response_frame,
 )
 
@@ -94,7 +94,7 @@ class Dispatcher:
             return
         api = APIS.get(key)
         if api is None or version not in api.versions:
-            self._refuse(connection, header)
+            self._refuse(connection, header, frame)
             return
         flexible = api.is_flexible(version)
         if self._quotas.active and key not in WITHOUT_LOGIN:
@@ -207,7 +207,7 @@ class Dispatcher:
             return
         reply.send(parts)
 
-    def _refuse(self, connection: Connection, header: RequestHeader) -> None:
+    def _refuse(self, connection: Connection, header: RequestHeader, frame: memoryview) -> None:
         key, version, correlation_id = header
         if key == API_VERSIONS_KEY:
             # A client that is too new learns from version 0 what it may use.
@@ -215,7 +215,7 @@ class Dispatcher:
             body = APIS[API_VERSIONS_KEY].encode_response(0, answer)
             connection.send(response_frame(correlation_id, body, tagged_header=False))
             return
-        refused = refusal(key, version)
+        refused = refusal(key, version, frame)
         if refused is None:
             raise ProtocolError(f"API {key} version {version} is not served")
         api_and_version = f"api={key} version={version}"
