@@ -49,6 +49,7 @@ FETCH_KEY = 1
 # THROTTLING_QUOTA_EXCEEDED; None for Metadata, which makes topics and never knew it.
 _STRICT_FROM: dict[int, int | None] = {3: None, 19: 6, 20: 5, 37: 3}
 _SYNC_GROUP_KEY = 14  # of a leader: what all of its members are given
+_LONGEST_SOFTWARE = 200
 _LARGE = {PRODUCE_KEY, _SYNC_GROUP_KEY, None}
 # Only these carry data; whatever else a client may ask fits into this.
 _LARGEST_PLAIN_REQUEST = 1024 * 1024
@@ -131,6 +132,9 @@ class Dispatcher:
             strict = strict_from is not None and version >= strict_from
             mutations = Mutations(connection.share.mutations, self._now, strict=strict)
             caller = replace(caller, mutations=mutations)
+        if key == API_VERSIONS_KEY:
+            software = f"{request.client_software_name} {request.client_software_version}"
+            caller = connection.caller = replace(caller, software=software[:_LONGEST_SOFTWARE])
         ended = self._administration.begins(key, request, caller)
         try:
             response = self._handlers[key](request, caller)

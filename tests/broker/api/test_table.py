@@ -57,6 +57,25 @@ def test_clients_are_told_the_table(client: RawClient, version: int) -> None:
     assert told[23] == (2, 4)
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "is_told"),
+    [
+        ("librdkafka", "2.0.2", True),
+        ("confluent-kafka-go", "1", True),
+        ("kcat", "1.7.1-librdkafka-2.0.2", True),
+        ("apache-kafka-java", "4.1.0", False),
+        ("franz-go", "v1.16.1", False),
+    ],
+)
+def test_librdkafka_alone_is_told_of_the_new_consumers_heartbeat(
+    client: RawClient, name: str, version: str, is_told: bool
+) -> None:
+    """Which is refused: it asks for the group's coordinator for ever where it is not listed."""
+    asked = ApiVersionsRequest(client_software_name=name, client_software_version=version)
+    answer = client.ask(api_versions.API, 3, asked)
+    assert [each.api_key for each in answer.api_keys if each.api_key == 68] == [68] * is_told
+
+
 @pytest.mark.parametrize("name", ["bad name", "-x", "x-", "ü", "a\nb"])
 def test_software_names_are_kafkas(client: RawClient, name: str) -> None:
     asked = ApiVersionsRequest(client_software_name=name, client_software_version="1")
