@@ -24,6 +24,7 @@ from tests.system.other_languages.programs import (
     FRANZ_GO,
     KAFKA_GO,
     KAFKAJS,
+    RSKAFKA,
     SARAMA,
     Client,
     ClientUnavailable,
@@ -137,6 +138,7 @@ def main() -> None:
     print(f"franz-go      {_client(FRANZ_GO, 'golang-go')}")
     print(f"sarama        {_client(SARAMA, 'golang-go')}")
     print(f"kafka-go      {_client(KAFKA_GO, 'golang-go')}")
+    print(f"rskafka       {_client(RSKAFKA, 'cargo')}")
     print(f"kafkajs       {_client(KAFKAJS, 'nodejs npm')}")
     print(f"hadoop        {_hadoop()}")
     print(f"tlc           {_tlc()}")
