@@ -34,6 +34,7 @@ from client.new_topics import NewTopics, new_topics
 from ground.printable import one_line
 from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 from schemas.registry_client import RegistryClient
+from wire.mirrored import MIRROR_OF
 
 _MOST_NAMED = 3
 
@@ -215,7 +216,7 @@ def check_missing(name: str, made: NewTopics | None, config: AgentConfig) -> Top
 
 def problems_of(configs: Mapping[str, str]) -> Iterator[str]:
     packing = configs.get("compression.type", "producer")
-    if packing != "producer":
+    if packing != "producer" and MIRROR_OF not in configs:  # Penstock's own brokers never do
         yield (
             f"compression.type is {packing}: brokers would pack batches anew, and their checksums "
             "would not be the ledger's; set it to producer"

@@ -415,7 +415,7 @@ class Broker:
             directory_id=data.directory_id,
             location=f"{machine}:{data.path.resolve()}",
             started_ms=time.time_ns() // 1_000_000,
-            rack=self.config.rack or machine,
+            rack=self.config.rack or None,
             http_port=http_port,
             endpoints=tuple(each.endpoint for each in listeners),
         )

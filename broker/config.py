@@ -220,7 +220,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     http: PageLocks = PageLocks()
     """[Who sees](#who-sees-the-pages) `/metrics`: TLS, certificates, tokens."""
     rack: str = ""
-    """Replicas of a partition are spread over racks. Without it: the machine's name."""
+    """Replicas of a partition are spread over racks, and clients are told them. Without it, the
+    brokers of one machine are one rack, of which clients are told nothing."""
     insecure: bool = False
     """Allows addresses that other machines can reach, although nobody has to authenticate. Said at
     each start, and in `/metrics`."""

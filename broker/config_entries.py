@@ -18,7 +18,7 @@ from broker.config import AuthorizationConfig, BrokerConfig
 from broker.config_values import text_of
 from broker.dynamic_configs import DYNAMIC_KEYS
 from broker.topic_config import NOTHING, TopicConfig, TopicDefaults, built_in
-from broker.topic_config_table import TOPIC_CONFIG_KEYS, ConfigKey
+from broker.topic_config_table import TOPIC_CONFIG_KEYS, ConfigKey, topic_config_key
 from wire.acls import principal_named
 from wire.messages.describe_configs import (
     ConfigSource,
@@ -45,7 +45,7 @@ def topic_entries(
             key.documentation,
             _topic_synonyms(key, config, defaults, replicas),
         )
-        for key in TOPIC_CONFIG_KEYS.values()
+        for key in map(topic_config_key, config.values)
     )
 
 

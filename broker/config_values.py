@@ -23,6 +23,8 @@ _REPLICA = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _GAP = re.compile(r"([0-9]{1,10}):([0-9]{1,18})-([0-9]{1,18})")
 _MOST_GAPS = 10_000
+_RELEASE = re.compile(r"[0-9]{1,2}(\.[0-9]{1,2}){1,3}(-IV[0-9]{1,2})?")
+_LONGEST_FOREIGN = 1000
 
 
 class ValueType(msgspec.Struct, frozen=True):
@@ -72,6 +74,42 @@ def one_of(*allowed: str, otherwise: str = "") -> ValueType:
         if (word := text.strip()) in allowed:
             return word
         raise ValueError(f"must be {_either(allowed)}" + (f": {otherwise}" if otherwise else ""))
+
+    return ValueType(ConfigType.STRING, read)
+
+
+def never(why: str) -> ValueType:
+    """Always false; `why` says why it cannot be true."""
+
+    def read(text: str) -> Value:
+        if text.strip().lower() == "false":
+            return False
+        raise ValueError(f"must be false: {why}")
+
+    return ValueType(ConfigType.BOOLEAN, read)
+
+
+def release_of_kafka() -> ValueType:
+    """As Kafka's formats are called: `2.8`, `3.0-IV1`."""
+
+    def read(text: str) -> Value:
+        if _RELEASE.fullmatch(word := text.strip()):
+            return word
+        raise ValueError("must be a release of Kafka, as 3.0 or 3.0-IV1")
+
+    return ValueType(ConfigType.STRING, read)
+
+
+def left_off() -> ValueType:
+    """Of a feature that only other brokers have: a value that does not switch it on."""
+
+    def read(text: str) -> Value:
+        word = text.strip()
+        if len(word) > _LONGEST_FOREIGN:
+            raise ValueError(f"{len(word)} characters, {_LONGEST_FOREIGN} are allowed")
+        if word.lower() == "true" or word.startswith("{"):
+            raise ValueError("asks for what Penstock does not have")
+        return word
 
     return ValueType(ConfigType.STRING, read)
 

@@ -32,6 +32,7 @@ from wire.errors import ErrorCode, ProtocolError
 from wire.messages.api_versions import ApiVersionsResponse
 from wire.primitives import Part
 from wire.produce import read_request
+from wire.refusals import refusal
 from wire.requests import (
     API_VERSIONS_KEY,
     RequestHeader,
@@ -39,7 +40,6 @@ from wire.requests import (
     read_body,
     read_client_id,
     read_header,
-    refusal,
     response_frame,
 )
 
@@ -49,6 +49,7 @@ FETCH_KEY = 1
 # THROTTLING_QUOTA_EXCEEDED; None for Metadata, which makes topics and never knew it.
 _STRICT_FROM: dict[int, int | None] = {3: None, 19: 6, 20: 5, 37: 3}
 _SYNC_GROUP_KEY = 14  # of a leader: what all of its members are given
+_LONGEST_SOFTWARE = 200
 _LARGE = {PRODUCE_KEY, _SYNC_GROUP_KEY, None}
 # Only these carry data; whatever else a client may ask fits into this.
 _LARGEST_PLAIN_REQUEST = 1024 * 1024
@@ -94,7 +95,7 @@ class Dispatcher:
             return
         api = APIS.get(key)
         if api is None or version not in api.versions:
-            self._refuse(connection, header)
+            self._refuse(connection, header, frame)
             return
         flexible = api.is_flexible(version)
         if self._quotas.active and key not in WITHOUT_LOGIN:
@@ -131,6 +132,9 @@ class Dispatcher:
             strict = strict_from is not None and version >= strict_from
             mutations = Mutations(connection.share.mutations, self._now, strict=strict)
             caller = replace(caller, mutations=mutations)
+        if key == API_VERSIONS_KEY:
+            software = f"{request.client_software_name} {request.client_software_version}"
+            caller = connection.caller = replace(caller, software=software[:_LONGEST_SOFTWARE])
         ended = self._administration.begins(key, request, caller)
         try:
             response = self._handlers[key](request, caller)
@@ -207,7 +211,7 @@ class Dispatcher:
             return
         reply.send(parts)
 
-    def _refuse(self, connection: Connection, header: RequestHeader) -> None:
+    def _refuse(self, connection: Connection, header: RequestHeader, frame: memoryview) -> None:
         key, version, correlation_id = header
         if key == API_VERSIONS_KEY:
             # A client that is too new learns from version 0 what it may use.
@@ -215,7 +219,7 @@ class Dispatcher:
             body = APIS[API_VERSIONS_KEY].encode_response(0, answer)
             connection.send(response_frame(correlation_id, body, tagged_header=False))
             return
-        refused = refusal(key, version)
+        refused = refusal(key, version, frame)
         if refused is None:
             raise ProtocolError(f"API {key} version {version} is not served")
         api_and_version = f"api={key} version={version}"

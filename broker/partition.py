@@ -64,9 +64,9 @@ class Partition:
         "_awaiting_append", "_awaiting_commit", "_awaiting_exposure", "_awaiting_flush",
         "_begins_at", "_copied", "_copies_throttled", "_ended", "_flusher", "_flushing",
         "_going_back", "_in_sync_changes", "_loop", "_metrics", "_open_logs", "_rests",
-        "_sends_throttled", "_timing", "_written_for", "broker_id", "compacts", "config",
-        "followers", "index", "info", "leader_epoch", "leads", "log", "max_message_bytes",
-        "min_insync_replicas", "mirror_of", "read_only", "stamps_append_time",
+        "_sends_throttled", "_timing", "_written_for", "acknowledged", "broker_id", "compacts",
+        "config", "followers", "index", "info", "leader_epoch", "leads", "log",
+        "max_message_bytes", "min_insync_replicas", "mirror_of", "read_only", "stamps_append_time",
         "timestamp_after_max_ms", "timestamp_before_max_ms", "topic", "traffic", "unavailable",
         "used",
     )  # fmt: skip
@@ -113,6 +113,7 @@ class Partition:
         self._flushing = False
         self._copied = 0  # bytes since the last flush
         self._written_for: Hashable = None  # the client who did so last
+        self.acknowledged = 0  # where the last batch ends that somebody was told of unflushed
         self._begins_at = 0  # where the log ended when this broker began to lead
         self._going_back: asyncio.Future[None] | None = None
         self._awaiting_commit: deque[tuple[int, Committed]] = deque()  # of which offset
@@ -460,6 +461,11 @@ class Partition:
             for waiting in tuple(self._awaiting_append):
                 waiting()
         return appended
+
+    @property
+    def acknowledged_end(self) -> int:
+        """Where what producers were told of ends, as far as that is known here."""
+        return max(self.log.exposed_offset, min(self.acknowledged, self.log.end_offset))
 
     def _is_full(self) -> None:
         if not self.read_only:

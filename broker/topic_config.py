@@ -23,6 +23,7 @@ from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_OF, MirrorCut, MirrorOf
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 MIN_IN_SYNC: Final = "min.insync.replicas"
+_MOST_FOREIGN: Final = 50
 _MANY_REPLICAS: Final = 3  # from so many on, one may be missing and acks=all still mean two
 
 
@@ -76,9 +77,13 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
             name: topic_config_key(name).canonical(text) for name, text in overrides.items()
         }
         texts = {**defaults, **canonical}
+        foreign = [name for name in texts if name not in TOPIC_CONFIG_KEYS]
+        if len(foreign) > _MOST_FOREIGN:
+            why = f"{len(foreign)} configs of others, {_MOST_FOREIGN} are allowed"
+            raise ApiError(ErrorCode.invalid_config, why)
         values = {
             name: key.read(texts.get(name, key.default)) for name, key in TOPIC_CONFIG_KEYS.items()
-        }
+        } | {name: topic_config_key(name).read(texts[name]) for name in foreign}
         _check_together(values)
         return cls(
             overrides=MappingProxyType(canonical),
@@ -107,6 +112,16 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
             else:
                 sound[name] = text
         return cls.parse(sound, defaults), problems
+
+    @property
+    def unused(self) -> dict[str, str]:
+        """What was set, changes nothing, and is not what holds anyway."""
+        keys = {name: topic_config_key(name) for name in self.overrides}
+        return {
+            name: self.overrides[name]
+            for name, key in keys.items()
+            if not key.is_used and self.overrides[name] != key.default
+        }
 
     def number(self, name: str) -> int:
         return _number(self.values, name)

@@ -1,10 +1,12 @@
 """The configs that a topic can have: Kafka's names, with what they mean in Penstock.
 
-Every name that Kafka 3.2 knows is here, so that tools which set one find it. Where Penstock does
-not act on a config, or gives it another meaning or default, its documentation says so: that text
-is what `describe configs` shows to a person.
+Every name that Kafka 3.2 knows is here, and later ones that templates have, so that tools which set
+one find it. Confluent's are taken as long as they switch nothing on. Where Penstock does not act on
+a config, or gives it another meaning or default, its documentation says so: that text is what
+`describe configs` shows to a person.
 """
 
+import re
 from difflib import get_close_matches
 from typing import Final
 
@@ -19,9 +21,12 @@ from broker.config_values import (
     fraction,
     gaps,
     integer,
+    left_off,
     long,
     mark_of_copy,
+    never,
     one_of,
+    release_of_kafka,
     some_of,
     text_of,
     throttled_replicas,
@@ -38,6 +43,8 @@ class ConfigKey(msgspec.Struct, frozen=True):
     default: str
     broker_name: str
     documentation: str
+    is_used: bool = True
+    """Whether anything goes by it. If not, it is kept as it was set, and the log says so."""
 
     def read(self, text: str) -> Value:
         try:
@@ -56,6 +63,7 @@ FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 
 _UNUSED = " Kept for Kafka's tools; Penstock does not act on it."
+_CONFLUENTS: Final = re.compile(r"confluent\.[a-z0-9._]{1,100}")
 
 _KEYS = (
     ConfigKey(
@@ -68,13 +76,27 @@ _KEYS = (
     ),
     ConfigKey(
         "compression.type",
-        one_of(
-            "producer",
-            otherwise="Penstock stores batches as producers compressed them and never rebuilds one",
-        ),
+        one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
         "producer",
         "compression.type",
-        "Always 'producer': batches are stored and served in the bytes that the producer sent.",
+        "Batches are stored and served in the bytes that the producer sent, whatever this says. "
+        "Another value than 'producer' is kept for Kafka's tools; Penstock does not act on it.",
+        is_used=False,
+    ),
+    *(
+        ConfigKey(
+            f"compression.{codec}.level",
+            integer(low, high),
+            default,
+            f"compression.{codec}.level",
+            f"The level at which Kafka compresses with {codec}." + _UNUSED,
+            is_used=False,
+        )
+        for codec, low, high, default in (
+            ("gzip", -1, 9, "-1"),
+            ("lz4", 1, 17, "9"),
+            ("zstd", -131072, 22, "3"),
+        )
     ),
     ConfigKey(
         "delete.retention.ms",
@@ -91,6 +113,7 @@ _KEYS = (
         "log.segment.delete.delay.ms",
         "How long the files of removed segments stay." + _UNUSED + " Files go at once; whoever "
         "still reads one holds it open.",
+        is_used=False,
     ),
     ConfigKey(
         "flush.messages",
@@ -132,6 +155,17 @@ _KEYS = (
         "Replicas from which others that are not in sync copy throttled, as partition:broker or "
         "'*' for all: the broker has leader.replication.throttled.rate for all of them.",
     ),
+    *(
+        ConfigKey(
+            f"local.retention.{unit}",
+            long(-2),
+            "-2",
+            f"log.local.retention.{unit}",
+            "What Kafka keeps of a log that it has in remote storage, too." + _UNUSED,
+            is_used=False,
+        )
+        for unit in ("bytes", "ms")
+    ),
     ConfigKey(
         "max.compaction.lag.ms",
         long(1),
@@ -152,13 +186,15 @@ _KEYS = (
         "true",
         "log.message.downconversion.enable",
         "Whether batches are converted for clients of old formats." + _UNUSED,
+        is_used=False,
     ),
     ConfigKey(
         "message.format.version",
-        one_of("3.0-IV1", "3.0", otherwise="Penstock stores record batches of format 2 only"),
+        release_of_kafka(),
         "3.0-IV1",
         "log.message.format.version",
-        "Always 3.0: batches are of record format 2.",
+        "Batches are of record format 2, whatever this says." + _UNUSED,
+        is_used=False,
     ),
     ConfigKey(
         "message.timestamp.after.max.ms",
@@ -257,6 +293,25 @@ _KEYS = (
         "false",
         "log.preallocate",
         "Whether segment files are allocated in full when they are created." + _UNUSED,
+        is_used=False,
+    ),
+    *(
+        ConfigKey(
+            f"remote.log.{name}",
+            boolean(),
+            "false",
+            "",
+            "For logs that Kafka keeps in remote storage." + _UNUSED,
+            is_used=False,
+        )
+        for name in ("copy.disable", "delete.on.disable")
+    ),
+    ConfigKey(
+        "remote.storage.enable",
+        never("Penstock has no remote storage"),
+        "false",
+        "",
+        "Always false: all of a log is with its brokers.",
     ),
     ConfigKey(
         "retention.bytes",
@@ -296,6 +351,7 @@ _KEYS = (
         "log.roll.jitter.ms",
         "The most by which segment.ms is shortened at random, so that not all roll at once."
         + _UNUSED,
+        is_used=False,
     ),
     ConfigKey(
         "segment.ms",
@@ -317,8 +373,16 @@ _KEYS = (
 TOPIC_CONFIG_KEYS: dict[str, ConfigKey] = {key.name: key for key in _KEYS}
 
 
+def is_known(name: str) -> bool:
+    """Whether a topic can have it."""
+    return name in TOPIC_CONFIG_KEYS or _CONFLUENTS.fullmatch(name) is not None
+
+
 def topic_config_key(name: str) -> ConfigKey:
     key = TOPIC_CONFIG_KEYS.get(name)
+    if key is None and _CONFLUENTS.fullmatch(name):
+        about = "One of Confluent's configs, which switches nothing on." + _UNUSED
+        return ConfigKey(name, left_off(), "", "", about, is_used=False)
     if key is None:
         near = get_close_matches(name[:100], TOPIC_CONFIG_KEYS, n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""

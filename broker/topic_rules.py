@@ -195,7 +195,8 @@ def _checked(
 
 
 def _racks(snapshot: ClusterSnapshot) -> dict[int, str | None]:
-    return {each.broker_id: each.rack for each in snapshot.brokers.values()}
+    """Without one, brokers of one machine are one rack."""
+    return {each.broker_id: each.rack or each.machine for each in snapshot.brokers.values()}
 
 
 def _listed(brokers: Sequence[int]) -> str:

@@ -13,6 +13,7 @@ when it starts.
 """
 
 import asyncio
+import logging
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,7 +26,7 @@ from broker.errors import ApiError, ErrorCode
 from broker.partitions import Partitions
 from broker.quotas import UNLIMITED, Mutations
 from broker.topic_config import NOTHING, ConfigChange, TopicConfig, TopicDefaults, changed
-from broker.topic_config_table import TOPIC_CONFIG_KEYS
+from broker.topic_config_table import TOPIC_CONFIG_KEYS, is_known
 from broker.topic_rules import (
     Assignment,
     NewTopic,
@@ -49,6 +50,8 @@ from cluster.session import Session
 from cluster.values import NO_LEADER, ClusterSnapshot, ControllerEpoch, PartitionInfo, TopicInfo
 from cluster.view import ClusterView
 from ground.chance import chance
+
+log = logging.getLogger(__name__)
 
 _AUTO_CREATE_MS = 5_000
 _CONFIGS_SEEN_SECONDS = 5.0
@@ -118,6 +121,7 @@ class TopicAdmin:
         )
         with self._making(info.name, 0, assignment):
             await in_thread(topics.create_topic, self._session, epoch, info, config.overrides)
+        _tell_unused(topic.name, config)
         indexes = range(len(assignment))
         settled = self._partitions.wait_settled(info.name, info.topic_id, indexes)
         await within(timeout_ms, settled)
@@ -219,7 +223,9 @@ class TopicAdmin:
         """Replace all overrides of a topic."""
         defaults = self.defaults.for_replicas(replication_factor(self._existing(name)))
         config = TopicConfig.parse(overrides, defaults)
-        await self._alter(name, lambda _: config.overrides, TOPIC_CONFIG_KEYS, validate_only)
+        keys = {*TOPIC_CONFIG_KEYS, *overrides}
+        if await self._alter(name, lambda _: config.overrides, keys, validate_only):
+            _tell_unused(name, config)
 
     async def change_configs(
         self, name: str, changes: Iterable[ConfigChange], *, validate_only: bool = False
@@ -231,11 +237,13 @@ class TopicAdmin:
         def change(before: Mapping[str, str]) -> Mapping[str, str]:
             after = changed(before, steps, defaults)
             # What another release wrote is none of our business, but stays.
-            foreign = {key: text for key, text in after.items() if key not in TOPIC_CONFIG_KEYS}
+            foreign = {key: text for key, text in after.items() if not is_known(key)}
             ours = {key: text for key, text in after.items() if key not in foreign}
             return {**foreign, **TopicConfig.parse(ours, defaults).overrides}
 
-        await self._alter(name, change, [step.name for step in steps], validate_only)
+        after = await self._alter(name, change, [step.name for step in steps], validate_only)
+        altered = {step.name: after[step.name] for step in steps if step.name in after}
+        _tell_unused(name, TopicConfig.salvage(altered)[0])
 
     async def _alter(
         self,
@@ -243,11 +251,12 @@ class TopicAdmin:
         change: Callable[[Mapping[str, str]], Mapping[str, str]],
         keys: Iterable[str],
         validate_only: bool,
-    ) -> None:
-        """Write a change of `keys`, and wait until the partitions here go by it."""
+    ) -> Mapping[str, str]:
+        """Write a change of `keys`, and wait until the partitions here go by it. What is set
+        now; nothing if it is not to be."""
         if validate_only:
             change(self._view.snapshot.topic_configs.get(name, NOTHING))
-            return
+            return NOTHING
         resource = configs.TopicResource(name)
         after = await in_thread(configs.alter, self._session, resource, change)
 
@@ -259,6 +268,7 @@ class TopicAdmin:
         with suppress(TimeoutError):  # it is written, and perhaps already overwritten
             async with asyncio.timeout(_CONFIGS_SEEN_SECONDS):
                 await self.seen(is_in_effect)
+        return after
 
     # What it goes by
 
@@ -302,6 +312,11 @@ class TopicAdmin:
         """Return when the view shows it. A wait in the view would hold a thread for each of us."""
         while not predicate(self._view.snapshot):  # noqa: ASYNC110
             await asyncio.sleep(_GLANCE_SECONDS)
+
+
+def _tell_unused(topic: str, config: TopicConfig) -> None:
+    if config.unused:
+        log.warning("configs kept and not acted on topic=%s configs=%s", topic, config.unused)
 
 
 def _beginnings(

@@ -41,7 +41,8 @@ class BrokerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A broker as it registers itself.
 
     `directory_id` is the id written into its data directory, `location` the host and path where
-    that directory is. A broker locks its directory, so no two live ones share both.
+    that directory is. A broker locks its directory, so no two live ones share both. `rack` is None
+    where nobody has set one.
     """
 
     broker_id: int
@@ -53,6 +54,11 @@ class BrokerInfo(msgspec.Struct, frozen=True, kw_only=True):
     rack: str | None = None
     http_port: int | None = None
     endpoints: tuple[Endpoint, ...] = ()
+
+    @property
+    def machine(self) -> str:
+        """The name of the host that it runs on."""
+        return self.location.partition(":")[0]
 
     def reached_by(self, listener: str) -> tuple[str, int] | None:
         """Its address for who came to a listener of this name; None if it has none."""

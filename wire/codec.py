@@ -26,7 +26,7 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_
 import msgspec
 
 from wire import primitives
-from wire.errors import ErrorCode, ProtocolError
+from wire.errors import ProtocolError
 from wire.kio_schemas import request_schema, response_schema
 from wire.primitives import MessageBuffer, Reader, Writer
 
@@ -47,7 +47,6 @@ _FIXED_WIDTH: dict[str, tuple[Reader, Writer]] = {
     "timedelta_i64": (primitives.read_int64, primitives.write_int64),
     "datetime_i64": (primitives.read_int64, primitives.write_int64),
 }
-_EMPTY: dict[str, Any] = {"string": "", "bytes": b"", "records": b"", "uuid": None}
 _SIZED: dict[str, Callable[..., tuple[Reader, Writer]]] = {
     "string": primitives.string,
     "bytes": primitives.byte_string,
@@ -253,11 +252,11 @@ def _kept_writer(write: Writer) -> Writer:
 
 
 def _field(schema: type[Any], field: Field[Any], ours: Any) -> tuple[Reader, Writer]:
-    theirs, nullable = _without_none(field.type)
-    ours, _ = _without_none(ours)
+    theirs, nullable = without_none(field.type)
+    ours, _ = without_none(ours)
     flexible: bool = schema.__flexible__
     if get_origin(theirs) is tuple:
-        element_type, _ = _without_none(get_args(theirs)[0])
+        element_type, _ = without_none(get_args(theirs)[0])
         element = _element(field, element_type, get_args(ours)[0], flexible, nullable=False)
         return primitives.array(element, flexible=flexible, nullable=nullable)
     # A tagged field that is null is simply absent.
@@ -269,16 +268,16 @@ def _element(
     field: Field[Any], theirs: Any, ours: Any, flexible: bool, *, nullable: bool
 ) -> tuple[Reader, Writer]:
     if is_dataclass(theirs):
-        if nullable:
-            raise TypeError(f"{field.name}: no served version has a nullable structure")
-        return entity(theirs, ours)  # type: ignore[arg-type]  # both are classes
+        codec = entity(theirs, ours)  # type: ignore[arg-type]  # both are classes
+        return primitives.nullable_structure(codec) if nullable else codec
     kind: str = field.metadata["kafka_type"]
     if kind in _SIZED:
         return _SIZED[kind](flexible=flexible, nullable=nullable)
     return _FIXED_WIDTH[kind]
 
 
-def _without_none(annotation: Any) -> tuple[Any, bool]:
+def without_none(annotation: Any) -> tuple[Any, bool]:
+    """A type, and whether there may be none of it."""
     if get_origin(annotation) in {Union, UnionType}:
         rest = [part for part in get_args(annotation) if part is not NoneType]
         if len(rest) == 1:
@@ -292,28 +291,3 @@ def _default(message: type[Any], field: msgspec.structs.FieldInfo) -> Any:
     if field.default_factory is not msgspec.NODEFAULT:
         return field.default_factory()
     raise TypeError(f"{message.__qualname__}.{field.name} needs a default: some version lacks it")
-
-
-def encode_error(schema: type[Any], code: ErrorCode) -> MessageBuffer | None:
-    """An otherwise empty response with `code`; None if `schema` has no error at its top."""
-    if not any(field.metadata.get("kafka_type") == "error_code" for field in fields(schema)):
-        return None
-    out = MessageBuffer()
-    for field in fields(schema):
-        if "tag" in field.metadata:
-            continue
-        theirs, nullable = _without_none(field.type)
-        if get_origin(theirs) is tuple:
-            _, write = primitives.array(
-                _FIXED_WIDTH["int8"], flexible=schema.__flexible__, nullable=nullable
-            )
-            write(out, ())
-        elif is_dataclass(theirs):
-            return None
-        else:
-            kind: str = field.metadata["kafka_type"]
-            _, write = _element(field, theirs, theirs, schema.__flexible__, nullable=nullable)
-            write(out, code if kind == "error_code" else _EMPTY.get(kind, 0))
-    if schema.__flexible__:
-        primitives.write_unsigned_varint(out, 0)
-    return out

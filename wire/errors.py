@@ -22,11 +22,13 @@ class ProtocolError(WireError):
 
 
 class BatchError(WireError):
-    """A record batch is refused; `code` is what the producer is told."""
+    """A record batch is refused; `code` is what the producer is told, and of which record that is
+    said, if of one."""
 
-    def __init__(self, code: ErrorCode, message: str) -> None:
+    def __init__(self, code: ErrorCode, message: str, record: int | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.record = record
 
 
 class MemberDataError(WireError):

@@ -123,10 +123,10 @@ def _check_record(plain: memoryview, at: int, offset: int, *, keyed: bool) -> No
         raise invalid("a time of more than ten bytes")
     found, at = length_at(plain, at + 1)
     if found != offset:
-        raise invalid(f"offset delta {found} where {offset} must be")
+        raise invalid(f"offset delta {found} where {offset} must be", offset)
     size, at = length_at(plain, at)
     if keyed and size < 0:
-        raise invalid("a compacted topic needs a key in every record")
+        raise invalid("a compacted topic needs a key in every record", offset)
     size, at = length_at(plain, at + max(size, 0))
     count, at = length_at(plain, at + max(size, 0))
     if not 0 <= count <= _MOST_HEADERS:

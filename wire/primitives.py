@@ -229,6 +229,22 @@ def array(
     return read, write
 
 
+def nullable_structure(structure: tuple[Reader, Writer]) -> tuple[Reader, Writer]:
+    """A byte below zero where there is none, else one before it."""
+    read_structure, write_structure = structure
+
+    def read(buffer: memoryview, position: int) -> tuple[Any, int]:
+        there, position = read_int8(buffer, position)
+        return (None, position) if there < 0 else read_structure(buffer, position)
+
+    def write(out: MessageBuffer, value: Any) -> None:
+        write_int8(out, -1 if value is None else 1)
+        if value is not None:
+            write_structure(out, value)
+
+    return read, write
+
+
 def skip_tagged_fields(buffer: memoryview, position: int) -> int:
     """Past tagged fields of which none is known."""
     count, position = read_unsigned_varint(buffer, position)

@@ -69,6 +69,8 @@ class PartitionResult(NamedTuple):
     append_time: int = -1
     start_offset: int = -1
     message: str | None = None
+    record: int | None = None
+    """The record of the batch that is at fault, if it is one."""
 
 
 def read_request(version: int, body: memoryview) -> ProduceRequest:
@@ -170,7 +172,7 @@ def _response_frame(
     version: int, correlation_id: int, results: Sequence[PartitionResult]
 ) -> bytearray:
     if len(results) == 1 and version not in _WITHOUT_SHORT_CUT:
-        topic, partition, code, base_offset, append_time, start_offset, message = results[0]
+        topic, partition, code, base_offset, append_time, start_offset, message, _ = results[0]
         name = topic.encode()
         size = len(name)
         if message is None and size < _ONE_BYTE:
@@ -203,15 +205,19 @@ def _write_plain(out: bytearray, version: int, results: Sequence[PartitionResult
         out += _INT16.pack(len(name))
         out += name
         out += _INT32.pack(len(partitions))
-        for _, partition, code, base_offset, append_time, start_offset, message in partitions:
-            out += _RESULT.pack(partition, code, base_offset, append_time, start_offset)
+        for result in partitions:
+            out += _RESULT.pack(*result[1:6])
             if version < 5:
                 del out[-8:]  # start offset
             if version >= 8:
-                out += _NO_RECORD_ERRORS
-                text = _text(message)
-                out += _INT16.pack(-1 if message is None else len(text))
-                out += text
+                text = _text(result.message)
+                said = _INT16.pack(-1 if result.message is None else len(text)) + text
+                if result.record is None:
+                    out += _NO_RECORD_ERRORS
+                else:
+                    out += _INDEX_AND_SIZE.pack(1, result.record)
+                    out += said
+                out += said
     out += _NO_THROTTLE
 
 
@@ -224,15 +230,15 @@ def _write_flexible(out: bytearray, results: Sequence[PartitionResult]) -> None:
         out += unsigned_varint(len(name) + 1)
         out += name
         out += unsigned_varint(len(partitions) + 1)
-        for _, partition, code, base_offset, append_time, start_offset, message in partitions:
-            out += _RESULT.pack(partition, code, base_offset, append_time, start_offset)
-            out += b"\x01"  # no errors of single records
-            if message is None:
-                out += b"\x00"
+        for result in partitions:
+            out += _RESULT.pack(*result[1:6])
+            text = _text(result.message)
+            said = b"\x00" if result.message is None else unsigned_varint(len(text) + 1) + text
+            if result.record is None:
+                out += b"\x01"  # no errors of single records
             else:
-                text = _text(message)
-                out += unsigned_varint(len(text) + 1)
-                out += text
+                out += b"\x02" + _INT32.pack(result.record) + said + b"\x00"
+            out += said
             out += b"\x00"
         out += b"\x00"
     out += _NO_THROTTLE

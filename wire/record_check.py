@@ -20,6 +20,7 @@ to look for them costs five times as much, so that is done as far as an allowanc
 batch where no more comes than that, and of a sample where more does.
 """
 
+import re
 from typing import Final
 
 from wire.batch import CODEC_MASK, HEADER, HEADER_SIZE, MAX_SEQUENCE, BatchHeader
@@ -45,6 +46,7 @@ _ALLOWED_PER_MS: Final = 20
 _MOST_ALLOWED: Final = 20_000
 
 _OFFSETS: Final = list(range(_MOST_RECORDS))
+_RECORD_NAMED: Final = re.compile(r"\(record ([0-9]{1,10})[,)]")
 _INT32_SIZE: Final = 5  # bytes that a varint of 32 bits may have
 
 
@@ -119,7 +121,7 @@ def walk_batch(plain: memoryview, count: int, keyed: bool) -> None:
     try:
         walk(plain[HEADER_SIZE:], count, keyed)
     except ValueError as error:
-        raise invalid(str(error)) from None
+        raise invalid(str(error), _record_named(error, count)) from None
 
 
 def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:
@@ -129,7 +131,13 @@ def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:
     try:
         unaided_records.parse(plain, offsets, keyed)
     except ValueError as error:
-        raise invalid(str(error)) from None
+        raise invalid(str(error), _record_named(error, offsets[-1] + 1)) from None
+
+
+def _record_named(error: ValueError, count: int) -> int | None:
+    """The number of the record that is at fault, if it is one of so many."""
+    found = _RECORD_NAMED.search(str(error))
+    return int(found[1]) if found and int(found[1]) < count else None
 
 
 def check_forms(plain: memoryview, count: int) -> None:
@@ -200,6 +208,6 @@ def length_at(data: memoryview, at: int) -> tuple[int, int]:
     return (number >> 1) ^ -(number & 1), at + 1
 
 
-def invalid(message: str) -> BatchError:
+def invalid(message: str, record: int | None = None) -> BatchError:
     """What Kafka, too, answers where a batch has the right CRC and the wrong bytes."""
-    return BatchError(ErrorCode.invalid_record, message)
+    return BatchError(ErrorCode.invalid_record, message, record)

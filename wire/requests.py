@@ -1,4 +1,4 @@
-"""Request headers, the frames that requests and responses travel in, and what is not served.
+"""Request headers, and the frames that requests and responses travel in.
 
     request    size i32 | api key i16 | version i16 | correlation id i32 | client id | [tags] | body
     response   size i32 | correlation id i32 | [tags] | body
@@ -10,12 +10,9 @@ response to ApiVersions never has them, so that a client can read it before it k
 import struct
 from typing import Any, NamedTuple
 
-from kio.schema.index import api_key_map, schema_name_map
-
 from wire import primitives
-from wire.codec import Api, encode_error
-from wire.errors import ErrorCode, ProtocolError
-from wire.kio_schemas import response_schema
+from wire.codec import Api
+from wire.errors import ProtocolError
 from wire.primitives import MessageBuffer, Part
 from wire.slices import FileSlice
 
@@ -94,16 +91,3 @@ def read_response(frame: memoryview, *, tagged_header: bool) -> tuple[int, memor
 def has_tagged_header(api: Api[Any, Any], version: int) -> bool:
     """Whether the response of this version has tags in its header."""
     return api.key != API_VERSIONS_KEY and api.is_flexible(version)
-
-
-def refusal(key: int, version: int) -> tuple[MessageBuffer, bool] | None:
-    """The answer to a request that is not served, and whether its header has tags.
-
-    An empty response with `UNSUPPORTED_VERSION`, in the form that the client will read; None where
-    that version has no place for an error, or is not known at all.
-    """
-    if version not in schema_name_map.get(api_key_map.get(key, ""), ()):
-        return None
-    schema = response_schema(key, version)
-    body = encode_error(schema, ErrorCode.unsupported_version)
-    return None if body is None else (body, schema.__header_schema__.__version__ == 1)

@@ -67,15 +67,17 @@ def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:
         if keyed:
             records = list(DefaultRecordBatch(plain))
             found = list(map(_offset, records))
-            if None in map(_key, records):
-                raise ValueError("a compacted topic needs a key in every record")
+            keys = list(map(_key, records))
+            if None in keys:
+                number = offsets[keys.index(None)]
+                raise ValueError(f"a compacted topic needs a key in every record (record {number})")
         else:
             found = list(map(_offset, DefaultRecordBatch(plain)))
     except _MALFORMED as error:
         raise ValueError(f"malformed records: {error or type(error).__name__}") from None
     if found != offsets:
         delta, expected = next(pair for pair in zip(found, offsets, strict=True) if ne(*pair))
-        raise ValueError(f"offset delta {delta} where {expected} must be")
+        raise ValueError(f"offset delta {delta} where {expected} must be (record {expected})")
 
 
 def _refuse_header_bombs(unpacked: bytes | memoryview, record_count: int) -> None:

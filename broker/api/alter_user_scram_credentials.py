@@ -28,6 +28,7 @@ from wire.messages.alter_user_scram_credentials import (
 
 MOST_USERS: Final = 500
 _LONGEST_SALT: Final = 1_024
+_LONGEST_PASSWORD: Final = 1_024  # salted: of any length, as in Kafka, and nobody has a longer one
 
 _Altered = ScramCredentialDeletion | ScramCredentialUpsertion
 
@@ -112,9 +113,9 @@ def _check(upsertion: ScramCredentialUpsertion) -> None:
     if not 0 < len(upsertion.salt) <= _LONGEST_SALT:
         why = f"the salt has {len(upsertion.salt)} bytes; 1 to {_LONGEST_SALT} are allowed"
         raise ApiError(ErrorCode.unacceptable_credential, why)
-    wanted = _mechanism(upsertion.mechanism).digest_size
-    if len(upsertion.salted_password) != wanted:
-        why = f"the salted password has {len(upsertion.salted_password)} bytes instead of {wanted}"
+    if not 0 < len(upsertion.salted_password) <= _LONGEST_PASSWORD:
+        size = len(upsertion.salted_password)
+        why = f"the salted password has {size} bytes; 1 to {_LONGEST_PASSWORD} are allowed"
         raise ApiError(ErrorCode.unacceptable_credential, why)
 
 

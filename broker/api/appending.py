@@ -117,6 +117,8 @@ class Appending:
         """It stands in the log, from one offset up to the other."""
         if self._acks == ALL and end_offset > partition.log.exposed_offset:
             self._uncommitted.append((len(self.results), partition, end_offset))
+        elif self._acks != ALL:
+            partition.acknowledged = max(partition.acknowledged, end_offset)
         start_offset = partition.log.start_offset
         topic, index, _ = batch
         self.results.append(
@@ -130,8 +132,11 @@ class Appending:
             self._needs.complaints.batch_refused(
                 self._connection.caller.host, batch.topic, batch.partition, error.code, str(error)
             )
+        record = error.record if isinstance(error, BatchError) else None
         self.results.append(
-            PartitionResult(batch.topic, batch.partition, error.code, message=str(error))
+            PartitionResult(
+                batch.topic, batch.partition, error.code, message=str(error), record=record
+            )
         )
 
     def answer(self, reply: Reply | None) -> None:

@@ -2,13 +2,15 @@
 
 Raises the start of partitions to an offset, or with -1 to the end of what consumers may read:
 what lies before is no longer served, and whole segments of it are removed. The new start is kept in
-a checkpoint. A topic that is only compacted refuses (POLICY_VIOLATION), as in Kafka.
+a checkpoint. What a producer with acks=1 was told of is flushed first, where it is to be deleted. A
+topic that is only compacted refuses (POLICY_VIOLATION), as in Kafka.
 """
 
 from collections import Counter
 
 import msgspec
 
+from broker.api.exposure import exposed
 from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.errors import ApiError
@@ -32,38 +34,46 @@ class Needs(msgspec.Struct, frozen=True):
     authorization: Authorization
 
 
-def handle(needs: Needs, request: DeleteRecordsRequest, caller: Caller) -> DeleteRecordsResponse:
+async def handle(
+    needs: Needs, request: DeleteRecordsRequest, caller: Caller
+) -> DeleteRecordsResponse:
     rights = needs.authorization.of(caller)
     times = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
     )
 
-    def delete(topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+    async def delete(topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         index = wanted.partition_index
         try:
             if times[topic, index] > 1:
                 raise ApiError(ErrorCode.invalid_request, "Duplicate partition in request.")
             rights.check_topic(Operation.DELETE, topic)
-            start = _delete(needs.partitions, topic, index, wanted.offset)
+            start = await _delete(needs.partitions, topic, index, wanted.offset)
         except (ApiError, StorageError) as error:
             return DeleteRecordsPartitionResult(partition_index=index, error_code=error.code)
         return DeleteRecordsPartitionResult(partition_index=index, low_watermark=start)
 
     return DeleteRecordsResponse(
         topics=tuple(
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=tuple(delete(topic.name, each) for each in topic.partitions),
-            )
-            for topic in request.topics
+            [
+                DeleteRecordsTopicResult(
+                    name=topic.name,
+                    partitions=tuple([await delete(topic.name, each) for each in topic.partitions]),
+                )
+                for topic in request.topics
+            ]
         )
     )
 
 
-def _delete(partitions: Partitions, topic: str, index: int, offset: int) -> int:
+async def _delete(partitions: Partitions, topic: str, index: int, offset: int) -> int:
     """Delete what lies before `offset`; where the log starts then."""
     partition = partitions.find(topic, index)
     partition.check_leader()
+    shown = partition.log.exposed_offset
+    if shown < partition.acknowledged_end and not 0 <= offset <= shown:
+        await exposed([partition])
+        partition.check_leader()
     if not partition.config.deletes:
         raise ApiError(
             ErrorCode.policy_violation, f"{topic} is compacted: its records are not deleted by age"

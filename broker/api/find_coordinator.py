@@ -5,9 +5,9 @@ broker names the same one as soon as its map is up to date. It is told by its ad
 to the caller's listener.
 
 Nobody coordinates transactions here, and whoever asks must learn that once and for all: what may be
-tried again, as COORDINATOR_NOT_AVAILABLE, clients try without a word. So it is
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED, as of InitProducerId: librdkafka tries again after anything
-else.
+tried again, as COORDINATOR_NOT_AVAILABLE, clients try without a word. UNSUPPORTED_VERSION ends it,
+and Java shows its user our sentence. librdkafka tries again after anything but
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED, and shows the sentence with that: so it gets that.
 """
 
 import msgspec
@@ -42,6 +42,8 @@ def handle(
     rights = needs.authorization.of(caller)
 
     def coordinator(key: str) -> Found:
+        if request.key_type == TRANSACTION:
+            return _none(key, without_transactions(caller), _NO_TRANSACTIONS)
         return _coordinator(needs, rights, caller.listener, request.key_type, key)
 
     found = [coordinator(key) for key in request.coordinator_keys]
@@ -56,9 +58,14 @@ def handle(
     )
 
 
+def without_transactions(caller: Caller) -> ErrorCode:
+    """What this client takes for final."""
+    if caller.is_librdkafka:
+        return ErrorCode.transactional_id_authorization_failed
+    return ErrorCode.unsupported_version
+
+
 def _coordinator(needs: Needs, rights: Rights, listener: str, key_type: int, key: str) -> Found:
-    if key_type == TRANSACTION:
-        return _none(key, ErrorCode.transactional_id_authorization_failed, _NO_TRANSACTIONS)
     if key_type != GROUP:
         return _none(key, ErrorCode.invalid_request, f"key type {key_type} is not known")
     try:

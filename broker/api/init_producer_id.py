@@ -4,15 +4,14 @@ Each request gets a new id with epoch 0, also one that names the id it had befor
 transactional producers keep theirs. No two producers ever get the same id, in any cluster. Who may
 write to some topic needs no right of its own for this, as since Kafka 2.8.
 
-Not here: transactions. A transactional id is answered with TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-which both librdkafka and the Java client take for final; anything milder librdkafka tries again for
-ever.
+Not here: transactions. A transactional id is answered as FindCoordinator is.
 """
 
 import asyncio
 
 import msgspec
 
+from broker.api.find_coordinator import without_transactions
 from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.complaints import ComplaintKind, Complaints
@@ -54,7 +53,7 @@ async def handle(
     needs: Needs, request: InitProducerIdRequest, caller: Caller
 ) -> InitProducerIdResponse:
     if request.transactional_id is not None:
-        return InitProducerIdResponse(error_code=ErrorCode.transactional_id_authorization_failed)
+        return InitProducerIdResponse(error_code=without_transactions(caller))
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         return InitProducerIdResponse(error_code=ErrorCode.invalid_request)
     rights = needs.authorization.of(caller)

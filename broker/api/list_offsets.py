@@ -4,7 +4,8 @@ The offset of the first record that is not older than a timestamp, or of the beg
 end of what consumers may read (-1), of the record with the greatest timestamp (-3). Where no
 record answers, offset and timestamp are -1. Both isolation levels see the same end; of a copy
 that holds transactions it is not told to who asks for committed messages only. For a follower that
-is the end of the log.
+is the end of the log. What a producer with acks=1 was told of is flushed first, if the answer
+depends on it.
 
 A leader that does not know yet all that was committed before it led says so, rather than an end
 that a consumer may have passed (KIP-207).
@@ -15,9 +16,11 @@ Not here: version 0 (several offsets for each partition), special timestamps of 
 """
 
 from collections import Counter
+from collections.abc import Awaitable, Iterable
 
 import msgspec
 
+from broker.api.exposure import exposed
 from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.errors import ApiError
@@ -43,7 +46,26 @@ class Needs(msgspec.Struct, frozen=True):
     authorization: Authorization
 
 
-def handle(needs: Needs, request: ListOffsetsRequest, caller: Caller) -> ListOffsetsResponse:
+def handle(
+    needs: Needs, request: ListOffsetsRequest, caller: Caller
+) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+    behind: list[Partition] = []
+    response = _answer(needs, request, caller, behind)
+    return _answer_exposed(needs, request, caller, behind) if behind else response
+
+
+async def _answer_exposed(
+    needs: Needs, request: ListOffsetsRequest, caller: Caller, behind: Iterable[Partition]
+) -> ListOffsetsResponse:
+    await exposed(behind)
+    return _answer(needs, request, caller, [])
+
+
+def _answer(
+    needs: Needs, request: ListOffsetsRequest, caller: Caller, behind: list[Partition]
+) -> ListOffsetsResponse:
+    """`behind` gets the partitions whose answer may be another once what was acknowledged is
+    exposed."""
     rights = needs.authorization.of(caller)
     times = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
@@ -58,7 +80,13 @@ def handle(needs: Needs, request: ListOffsetsRequest, caller: Caller) -> ListOff
             partition = needs.partitions.find(topic, index)
             partition.check_leader(asked.current_leader_epoch)
             partition.check_isolation(request.isolation_level)
-            return _find(partition, asked, caller, is_follower=request.replica_id >= 0)
+            is_follower = request.replica_id >= 0
+            answer = _find(partition, asked, caller, is_follower=is_follower)
+            is_end = asked.timestamp in {LATEST, MAX_TIMESTAMP} or answer.offset < 0
+            hides = partition.acknowledged_end > partition.log.exposed_offset
+            if is_end and hides and not is_follower:
+                behind.append(partition)
+            return answer
         except (ApiError, StorageError) as error:
             return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
 

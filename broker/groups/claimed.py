@@ -124,17 +124,18 @@ def _look_after(session: Session, info: GroupInfo, now_ms: int, before_ms: int) 
     if since is None:
         group_claims.note_empty(session, name, now_ms)
         return 0
+    if since > before_ms:
+        return 0
     old = {
         each: found.version
         for each, found in stored.items()
         if each not in left_over and found.offset.committed_ms <= before_ms
     }
-    if since <= before_ms and old and not group_claims.expire(session, name, since, old):
+    if old and not group_claims.expire(session, name, since, old):
         return 0
-    gone = len(old) if since <= before_ms else 0
-    if gone + len(left_over) == len(stored):
+    if len(old) + len(left_over) == len(stored):
         group_claims.forget(session, name, since)
-    return gone
+    return len(old)
 
 
 def _member(

@@ -51,6 +51,17 @@ class LiveGroup:
         """Nobody is in it, is about to be, or was until now: all of that is saved."""
         return self.is_empty and self.group.is_idle
 
+    @property
+    def had_members(self) -> bool:
+        """Whether anybody was ever in it."""
+        return self.group.generation > 0
+
+    def is_empty_since(self, before_ms: int) -> bool:
+        """Whether it was without members then and has been since; or never had one."""
+        if not self.had_members:
+            return True
+        return self.empty_since_ms is not None and self.empty_since_ms <= before_ms
+
     def set_timer(
         self,
         loop: asyncio.AbstractEventLoop,

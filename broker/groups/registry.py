@@ -62,8 +62,8 @@ Failed = Callable[[str, str], None]
 
 
 class Registry:
-    """Of one broker. `on_unused` is called when a group is found to be without members, and may be
-    of no use; `changed` is set when others may be this broker's by now."""
+    """Of one broker. `on_unused` is called when a group is found that never had a member, and may
+    be of no use; `changed` is set when others may be this broker's by now."""
 
     def __init__(
         self,
@@ -282,7 +282,7 @@ class Registry:
         if record is not None:
             self.start(self._save(live, record))
         live.set_timer(self._loop, group.next_time(), self._time_up)
-        is_unused = live.is_unused
+        is_unused = live.is_unused and not live.had_members
         if is_unused and (look or not live.was_unused) and not live.is_watched:
             self.on_unused(live)
         live.was_unused = is_unused

@@ -2,8 +2,9 @@
 
 Rule 1: offsets expire when the group has been without members, and they have not been committed,
         for the time of retention (`expiry.py`).
-Rule 2: a group without members and without offsets is forgotten: at once when its last member has
-        gone, else at the next look.
+Rule 2: a group that has been without members and offsets for the time of retention is forgotten
+        at the next look: until then it is there, and empty. One that never had a member goes at
+        once.
 Rule 3: what is committed of a topic is forgotten when the topic is deleted: as soon as the map says
         so, and if nobody was there to see it, at the next look. That another topic has its name by
         then changes nothing.
@@ -124,12 +125,9 @@ class Retention:
             or self._registry.groups.get(live.name) is not live
         ):
             return
-        old = too_old(
-            live.group,
-            offsets,
-            empty_since_ms=live.empty_since_ms,
-            before_ms=now_ms() - round(self._rules.retention_seconds * 1000),
-        )
+        before_ms = now_ms() - round(self._rules.retention_seconds * 1000)
+        since_ms = live.empty_since_ms
+        old = too_old(live.group, offsets, empty_since_ms=since_ms, before_ms=before_ms)
         if old and len(old) == len(offsets) and self._may_be_forgotten(live):
             self._counts.expired += len(old)
             await self._forget(live)
@@ -138,11 +136,11 @@ class Retention:
                 live, self._registry.commits.delete(live.fence, old)
             )
             self._counts.expired += len(old) if code is ErrorCode.none else 0
-        elif not offsets and self._may_be_forgotten(live):
+        elif not offsets and self._may_be_forgotten(live) and live.is_empty_since(before_ms):
             await self._forget(live)
 
     def _watch_unused(self, live: LiveGroup) -> None:
-        """A group without members and offsets is of no use to anybody."""
+        """A group that nobody was ever in, and without offsets, is of no use to anybody."""
         live.is_watched = True
         self._registry.start(self._forget_unused(live))
 

@@ -10,8 +10,9 @@ Rule 3  A record without a key goes: it can never be superseded.
 Rule 4  A batch keeps its base offset, last offset, producer, sequence, epoch and codec. One that
         has lost all its records goes too, unless it is the last of its producer: emptied, it stays,
         so that the sequence is not forgotten.
-Rule 5  The last batch of a new segment stays, if need be empty: a segment ends where the next one
-        begins, and so says by itself which ones it replaces.
+Rule 5  A new segment replaces neighbours as long as it has room for them: what is left of small
+        ones, or of ones that lost nearly everything, makes one. It may have no batch at all: a
+        segment ends where the next one begins.
 
 And two of our own. Control batches and those of transactions (a mirror may bring some) stay as they
 are and supersede nothing: whether they count is written elsewhere. So do batches that cannot be
@@ -53,7 +54,7 @@ _OFFSET: Final = Struct("<q")
 _START: Final = Struct("<Q")  # the half of the digest that says where the search begins
 SLOT: Final = _DIGEST + _OFFSET.size
 _LOAD: Final = 0.75  # beyond this the searches become long
-NO_OFFSET: Final = -1
+_MOST_REPLACED: Final = 64  # segments by one: they are renamed on the event loop
 
 
 class SealedSegment(msgspec.Struct, frozen=True):
@@ -93,6 +94,10 @@ class CleanedSegment(msgspec.Struct, frozen=True):
         return self.replaces[0].base_offset
 
     @property
+    def next_offset(self) -> int:
+        return self.replaces[-1].next_offset
+
+    @property
     def last_append_ms(self) -> int:
         return self.replaces[-1].last_append_ms
 
@@ -129,16 +134,17 @@ def clean(job: CleaningJob) -> Cleaning:
     """Do the job; blocks for long. Raises `CorruptLog`, and `OSError` where files fail or go."""
     keys, cleaned_to = map_keys(job)
     cleaned = []
-    groups = group_segments(job, cleaned_to)
     cleaner = _BatchCleaner(job, keys, cleaned_to)
+    left = [segment for segment in job.segments if segment.base_offset < cleaned_to]
     try:
-        for group in groups:
-            segment = _clean_group(job, group, cleaner)
-            if segment is not None:
-                cleaned.append(segment)
+        while left:
+            group, size = _clean_group(job, left, cleaner)
+            del left[: len(group)]
+            if size is not None:
+                cleaned.append(CleanedSegment(group, size))
     except BaseException:
-        for group in groups:
-            discard(job.directory, group[0].base_offset)
+        for segment in job.segments:
+            discard(job.directory, segment.base_offset)
         raise
     return Cleaning(tuple(cleaned), cleaned_to, cleaner.counts)
 
@@ -219,50 +225,47 @@ def _record_counts(job: CleaningJob, segments: Sequence[SealedSegment]) -> Itera
             yield located.header.record_count
 
 
-def group_segments(job: CleaningJob, cleaned_to: int) -> list[tuple[SealedSegment, ...]]:
-    """Neighbours that together fit one segment, so that cleaning does not leave crumbs."""
-    groups: list[list[SealedSegment]] = []
-    size = 0
-    for segment in job.segments:
-        if segment.base_offset >= cleaned_to:
-            break
-        size += segment.size
-        fits = groups and size <= job.segment_bytes
-        if fits and segment.next_offset - groups[-1][0].base_offset <= _MAX_RELATIVE_OFFSET:
-            groups[-1].append(segment)
-        else:
-            groups.append([segment])
-            size = segment.size
-    return [tuple(group) for group in groups]
-
-
 def _clean_group(
-    job: CleaningJob, group: Sequence[SealedSegment], cleaner: "_BatchCleaner"
-) -> CleanedSegment | None:
-    """Write what is left of the group; None if that is exactly what is there."""
-    discard(job.directory, group[0].base_offset)  # what a pass that came to nothing has left
-    files = CleanedFiles.create(job.directory, group[0].base_offset, job.index_interval_bytes)
-    changed = len(group) > 1
-    for segment in group:
-        end = segment.size if segment is group[-1] else None
-        position = 0
+    job: CleaningJob, segments: Sequence[SealedSegment], cleaner: "_BatchCleaner"
+) -> tuple[tuple[SealedSegment, ...], int | None]:
+    """Write what is left of the first of these segments, and of those behind it that fit in. Which
+    ones those are, and the new one's size; None if that would be exactly what is there."""
+    first = segments[0]
+    discard(job.directory, first.base_offset)  # what a pass that came to nothing has left
+    files = CleanedFiles.create(job.directory, first.base_offset, job.index_interval_bytes)
+    group: list[SealedSegment] = []
+    changed = False
+    for segment in segments:
+        if group and not _has_room(job, group, files.size, segment):
+            break
+        group.append(segment)
         for header, batch in _batches(job, segment):
-            position += len(batch)
-            left = cleaner.clean(header, batch, must_stay=position == end)
+            left = cleaner.clean(header, batch)
             changed = changed or left is not batch
             if left:
                 _append(files, left, job.index_interval_bytes)
         cleaner.counts.bytes_before += segment.size
     cleaner.counts.bytes_after += files.size
-    if not changed:
-        discard(job.directory, group[0].base_offset)
-        return None
+    if not changed and len(group) == 1:
+        discard(job.directory, first.base_offset)
+        return tuple(group), None
     files.finish()
     os.utime(files.file.fd, ns=(group[-1].last_append_ms * 10**6,) * 2)
     os.fsync(files.file.fd)
     for path in files.unsynced_indexes():
         sync_file(path)
-    return CleanedSegment(tuple(group), files.size)
+    return tuple(group), files.size
+
+
+def _has_room(
+    job: CleaningJob, group: Sequence[SealedSegment], size: int, segment: SealedSegment
+) -> bool:
+    """Whether the segment fits in one with what is left of the group, even if all of it stays."""
+    return (
+        (not size or size + segment.size <= job.segment_bytes)
+        and segment.next_offset - group[0].base_offset <= _MAX_RELATIVE_OFFSET
+        and len(group) < _MOST_REPLACED
+    )
 
 
 def discard(directory: Path, base_offset: int) -> None:
@@ -283,7 +286,7 @@ class _BatchCleaner:
         self.counts = CleaningCounts()
         self._tombstones_go = True
 
-    def clean(self, header: BatchHeader, batch: bytes, *, must_stay: bool) -> bytes | None:
+    def clean(self, header: BatchHeader, batch: bytes) -> bytes | None:
         """The batch itself if nothing changes, else what replaces it; None if it goes."""
         counts = self.counts
         counts.records_before += header.record_count
@@ -298,8 +301,7 @@ class _BatchCleaner:
         left = [record for record in found if self._stays(record, expired=expired)]
         counts.records_after += len(left)
         if not left:
-            is_last = self._job.last_offsets.get(header.producer_id) == header.last_offset
-            if not (must_stay or is_last):
+            if self._job.last_offsets.get(header.producer_id) != header.last_offset:
                 return None
             return _emptied(header) if found else batch
         if horizon is None and any(record.value is None for record in left):

@@ -8,6 +8,7 @@
 00000000000000000042.anew        all is to go, and the next record has offset 42; empty
 ….cleaned                        compaction's output, unfinished
 ….swap                           compaction's output, complete: takes its place after a crash too
+0…042.0…099.swap                 that at 42 replaces the segments that begin before 99; empty
 ….deleted                        to be removed
 leader-epoch-checkpoint, partition.metadata
 compacted                        there were holes in the offsets once: a gap proves no loss
@@ -43,6 +44,11 @@ def numbered(directory: Path, offset: int, suffix: str) -> Path:
     return directory / f"{offset:0{_DIGITS}d}{suffix}"
 
 
+def swap_extent(directory: Path, base_offset: int, end_offset: int) -> Path:
+    """The file that says what the segment of that base offset replaces."""
+    return numbered(directory, base_offset, f".{end_offset:0{_DIGITS}d}{SWAP}")
+
+
 class PartitionFiles(msgspec.Struct):
     """What was found in a partition's directory: by base offset, and what is left over."""
 
@@ -53,6 +59,7 @@ class PartitionFiles(msgspec.Struct):
     starts: list[int] = []
     anew: list[int] = []
     swaps: set[int] = set()  # base offsets with a complete `.log.swap`
+    swap_ends: dict[int, int] = {}  # and up to where each replaces what there was
     leftovers: list[Path] = []
     compacted: bool = False
 
@@ -93,7 +100,10 @@ def _note_numbered(
 def _note_leftover(
     contents: PartitionFiles, directory: Path, name: str, stem: str, suffix: str
 ) -> None:
-    number = stem[:_DIGITS]
-    if suffix == SWAP and stem[_DIGITS:] == LOG and number.isdecimal():
-        contents.swaps.add(int(number))
+    number, of = stem[:_DIGITS], stem[_DIGITS:]
+    if suffix == SWAP and number.isdecimal():
+        if of == LOG:
+            contents.swaps.add(int(number))
+        elif of[1:].isdecimal():
+            contents.swap_ends[int(number)] = int(of[1:])
     contents.leftovers.append(directory / name)

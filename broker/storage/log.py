@@ -223,8 +223,9 @@ class Log:
         of its header. Raises `NotNext`."""
         if self.offline:
             raise LogOffline(self.offline)
-        if header.base_offset != self.end_offset:
+        if header.base_offset != self.end_offset or not header.record_count:
             swap.expect_gap(self.directory, self.end_offset, header.base_offset)
+            self._reader.compacted = True
         if header.is_transactional and not self.holds_transactions:
             self.holds_transactions = swap.note_transactions(self.directory)
         epoch = header.leader_epoch if leader_epoch is None else leader_epoch
@@ -508,12 +509,13 @@ class Log:
             self._pending.unlink(swap.cleaned_files(self.directory, cleaned.base_offset))
             return False
         try:
-            self._pending.unlink(swap.swap_in(self.directory, bases))
+            self._pending.unlink(swap.swap_in(self.directory, bases, cleaned.next_offset))
         except OSError as error:
             raise self._failed("swapping in a compacted segment", error) from error
         new = Segment(self.directory, cleaned.base_offset, cleaned.size, cleaned.last_append_ms)
         self._segments.replace(old, [new])
         self._reader.forget()
+        self._reader.compacted = True
         return True
 
     # Going back

@@ -5,6 +5,10 @@ remembered, a few per log, so that it costs one index search and one header to a
 for where to end, the header to learn which offset begins there. Answers end where an index entry
 points, or where the exposed part of the log does.
 
+Compaction leaves batches without records. Many clients go on behind the last record that they have
+read, and would ask for ever for what begins with such a batch. So consumers of a compacted log are
+given answers that begin and end with records, as long as there are any.
+
 Nothing here changes a log. What cannot be read is an error of that read alone.
 """
 
@@ -13,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from broker.storage import layout
 from broker.storage.batches import header_at
 from broker.storage.errors import BytesUnreadable, CorruptLog, InvalidBatch
 from broker.storage.segment import Segment
@@ -27,7 +32,9 @@ _NOT_FOUND: Final = -1
 class LogReader:
     """Belongs to the event loop's thread."""
 
-    __slots__ = ("_directory", "_end", "_last", "_offset", "_places", "_segments")
+    __slots__ = (
+        "_directory", "_end", "_last", "_offset", "_places", "_segments", "compacted",
+    )  # fmt: skip
 
     _end: int
     """Where in the last segment that is seen; `_NOT_FOUND` until somebody reads there."""
@@ -35,6 +42,7 @@ class LogReader:
     def __init__(self, directory: Path, segments: Segments) -> None:
         self._directory = directory
         self._segments = segments
+        self.compacted = (directory / layout.COMPACTED).exists()
         self._places: dict[int, tuple[Segment, int]] = {}
 
     def expose(self, offset: int, segment: Segment, position: int) -> None:
@@ -66,8 +74,13 @@ class LogReader:
 
     def slice(self, offset: int, max_bytes: int, interval: int) -> FileSlice | None:
         """Whole batches from the one that holds `offset`, or the next behind it."""
+        return self._checked(offset, max_bytes, interval, skips=self.compacted)
+
+    def _checked(
+        self, offset: int, max_bytes: int, interval: int, *, skips: bool
+    ) -> FileSlice | None:
         try:
-            return self._slice(offset, max_bytes, interval)
+            return self._slice(offset, max_bytes, interval, skips=skips)
         except OSError as error:
             raise self._unreadable(error) from error
         except InvalidBatch as error:
@@ -81,18 +94,21 @@ class LogReader:
         active = self._segments.active
         self.expose(end_offset, active, active.size)
         try:
-            return self.slice(offset, max_bytes, interval)
+            return self._checked(offset, max_bytes, interval, skips=False)
         finally:
             self._offset, self._last, self._end = seen
 
-    def _slice(self, offset: int, max_bytes: int, interval: int) -> FileSlice | None:
+    def _slice(
+        self, offset: int, max_bytes: int, interval: int, *, skips: bool
+    ) -> FileSlice | None:
         self._find_end(interval)
         place = self._places.get(offset)
         if place is None or place[1] >= place[0].size:
             place = self._find(offset, interval)
             if place is None:
                 return None
-        segment, position = place
+        with_records = self._with_records(*place) if skips else None
+        segment, position = with_records or place
         if segment is self._last:
             end = self._end
             if position + max_bytes >= end:
@@ -102,7 +118,22 @@ class LogReader:
             self._segments.keep_warm(segment)
         if position + max_bytes < end:
             end = self._end_of_answer(segment, position, position + max_bytes, end, interval)
+        if with_records and not (segment is self._last and end == self._end):
+            end = segment.end_of_records(position, end, interval)
         return FileSlice(segment.file, position, end - position)
+
+    def _with_records(self, segment: Segment, position: int) -> tuple[Segment, int] | None:
+        """The first batch from this one on that has records; None if no more is seen that has."""
+        behind: Segment | None = segment
+        while behind is not None:
+            end = self._end if behind is self._last else behind.size
+            found = behind.with_records(position, end)
+            if found is not None:
+                return behind, found.position
+            self._segments.keep_warm(behind)
+            behind = None if behind is self._last else self._segments.after(behind)
+            position = 0
+        return None
 
     def _end_of_answer(
         self, segment: Segment, position: int, limit: int, end: int, interval: int

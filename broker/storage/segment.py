@@ -318,6 +318,27 @@ class Segment:
         self._check_end(position, end, next_offset)
         return None
 
+    def with_records(self, position: int, end: int) -> Located | None:
+        """The first batch from `position` on, before `end`, that has records."""
+        for located in walk(self.file, position, end, _NEAR):
+            if located.header.record_count:
+                return located
+            position = located.end
+        self._check_end(position, end, self.base_offset)
+        return None
+
+    def end_of_records(self, position: int, end: int, interval: int) -> int:
+        """Where, of the batches from `position` to `end`, the last that has records ends."""
+        found, before = position, end
+        while found == position < before:
+            indexed = self.boundary(position, before - 1, interval)
+            begin = position if indexed is None else indexed.position
+            for located in walk(self.file, begin, before, _NEAR):
+                if located.header.record_count:
+                    found = located.end
+            before = begin
+        return found
+
     def position_before(self, offset: int, end: int, interval: int) -> int:
         """Where a batch begins, before `end`, in front of which every offset is below `offset`."""
         try:

@@ -1,16 +1,18 @@
 """How compaction's output takes the place of segments, at once and for good.
 
     1  X.log.cleaned, X.index.cleaned, X.timeindex.cleaned are written and synced
-    2  indexes, then log, are renamed to .swap, the directory is synced: now it has happened
+    2  X.Y.swap says that it replaces what begins before Y; indexes, then log, are renamed to
+       .swap; the directory is synced: now it has happened
     3  the old segments are renamed to .deleted
-    4  indexes, then log, lose their .swap
+    4  indexes, then log, lose their .swap; X.Y.swap is removed
 
 A crash before 2 leaves `.cleaned` files, which are removed; one behind it a `.log.swap`, with
-which `finish` goes on. The new one covers the old segments that begin within its offsets.
+which `finish` goes on. That of a release which wrote no X.Y.swap ends with a batch that the last
+segment it replaces ended with.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from broker.storage import layout
@@ -63,17 +65,21 @@ def note_transactions(directory: Path) -> bool:
     return True
 
 
-def swap_in(directory: Path, bases: Sequence[int]) -> list[Path]:
-    """Steps 2 to 4, for the segments at `bases`, the first of which the new one is named after.
+def swap_in(directory: Path, bases: Sequence[int], end_offset: int) -> list[Path]:
+    """Steps 2 to 4, for the segments at `bases`, the first of which the new one is named after, and
+    behind which `end_offset` follows.
 
     What is then to be unlinked. That the log has holes is noted for good before anything else.
     """
     note_gaps(directory)
+    extent = layout.swap_extent(directory, bases[0], end_offset)
+    extent.touch()
     for path in cleaned_files(directory, bases[0]):
         path.replace(path.with_suffix(layout.SWAP))
     sync_directory(directory)
     doomed = [path for base in bases for path in retire(directory, base)]
     _take_place(directory, bases[0])
+    extent.unlink()
     return doomed
 
 
@@ -107,19 +113,23 @@ def finish(directory: Path, found: layout.PartitionFiles) -> None:
     for base_offset in sorted(found.swaps):
         path = layout.numbered(directory, base_offset, layout.LOG + layout.SWAP)
         _log.info("finishing compaction path=%s", path)
-        for covered in _covered(path, base_offset, bases):
-            for doomed in retire(directory, covered):
-                doomed.unlink()
+        end_offset = found.swap_ends.get(base_offset)
+        if end_offset is None:
+            end_offset = _end_of(path, base_offset)
+        for covered in bases:
+            if base_offset < covered < end_offset:
+                for doomed in retire(directory, covered):
+                    doomed.unlink()
         _take_place(directory, base_offset)
     for path in found.leftovers:
         path.unlink(missing_ok=True)
     sync_directory(directory)
 
 
-def _covered(path: Path, base_offset: int, bases: Iterable[int]) -> list[int]:
-    """The other segments that begin within the new one's offsets."""
+def _end_of(path: Path, base_offset: int) -> int:
+    """Where the last batch of a file ends."""
     file = OpenFile(path)
-    last_offset = base_offset
+    end_offset = base_offset
     for located in walk(file, 0, path.stat().st_size):
-        last_offset = located.header.last_offset
-    return [base for base in sorted(bases) if base_offset < base <= last_offset]
+        end_offset = located.header.next_offset
+    return end_offset

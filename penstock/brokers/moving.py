@@ -51,7 +51,9 @@ class Found(msgspec.Struct, frozen=True):
 
     @property
     def racks(self) -> Racks:
-        return {each.id: each.rack for each in self.cluster.brokers.values()}
+        """Without one, brokers with one address are one rack."""
+        brokers = self.cluster.brokers.values()
+        return {each.id: each.rack or each.address.host for each in brokers}
 
 
 def moving_options(command: F) -> F:

@@ -17,7 +17,6 @@ from client.admin import create_topic
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.new_topics import NewTopics
-from harness.apache_kafka import ApacheKafka
 
 INPUT = Input(paths=("/var/log/x",), topic="t")
 CONFIG = AgentConfig(inputs=(INPUT,))
@@ -118,10 +117,14 @@ def test_topics_of_a_running_cluster(
     assert any("retention.ms is 7 days" in each for each in missing.remarks)
 
 
-def test_a_topic_that_kafka_packs_anew(running_kafka: ApacheKafka, new_topic: str) -> None:
-    """Penstock takes no such config."""
-    with Brokers(Bootstrap.of(running_kafka.bootstrap)) as brokers:
+@pytest.mark.parametrize(("cluster", "packs"), [("running_broker", 0), ("running_kafka", 1)])
+def test_a_topic_that_kafka_packs_anew(
+    request: pytest.FixtureRequest, cluster: str, packs: int, new_topic: str
+) -> None:
+    """Penstock keeps the config, and leaves batches as they are."""
+    bootstrap = request.getfixturevalue(cluster).bootstrap
+    with Brokers(Bootstrap.of(bootstrap)) as brokers:
         create_topic(brokers, new_topic, configs={"compression.type": "lz4"})
         (check,) = check_topics(brokers, CONFIG, [new_topic])
-    (problem,) = check.problems
-    assert "compression.type is lz4" in problem
+    assert len(check.problems) == packs
+    assert all("compression.type is lz4" in problem for problem in check.problems)

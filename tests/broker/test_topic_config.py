@@ -104,9 +104,13 @@ def test_an_unknown_name_is_answered_with_the_nearest_known() -> None:
         ("cleanup.policy", "shred", "must be a list of delete or compact"),
         ("cleanup.policy", "", "must be a list of delete or compact"),
         ("cleanup.policy", "delete,shred", "must be a list of delete or compact"),
-        ("compression.type", "zstd", "must be producer"),
+        ("compression.type", "brotli", "must be producer"),
         ("message.timestamp.type", "Now", "must be CreateTime or LogAppendTime"),
-        ("message.format.version", "0.10.0", "must be 3.0-IV1 or 3.0"),
+        ("message.format.version", "newest", "must be a release of Kafka"),
+        ("remote.storage.enable", "true", "must be false: Penstock has no remote storage"),
+        ("confluent.value.schema.validation", "true", "asks for what Penstock does not have"),
+        ("confluent.placement.constraints", '{"version": 2}', "asks for what Penstock does not"),
+        ("confluent.anything", "x" * 1001, "1001 characters, 1000 are allowed"),
         ("min.cleanable.dirty.ratio", "1.5", "must be between 0 and 1"),
         ("min.cleanable.dirty.ratio", "nan", "must be between 0 and 1"),
         ("min.cleanable.dirty.ratio", "half", "not a number"),
@@ -129,10 +133,35 @@ def test_a_bad_value_is_refused_with_its_name_and_a_reason(
         ("retention.ms", " +5 ", "5"),
         ("preallocate", "TRUE", "true"),
         ("min.cleanable.dirty.ratio", ".25", "0.25"),
+        ("compression.type", "zstd", "zstd"),
+        ("message.format.version", "0.10.0", "0.10.0"),
+        ("remote.storage.enable", "False", "false"),
+        ("confluent.tier.local.hotset.ms", "86400000 ", "86400000"),
     ],
 )
 def test_values_are_kept_in_their_canonical_form(name: str, text: str, canonical: str) -> None:
     assert TopicConfig.parse({name: text}).overrides == {name: canonical}
+
+
+def test_what_nothing_goes_by_is_told_from_what_is_as_it_is_anyway() -> None:
+    config = TopicConfig.parse(
+        {
+            "compression.type": "gzip",
+            "message.format.version": "3.0-IV1",
+            "confluent.tier.enable": "false",
+            "remote.storage.enable": "false",
+            "retention.ms": "5",
+        }
+    )
+    assert config.unused == {"compression.type": "gzip", "confluent.tier.enable": "false"}
+
+
+def test_only_so_many_configs_of_others_are_kept() -> None:
+    fifty = {f"confluent.number.{number}": "1" for number in range(50)}
+    assert TopicConfig.parse(fifty).overrides == fifty
+    assert "51 configs of others, 50 are allowed" in refused({**fifty, "confluent.more": "1"})
+    for name in ("confluent.", "confluent.x\n", "confluent." + "x" * 101, "confluence.x"):
+        assert "Unknown topic config name" in refused({name: "1"})
 
 
 @given(st.sampled_from(sorted(TOPIC_CONFIG_KEYS)), st.text(max_size=30))

@@ -205,6 +205,14 @@ def test_assignments(
     assert max(led.values()) - min(led.get(broker, 0) for broker in racks) <= 1
 
 
+def test_without_racks_replicas_are_on_different_machines() -> None:
+    on = {1: "a", 2: "a", 3: "b", 4: "b"}
+    brokers = {each: a_broker(each, location=f"{at}:/data/{each}") for each, at in on.items()}
+    snapshot = ClusterSnapshot(brokers=MappingProxyType(brokers))
+    placed = place(NewTopic("t", partitions=8, replication_factor=2), snapshot)
+    assert all({on[each] for each in replicas} == {"a", "b"} for replicas in placed)
+
+
 def test_neighbours_differ_in_rack_and_followers_change_with_every_round() -> None:
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
     assert assign(racks, 8, 2, start=0) == (

@@ -22,7 +22,9 @@ from harness.tlc import tlc_classpath, why_no_tlc
 from tests.fixtures.kerberos import why_no_kerberos
 from tests.system.other_languages.programs import (
     FRANZ_GO,
+    KAFKA_GO,
     KAFKAJS,
+    RSKAFKA,
     SARAMA,
     Client,
     ClientUnavailable,
@@ -135,6 +137,8 @@ def main() -> None:
     print(f"spark's kafka {_spark_kafka()}")
     print(f"franz-go      {_client(FRANZ_GO, 'golang-go')}")
     print(f"sarama        {_client(SARAMA, 'golang-go')}")
+    print(f"kafka-go      {_client(KAFKA_GO, 'golang-go')}")
+    print(f"rskafka       {_client(RSKAFKA, 'cargo')}")
     print(f"kafkajs       {_client(KAFKAJS, 'nodejs npm')}")
     print(f"hadoop        {_hadoop()}")
     print(f"tlc           {_tlc()}")

@@ -1,7 +1,10 @@
-"""A compacted topic, through librdkafka, while it is written to and across a SIGKILL."""
+"""A compacted topic, through librdkafka, while it is written to and across a SIGKILL; and one of
+which next to nothing is left, through other clients."""
 
 import random
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +15,17 @@ from harness.apache_kafka import dump_log, kafka_classpath, why_no_kafka
 from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
 from tests.releases.reading import messages
+from tests.system.clients import kcat
+from tests.system.clients.librdkafka import LibrdkafkaAdmin
+from tests.system.other_languages.programs import (
+    FRANZ_GO,
+    KAFKA_GO,
+    KAFKAJS,
+    RSKAFKA,
+    SARAMA,
+    Client,
+    ClientUnavailable,
+)
 from tests.system.topics import create
 
 KEYS = 20
@@ -97,3 +111,92 @@ def check_last_values(broker: BrokerProcess) -> None:
         known[codec] = write(broker.bootstrap, codec, range(30, 45), codec)
         assert read(broker.bootstrap, codec)[1] == known[codec]
     assert "compaction failed" not in broker.log()
+
+
+ROUNDS, PRODUCERS = 40, 4
+READ_WITHIN = 60
+
+
+@contextmanager
+def sparse_topic(chroot: str, directory: Path) -> Iterator[tuple[str, list[str]]]:
+    """A broker with the topic `sparse`, of which only the last value of each key and the last
+    batch of each producer are left; and the values."""
+    settings = {"intervals": {"compaction": 0.2}}
+    with BrokerProcess(directory, zookeeper=chroot, settings=settings) as broker:
+        create(broker.bootstrap, "sparse", configs={**CONFIGS, "cleanup.policy": "delete"})
+        idempotent = {"bootstrap.servers": broker.bootstrap, "enable.idempotence": True}
+        producers = [Producer({**idempotent, "batch.num.messages": 1}) for _ in range(PRODUCERS)]
+        for number in range(ROUNDS):
+            last = write_round(producers[number % PRODUCERS], number)
+        LibrdkafkaAdmin().alter(broker.bootstrap, "sparse", {"cleanup.policy": "compact"})
+        wait_until(
+            lambda: read(broker.bootstrap, "sparse")[0] < 4 * KEYS,
+            within=60,
+            what="most superseded records are gone",
+        )
+        yield broker.bootstrap, last
+
+
+def write_round(producer: Producer, number: int) -> list[str]:
+    """Every key once, in batches of one record."""
+    values = [f"{number}-{key}-{'v' * 700}" for key in range(KEYS)]
+    for key, value in enumerate(values):
+        producer.produce("sparse", value, b"key-%d" % key)
+    assert producer.flush(20) == 0
+    return values
+
+
+@pytest.mark.skipif(not kcat.installed(), reason="kcat is not installed")
+def test_kcat_reads_what_is_left_to_the_end(chroot: str, tmp_path: Path) -> None:
+    with sparse_topic(chroot, tmp_path / "broker") as (bootstrap, last):
+        words = ["kcat", "-C", "-b", bootstrap, "-t", "sparse", "-o", "beginning", "-e", "-q"]
+        ended = subprocess.run(
+            words, capture_output=True, text=True, timeout=READ_WITHIN, check=True
+        )
+        assert ended.stdout.splitlines()[-KEYS:] == last
+        assert not ended.stderr
+
+
+PROGRAMS: Sequence[tuple[Client, str, Sequence[str]]] = (
+    (FRANZ_GO, "read", ["sparse", "1"]),
+    (KAFKA_GO, "read", ["sparse"]),
+    (RSKAFKA, "read", ["sparse"]),
+    (KAFKAJS, "member", ["group-of-kafkajs", "sparse", "30000"]),
+    (SARAMA, "member", ["group-of-sarama", "sparse", "30000", "range", ""]),
+)
+
+
+@pytest.mark.long
+def test_other_languages_read_what_is_left_to_the_end(chroot: str, tmp_path: Path) -> None:
+    commands, missing = {}, []
+    for client, task, arguments in PROGRAMS:
+        try:
+            commands[client.name] = client.program(task), arguments
+        except ClientUnavailable as reason:
+            missing.append(f"{client.name} cannot be had: {reason}")
+    with sparse_topic(chroot, tmp_path / "broker") as (bootstrap, last), ExitStack() as running:
+        for name, (command, arguments) in commands.items():
+            words = [*command.words, bootstrap, *arguments]
+            running.enter_context(started(words, command.environment, tmp_path / name))
+        outputs = [tmp_path / name for name in commands]
+        wait_until(
+            lambda: all(f" {last[-1]}\n" in path.read_text() for path in outputs),
+            what=f"{outputs} have the last record",
+        )
+    if missing:
+        pytest.skip("; ".join(missing))
+
+
+@contextmanager
+def started(
+    words: Sequence[str], environment: Mapping[str, str], output: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that reads until it is killed. Its standard input stays open as long."""
+    with (
+        output.open("wb") as out,
+        subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=out) as program,
+    ):
+        try:
+            yield program
+        finally:
+            program.kill()

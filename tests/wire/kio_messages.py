@@ -45,6 +45,7 @@ VALUES: dict[str, Callable[[Chance], Any]] = {
     "int16": lambda chance: chance.integer(16),
     "int32": lambda chance: chance.integer(32),
     "int64": lambda chance: chance.integer(64),
+    "uint16": lambda chance: chance.choice((0, 1, 2**16 - 1)),
     "float64": lambda chance: chance.choice((0.0, -1.5, float("inf"), chance.random())),
     "string": Chance.text,
     "bytes": Chance.bytes_,

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from wire.errors import ErrorCode, ProtocolError
 from wire.messages.produce import (
     API,
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -87,6 +88,7 @@ results = st.lists(
         st.integers(-1, 2**63 - 1),
         st.integers(-1, 2**63 - 1),
         st.none() | names,
+        st.none() | st.integers(0, 2**31 - 1),
     ),
     max_size=5,
 ).map(lambda unsorted: sorted(unsorted, key=lambda result: result.topic))
@@ -108,6 +110,13 @@ def test_responses_are_written_the_same(
                         base_offset=result.base_offset,
                         log_append_time=result.append_time,
                         log_start_offset=result.start_offset,
+                        record_errors=()
+                        if result.record is None
+                        else (
+                            BatchIndexAndErrorMessage(
+                                batch_index=result.record, batch_index_error_message=result.message
+                            ),
+                        ),
                         error_message=result.message,
                     )
                     for result in results

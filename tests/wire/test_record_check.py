@@ -124,6 +124,29 @@ def test_what_is_built_is_taken(
         assert refused is (None if has_keys else ErrorCode.invalid_record)
 
 
+@pytest.mark.parametrize("number", [0, 3, 6000])
+@pytest.mark.parametrize("value", [b"v", b"v" * 70_000])
+def test_the_record_that_is_at_fault_is_named(number: int, value: bytes) -> None:
+    keyed = [Record(offset, 0, b"k", b"v") for offset in range(number)]
+    rest = [Record(number, 0, None, value), Record(number + 1, 0, None, b"v")]
+    view = memoryview(bytearray(build_batch([*keyed, *rest])))
+    for native in {False, NATIVE}:
+        with pytest.raises(BatchError) as refused:
+            RecordCheck(native=native).check(view, check_batch(view), True, NOW)
+        assert refused.value.record == number
+    with pytest.raises(BatchError) as refused:
+        list(pieces(view, keyed=True))
+    assert refused.value.record == number
+
+
+def test_no_record_is_named_where_what_is_wrong_is_behind_them() -> None:
+    view = memoryview(bytearray(batch(record(0) + b"more", NONE, count=1)))
+    for native in {False, NATIVE}:
+        with pytest.raises(BatchError) as refused:
+            RecordCheck(native=native).check(view, check_batch(view), False, NOW)
+        assert refused.value.record is None
+
+
 @given(st.binary(max_size=300), st.sampled_from(list(PACK)), st.integers(1, 9))
 def test_random_bytes_are_refused_or_records(body: bytes, codec: int, count: int) -> None:
     for packed in (body, PACK[codec](body)):

@@ -9,12 +9,9 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.index import load_response_schema
-from kio.schema.index import api_key_map, schema_name_map
-from kio.serial import entity_reader
 
 from tests.wire.apis import APIS
-from wire.errors import ErrorCode, ProtocolError
+from wire.errors import ProtocolError
 from wire.primitives import MessageBuffer
 from wire.produce import read_request
 from wire.requests import (
@@ -23,7 +20,6 @@ from wire.requests import (
     read_client_id,
     read_header,
     read_response,
-    refusal,
     request_frame,
     response_frame,
 )
@@ -109,25 +105,6 @@ def test_absurd_counts_allocate_nothing(count: int) -> None:
         APIS[3].decode_request(8, memoryview(struct.pack(">i", count) + b"\0" * 100))
     with pytest.raises(ProtocolError, match="elements"):
         read_request(7, memoryview(struct.pack(">hhii", -1, 1, 0, count) + b"\0" * 100))
-
-
-@pytest.mark.not_quick("loads every message of Kafka's")
-def test_whatever_kafka_has_and_we_do_not_serve_can_be_refused_in_its_own_form() -> None:
-    refused = 0
-    for key, name in api_key_map.items():
-        for version in schema_name_map[name]:
-            answer = refusal(key, version)
-            if answer is None:
-                continue
-            body, tagged_header = answer
-            schema = load_response_schema(key, version)
-            response, size = entity_reader(schema)(bytes(body), 0)
-            assert size == len(body)
-            assert getattr(response, "error_code") == ErrorCode.unsupported_version  # noqa: B009
-            assert tagged_header == (schema.__header_schema__.__version__ == 1)
-            refused += 1
-    assert refused > 150
-    assert refusal(32_000, 0) is None
 
 
 @pytest.mark.not_quick("starts a process")

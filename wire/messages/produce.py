@@ -2,7 +2,8 @@
 
 A broker advertises it from version 0, because librdkafka drops compression where the minimum is
 higher, but what came before version 3 carried record formats 0 and 1 and is refused.
-Left out: transactions. `record_errors` stays empty, because a batch is accepted or refused whole.
+Left out: transactions. A batch is accepted or refused whole; from version 8 on, `record_errors`
+names the record for which it was refused, if it was one.
 """
 
 from msgspec import Struct

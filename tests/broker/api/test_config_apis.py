@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.broker.api.fetching import fetched, whole
 from tests.broker.api.requests import (
     OF_BROKER,
     OF_TOPIC,
@@ -116,6 +117,37 @@ def test_configs_are_replaced_or_changed_one_by_one(client: RawClient, new_topic
     assert replace_configs(client, name, {"flush.ms": "7"}) is ErrorCode.none
     assert value(client, name, "flush.ms") == ("7", own)
     assert value(client, name, "segment.bytes") == ("1073741824", default)
+
+
+FOREIGN = {
+    "compression.type": "gzip",
+    "message.format.version": "2.8-IV1",
+    "remote.storage.enable": "false",
+    "confluent.value.schema.validation": "false",
+}
+
+
+def test_what_changes_nothing_is_kept_and_told(
+    client: RawClient, new_topic: NewTopic, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = ConfigSource.TOPIC_CONFIG
+    name, altered = new_topic(configs=FOREIGN), new_topic()
+    for config, text in FOREIGN.items():
+        assert change_configs(client, altered, (config, SET, text)) is ErrorCode.none
+    for topic in (name, altered):
+        assert {each: value(client, topic, each) for each in FOREIGN} == {
+            each: (text, own) for each, text in FOREIGN.items()
+        }
+        assert f"not acted on topic={topic} configs={{'compression.type': 'gzip'" in caplog.text
+    assert change_configs(client, name, ("retention.ms", SET, "9")) is ErrorCode.none
+    assert replace_configs(client, altered, FOREIGN) is ErrorCode.none
+    about = describe_config(client, OF_TOPIC, name, "compression.type", include_documentation=True)
+    assert "in the bytes that the producer sent" in (about.configs[0].documentation or "")
+    sent = batch(1, 2, 3)
+    assert client.produce(name, sent).error_code is ErrorCode.none
+    assert fetched(client, whole({(name, 0): 0})).records == sent
+    assert change_configs(client, name, ("compression.type", DELETE, None)) is ErrorCode.none
+    assert value(client, name, "compression.type") == ("producer", ConfigSource.DEFAULT_CONFIG)
 
 
 def test_a_change_takes_effect(client: RawClient, new_topic: NewTopic) -> None:

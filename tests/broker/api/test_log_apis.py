@@ -80,6 +80,26 @@ def test_records_that_cannot_be_deleted(client: RawClient, new_topic: NewTopic) 
     assert list_offset(client, name, EARLIEST).offset == 0
 
 
+ASKED = {
+    "the end": lambda client, name: list_offset(client, name, LATEST).offset,
+    "the greatest time": lambda client, name: list_offset(client, name, MAX_TIMESTAMP).offset + 1,
+    "a time": lambda client, name: list_offset(client, name, 2000).offset + 1,
+    "what is deleted": lambda client, name: delete_before(client, name, -1).low_watermark,
+    "what is deleted before it": lambda client, name: delete_before(client, name, 2).low_watermark,
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_what_was_acknowledged_unflushed_is_counted(
+    client: RawClient, new_topic: NewTopic, asked: str
+) -> None:
+    """By acks=1. Nothing else has it flushed."""
+    name = new_topic(configs={"flush.ms": "3600000"})
+    for offset, timestamp in enumerate((1000, 2000)):
+        assert client.produce(name, batch(timestamp), acks=1).base_offset == offset
+    assert ASKED[asked](client, name) == 2
+
+
 @pytest.mark.parametrize("version", offset_for_leader_epoch.API.versions)
 def test_ends_of_epochs(client: RawClient, new_topic: NewTopic, version: int) -> None:
     name = new_topic()

@@ -277,7 +277,7 @@ def test_other_transactions_are_refused_as_ever(client: RawClient, copy: str) ->
         answer = mirror(client, copy, source_batch(0), transactional_id=name)
         assert answer.error_code is ErrorCode.transactional_id_authorization_failed
     begun = ask_producer_id(client, transactional_id=MIRROR_ID, transaction_timeout=60_000)
-    assert begun.error_code is ErrorCode.transactional_id_authorization_failed
+    assert begun.error_code is ErrorCode.unsupported_version
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,10 @@ from tests.broker.api.running_broker import RawClient
 from tests.wire.apis import APIS
 from wire.errors import ErrorCode
 from wire.messages import add_partitions_to_txn, api_versions, end_txn, produce, sasl_handshake
+from wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from wire.messages.api_versions import ApiVersionsRequest
 
 ONLY_ASKED = {add_partitions_to_txn.API.key, end_txn.API.key}  # of Apache Kafka, by the mirror
@@ -53,9 +57,47 @@ def test_clients_are_told_the_table(client: RawClient, version: int) -> None:
     assert told[23] == (2, 4)
 
 
+@pytest.mark.parametrize(
+    ("name", "version", "is_told"),
+    [
+        ("librdkafka", "2.0.2", True),
+        ("confluent-kafka-go", "1", True),
+        ("kcat", "1.7.1-librdkafka-2.0.2", True),
+        ("apache-kafka-java", "4.1.0", False),
+        ("franz-go", "v1.16.1", False),
+    ],
+)
+def test_librdkafka_alone_is_told_of_the_new_consumers_heartbeat(
+    client: RawClient, name: str, version: str, is_told: bool
+) -> None:
+    """Which is refused: it asks for the group's coordinator for ever where it is not listed."""
+    asked = ApiVersionsRequest(client_software_name=name, client_software_version=version)
+    answer = client.ask(api_versions.API, 3, asked)
+    assert [each.api_key for each in answer.api_keys if each.api_key == 68] == [68] * is_told
+
+
 @pytest.mark.parametrize("name", ["bad name", "-x", "x-", "ü", "a\nb"])
 def test_software_names_are_kafkas(client: RawClient, name: str) -> None:
     asked = ApiVersionsRequest(client_software_name=name, client_software_version="1")
     answer = client.ask(api_versions.API, 3, asked)
     assert answer.error_code is ErrorCode.invalid_request
+    assert client.ask(api_versions.API, 3, ASK).error_code is ErrorCode.none
+
+
+def test_what_is_not_served_is_refused_by_elements(client: RawClient) -> None:
+    """The connection stays."""
+    topics = (AddPartitionsToTxnTopic(name="t", partitions=(0, 3)),)
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="x",
+        v3_and_below_producer_id=1,
+        v3_and_below_producer_epoch=0,
+        v3_and_below_topics=topics,
+    )
+    answer = client.ask(add_partitions_to_txn.API, 3, request)
+    refused = [
+        (topic.name, each.partition_index, each.partition_error_code)
+        for topic in answer.results_by_topic_v3_and_below
+        for each in topic.results_by_partition
+    ]
+    assert refused == [("t", index, ErrorCode.unsupported_version) for index in (0, 3)]
     assert client.ask(api_versions.API, 3, ASK).error_code is ErrorCode.none

@@ -130,14 +130,30 @@ async def test_who_is_not_heard_of_is_missed_in_time(session: Session) -> None:
 
 
 @on_event_loop
-async def test_a_group_without_members_and_offsets_is_forgotten(session: Session) -> None:
-    async with a_coordinator(session) as coordinator:
+async def test_a_group_without_members_and_offsets_is_kept_for_a_while(session: Session) -> None:
+    rules = replace(RULES, look_seconds=0.1)
+    soon = replace(rules, retention_seconds=0.3)
+    async with a_coordinator(session, rules=rules) as coordinator:
         member = await a_member(coordinator)
         left = await coordinator.leave(GROUP, [Leaving(member_id=member.member_id)])
         assert left.codes == (ErrorCode.none,)
+        await asyncio.sleep(0.5)  # five looks
+        assert (await coordinator.describe(GROUP)).state is State.EMPTY
+        assert [name for name, _, _ in await coordinator.listed()] == [GROUP]
+    async with a_coordinator(session, rules=soon) as coordinator:
         await wait_until_async(lambda: groups.read_group(session, GROUP) is None)
         assert (await coordinator.describe(GROUP)).state is State.DEAD
         assert await coordinator.listed() == []
+
+
+@on_event_loop
+async def test_a_group_that_never_had_a_member_is_forgotten(session: Session) -> None:
+    async with a_coordinator(session) as coordinator:
+        asked = await coordinator.join(GROUP, joining(needs_member_id=True))
+        assert asked.code is ErrorCode.member_id_required
+        left = await coordinator.leave(GROUP, [Leaving(member_id=asked.member_id)])
+        assert left.codes == (ErrorCode.none,)
+        await wait_until_async(lambda: groups.read_group(session, GROUP) is None)
 
 
 @on_event_loop

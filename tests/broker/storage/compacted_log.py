@@ -51,6 +51,9 @@ def stored(log: Log) -> list[Record]:
     found, offset = [], log.start_offset
     while (part := log.read(offset, 300)) is not None:
         content = os.pread(part.file.fileno(), part.length, part.position)
+        last = list(headers(content))[-1][1]
+        # A client would ask again for what begins with a batch that has nothing for it.
+        assert last.record_count or last.next_offset == log.exposed_offset
         for at, header in headers(content):
             found += [r for r in records(content[at : at + header.size]) if r.offset >= offset]
             offset = header.next_offset

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from broker.storage import layout
 
 _CHANGES = {"os.rename", "os.remove", "os.truncate"}
-_MADE = (layout.CLEANED, layout.COMPACTED, layout.START, layout.ANEW)
+_MADE = (layout.CLEANED, layout.SWAP, layout.COMPACTED, layout.START, layout.ANEW)
 
 
 class _Watch:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from broker.storage import layout
 from broker.storage.cleaner import (
@@ -17,7 +18,6 @@ from broker.storage.cleaner import (
     SealedSegment,
     capacity_of,
     clean,
-    group_segments,
 )
 from broker.storage.errors import CorruptLog
 from wire.batch import HEADER_SIZE, BatchHeader, headers
@@ -168,9 +168,19 @@ def test_records_without_a_key_go(tmp_path: Path) -> None:
     assert cleaning.counts.keyless == 1
 
 
-def test_the_last_batch_of_a_producer_and_of_the_segment_stay_empty(tmp_path: Path) -> None:
+def test_of_batches_without_records_the_last_of_a_producer_stays_and_no_other(
+    tmp_path: Path,
+) -> None:
     def of(producer: int, base: int, sequence: int, *pairs: Pair) -> bytes:
-        return batch(base, *pairs, producer_id=producer, producer_epoch=2, base_sequence=sequence)
+        return batch(
+            base,
+            *pairs,
+            codec=Codec.GZIP,
+            attributes=APPEND_TIME,
+            producer_id=producer,
+            producer_epoch=2,
+            base_sequence=sequence,
+        )
 
     segments = store(
         tmp_path,
@@ -181,30 +191,26 @@ def test_the_last_batch_of_a_producer_and_of_the_segment_stay_empty(tmp_path: Pa
                 of(8, 4, 0, (b"b", b"2")),
             ],
             [batch(5, (b"c", b"1"))],
-            [
-                batch(6, (b"c", b"2"), codec=Codec.GZIP),
-                batch(7, (b"c", b"3"), attributes=APPEND_TIME),
-            ],
+            [batch(6, (b"c", b"2"), (b"c", b"3"))],
             [batch(8, (b"a", b"4"), (b"b", b"3"), (b"c", b"4"))],
         ],
     )
-    size = sum(segment.size for segment in segments[:3])
-    cleaning = clean(job(tmp_path, segments, last_offsets={7: 3, 8: 4}, segment_bytes=size))
-    first = cleaned(tmp_path, cleaning.segments[0])
-    assert [(h.base_offset, h.last_offset, h.record_count, len(found)) for h, found in first] == [
+    cleaning = clean(job(tmp_path, segments, last_offsets={7: 3, 8: 4}))
+    left = cleaned(tmp_path, only(cleaning))
+    assert [(h.base_offset, h.last_offset, h.record_count, len(found)) for h, found in left] == [
         (2, 3, 0, 0),
         (4, 4, 0, 0),
-        (7, 7, 0, 0),
+        (8, 10, 3, 3),
     ]
-    seven, eight, end = (header for header, _ in first)
+    seven, eight = (header for header, _ in left[:2])
     assert (seven.producer_id, seven.producer_epoch, seven.base_sequence) == (7, 2, 12)
-    assert (seven.last_sequence, seven.size, seven.max_timestamp) == (13, HEADER_SIZE, 103)
+    assert (seven.last_sequence, seven.size) == (13, HEADER_SIZE)
+    assert (seven.codec, seven.is_append_time) == (Codec.NONE, True)
     assert eight.producer_id == 8
-    assert (end.is_append_time, end.codec) == (True, Codec.NONE)
     # Cleaned once more, with one producer forgotten and the other gone on:
     segments = take_over(tmp_path, segments, cleaning)
-    again = clean(job(tmp_path, segments, last_offsets={8: 4}, segment_bytes=1))
-    assert [h.base_offset for h, _ in cleaned(tmp_path, again.segments[0])] == [4, 7]
+    again = clean(job(tmp_path, segments, last_offsets={8: 4}))
+    assert [h.base_offset for h, _ in cleaned(tmp_path, only(again))] == [4, 8]
 
 
 def test_append_time_stays(tmp_path: Path) -> None:
@@ -269,27 +275,54 @@ def test_a_tombstone_beyond_what_fits_the_map_stays_with_what_it_covers(tmp_path
     assert left == {1: (b"x", b"2"), 2: (b"a", b"1"), 3: (b"b", b"1"), 4: (b"a", None)}
 
 
-def test_segments_are_grouped_by_size_and_by_the_reach_of_an_index(tmp_path: Path) -> None:
-    def sealed(*sizes: int, each: int = 10) -> tuple[SealedSegment, ...]:
-        return tuple(
-            SealedSegment(i * each, i * each + each, size, 0) for i, size in enumerate(sizes)
-        )
+ONE = len(batch(0, (b"0", b"1")))
+LIVE, DEAD = True, False
 
-    def grouped(segments: tuple[SealedSegment, ...], to: int) -> list[list[int]]:
-        groups = group_segments(job(tmp_path, segments, segment_bytes=100), to)
-        return [[segment.size for segment in group] for group in groups]
 
-    assert grouped(sealed(50, 50, 1, 99, 100, 120, 30), 70) == [
-        [50, 50],
-        [1, 99],
-        [100],
-        [120],
-        [30],
-    ]
-    assert grouped(sealed(50, 50, 20), 20) == [[50, 50]]
-    assert grouped(sealed(50, 50, 20), 21) == [[50, 50], [20]]
-    assert grouped(sealed(1, 1, 1, each=2**30), 2**40) == [[1], [1], [1]]
-    assert grouped(sealed(1, 1, 1, each=2**30 - 1), 2**40) == [[1, 1], [1]]
+@pytest.mark.parametrize(
+    ("first", "limit", "merged"),
+    [
+        ([LIVE, LIVE], 2 * ONE, [2, 1]),
+        ([LIVE, LIVE], 2 * ONE - 1, [1, 1, 1]),
+        ([LIVE, DEAD, DEAD, DEAD], 2 * ONE, [5]),
+        ([LIVE, DEAD, LIVE, DEAD], 2 * ONE, [3, 2]),  # before it is read, all of it may stay
+        ([DEAD, DEAD, DEAD], ONE, [4]),
+        ([DEAD, DEAD, DEAD], ONE - 1, [4]),  # no larger than the last one was
+        ([DEAD] * 70, ONE, [64, 7]),
+    ],
+)
+def test_what_is_left_of_neighbours_makes_one_segment(
+    tmp_path: Path, first: list[bool], limit: int, merged: list[int]
+) -> None:
+    """Segments of one record each; that of the last one supersedes those that are dead."""
+    keys = [b"%d" % number if is_live else b"x" for number, is_live in enumerate([*first, DEAD])]
+    batches = [batch(offset, (key, b"1")) for offset, key in enumerate(keys)]
+    segments = store(tmp_path, [[each] for each in batches])
+    cleaning = clean(job(tmp_path, segments, segment_bytes=limit))
+    replaced = {new.base_offset: len(new.replaces) for new in cleaning.segments}
+    found: list[int] = []
+    while sum(found) < len(segments):
+        found.append(replaced.get(sum(found), 1))
+    assert found == merged
+    left = take_over(tmp_path, segments, cleaning)
+    content = b"".join(
+        layout.numbered(tmp_path, each.base_offset, layout.LOG).read_bytes() for each in left
+    )
+    assert content == b"".join(
+        each for each, is_live in zip(batches, [*first, LIVE], strict=True) if is_live
+    )
+
+
+def test_a_segment_reaches_as_far_as_an_index_can(tmp_path: Path) -> None:
+    far = [2**30 - 1, 2**31 - 2, 3 * 2**30 - 3]
+    segments = store(tmp_path, [[batch(0, (b"0", b"1"))]])
+    for number, base in enumerate(far, 1):
+        content = batch(base, (b"%d" % number, b"1"))
+        layout.numbered(tmp_path, base, layout.LOG).write_bytes(content)
+        segments = (*segments[:-1], replace(segments[-1], next_offset=base))
+        segments = (*segments, SealedSegment(base, base + 1, len(content), NOW))
+    cleaning = clean(job(tmp_path, segments))
+    assert [len(segment.replaces) for segment in cleaning.segments] == [2, 2]
 
 
 @pytest.mark.parametrize("at", [0, 20, 61, 65])

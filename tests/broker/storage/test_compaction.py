@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from broker.storage import layout
 from broker.storage.cleaner import Cleaning, CleaningJob, SealedSegment, clean
 from broker.storage.compaction import compact, due_segments
+from broker.storage.log import Log
 from tests.broker.storage.compacted_log import (
     CONFIG,
     NOW,
@@ -30,6 +31,7 @@ from tests.broker.storage.compacted_log import (
     view,
 )
 from tests.broker.storage.directory_changes import before_each_change
+from wire.batch import headers
 from wire.compression import Codec
 from wire.records import Record
 
@@ -139,6 +141,75 @@ def test_a_first_dirty_offset_of_an_earlier_log_counts_for_nothing(tmp_path: Pat
     story.log.abandon()
 
 
+PRODUCERS = 12
+
+
+def parts(
+    log: Log, offset: int, max_bytes: int, *, committed: bool
+) -> list[list[tuple[int, int, int]]]:
+    """What a reader is given, answer by answer: first and last offset and records of batches. A
+    consumer goes on behind the last record that it got, a follower behind the last batch."""
+    found = []
+    while (part := log.read(offset, max_bytes, committed=committed)) is not None:
+        content = os.pread(part.file.fileno(), part.length, part.position)
+        batches = [(h.base_offset, h.last_offset, h.record_count) for _, h in headers(content)]
+        found.append(batches)
+        offset = 1 + max(last for _, last, count in batches if count or not committed)
+    return found
+
+
+def test_consumers_are_shown_records_and_followers_all_batches(tmp_path: Path) -> None:
+    """First what of each producer is left of nothing but its last batch, longer than the index
+    leaves between two entries; one record; the same again; and the segment that is written to."""
+    story = Story(tmp_path)
+    for begin in (0, PRODUCERS):
+        for producer in range(begin, begin + PRODUCERS):
+            story.append([(producer % 5, b"value")], Codec.NONE, producer)
+        story.append([(100 + begin, b"value")], Codec.NONE)
+    for _ in range(3):
+        story.append([(key, b"value" * 2) for key in range(6)], Codec.NONE)
+    flush(story.log)
+    story.compact(inline)
+    story.check()
+    log = story.log
+    everything = parts(log, 0, 10**6, committed=False)
+    empty = [batch for answer in everything for batch in answer if not batch[2]]
+    assert [first for first, _, _ in empty] == [
+        offset for offset in range(2 * PRODUCERS + 1) if offset != PRODUCERS
+    ]
+    for max_bytes in (1, 200, 300, 450, 700, 10**6):
+        followers = [b for answer in parts(log, 0, max_bytes, committed=False) for b in answer]
+        assert followers == [batch for answer in everything for batch in answer]
+        for offset in range(log.end_offset):
+            answers = parts(log, offset, max_bytes, committed=True)
+            assert all(answer[0][2] and answer[-1][2] for answer in answers)
+            read = [batch for answer in answers for batch in answer if batch[2]]
+            assert read == [batch for batch in followers if batch[2] and batch[1] >= offset]
+    log.abandon()
+
+
+def test_a_merge_that_an_older_release_began_is_finished(tmp_path: Path) -> None:
+    """It wrote nothing that says what the new segment replaces: the last batch of that says it."""
+    story = filled(tmp_path)
+    log, size = story.log, story.log.size
+    log.abandon()
+    old = log.sealed_segments()[:3]
+    new = layout.numbered(log.directory, 0, layout.LOG + layout.SWAP)
+    new.write_bytes(
+        b"".join(
+            layout.numbered(log.directory, each.base_offset, layout.LOG).read_bytes()
+            for each in old
+        )
+    )
+    layout.numbered(log.directory, old[1].base_offset, layout.LOG).unlink()
+    (log.directory / layout.COMPACTED).touch()
+    recovered = story.reopen()
+    assert len(recovered.sealed_segments()) == len(log.sealed_segments()) - 2
+    assert (recovered.size, recovered.end_offset) == (size, log.end_offset)
+    assert len(stored(recovered)) == log.end_offset
+    recovered.abandon()
+
+
 # The order of steps is tested here, not the disk: thousands of syncs need not wait for one.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
@@ -192,45 +263,63 @@ def test_a_crash_at_any_step_of_a_swap_leaves_the_old_or_the_new(
 ) -> None:
     with TemporaryDirectory(dir=MEMORY) as directory:
         story = Story(Path(directory))
-        states: list[list[Record]] = []
-        copies: list[tuple[Path, int]] = []
-
-        def copy() -> None:
-            path = Path(directory) / f"copy-{len(copies)}"
-            shutil.copytree(story.log.directory, path / "t-0")
-            copies.append((path / "t-0", len(states)))
-
-        async def cleaned(job: CleaningJob) -> Cleaning:
-            cleaning = clean(job)
-            states.append(stored(story.log))
-            return cleaning
-
         for number, batch in enumerate(batches):
             story.append(batch, data.draw(st.sampled_from(Codec)), number % 2)
             flush(story.log)
             if number in (7, 20, 30)[: passes + 1]:
                 story.compact(inline)
                 story.now += RETENTION
-        flush(story.log)
-        with before_each_change(copy):
-            story.compact(cleaned)
-            flush(story.log)
-        copy()
-        story.check()
+        crash_at_any_step(story)
+
+
+def test_a_crash_amid_a_merge_that_ends_in_nothing() -> None:
+    """The last batch of the new segment says nothing of what behind it is replaced, too."""
+    with TemporaryDirectory(dir=MEMORY) as directory:
+        story = Story(Path(directory))
+        story.append([(50, b"value")], Codec.NONE)
+        for _ in range(12):
+            story.append([(1, b"value")], Codec.NONE)
+        for _ in range(2):
+            story.append([(key, b"value") for key in range(6)], Codec.NONE)
+        crash_at_any_step(story, segment_bytes=800)
+        assert [segment.next_offset for segment in story.log.sealed_segments()] == [13, 19]
+
+
+def crash_at_any_step(story: Story, **changes: int) -> None:
+    """Compact it, and open what a crash would have left at each step of that."""
+    states: list[list[Record]] = []
+    copies: list[Path] = []
+
+    def copy() -> None:
+        path = story.directory / f"copy-{len(copies)}" / "t-0"
+        shutil.copytree(story.log.directory, path)
+        copies.append(path)
+
+    async def cleaned(job: CleaningJob) -> Cleaning:
+        cleaning = clean(replace(job, **changes))
         states.append(stored(story.log))
-        for path, _ in copies:
-            recovered = story.reopen(path)
-            assert view(stored(recovered)) == view(states[-1])
-            offsets = {record.offset for record in stored(recovered)}
-            assert {record.offset for record in states[-1]} <= offsets
-            assert offsets <= {record.offset for record in states[0]}
-            assert recovered.end_offset == story.log.end_offset
-            left = {entry.suffix for entry in path.iterdir()}
-            assert not left & {layout.CLEANED, layout.SWAP, layout.DELETED}
-            # It goes on: what is compacted again comes to the same.
-            flush(recovered)
-            again = asyncio.run(compact(recovered, 0, story.now, inline))
-            assert view(stored(recovered)) == view(states[-1])
-            assert again is None or again.cleaned_to >= story.first_dirty
-            recovered.abandon()
-        story.log.abandon()
+        return cleaning
+
+    flush(story.log)
+    with before_each_change(copy):
+        story.compact(cleaned)
+        flush(story.log)
+    copy()
+    story.check()
+    states.append(stored(story.log))
+    for path in copies:
+        recovered = story.reopen(path)
+        assert view(stored(recovered)) == view(states[-1])
+        offsets = {record.offset for record in stored(recovered)}
+        assert {record.offset for record in states[-1]} <= offsets
+        assert offsets <= {record.offset for record in states[0]}
+        assert recovered.end_offset == story.log.end_offset
+        left = {entry.suffix for entry in path.iterdir()}
+        assert not left & {layout.CLEANED, layout.SWAP, layout.DELETED}
+        # It goes on: what is compacted again comes to the same.
+        flush(recovered)
+        again = asyncio.run(compact(recovered, 0, story.now, inline))
+        assert view(stored(recovered)) == view(states[-1])
+        assert again is None or again.cleaned_to >= story.first_dirty
+        recovered.abandon()
+    story.log.abandon()

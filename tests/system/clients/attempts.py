@@ -3,9 +3,6 @@
 Each attempt ends by an exception, and what that says; one that returns has been served. Clients are
 told nothing that a user would not tell them, so their patience is their own: a minute or more for
 most. Whoever runs an attempt gives it seconds.
-
-Not here: librdkafka with `group.protocol=consumer`. It waits to join whether ConsumerGroupHeartbeat
-is not listed, or listed and refused.
 """
 
 import asyncio
@@ -31,6 +28,17 @@ _LONG = 600.0  # seconds: nobody waits so long, and no call ends by it
 def _librdkafka_transaction(bootstrap: str) -> object:
     settings = {"bootstrap.servers": bootstrap, "transactional.id": TRANSACTIONAL_ID}
     return confluent_kafka.Producer(settings).init_transactions(_LONG)
+
+
+def _librdkafka_subscribed(bootstrap: str) -> object:
+    """By the new protocol."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "a-group", "group.protocol": "consumer"}
+    with contextlib.closing(confluent_kafka.Consumer(settings)) as consumer:
+        consumer.subscribe(["a-topic"])
+        while True:
+            message = consumer.poll(0.1)
+            if message is not None and (error := message.error()) is not None:
+                raise confluent_kafka.KafkaException(error)
 
 
 def _kafka_python_admin(ask: Callable[[Any], object]) -> Attempt:
@@ -63,6 +71,7 @@ def _aiokafka_transaction(bootstrap: str) -> object:
 
 LIBRARIES: Mapping[str, Attempt] = {
     "librdkafka: init transactions": _librdkafka_transaction,
+    "librdkafka: subscribe, new protocol": _librdkafka_subscribed,
     "kafka-python: init transactions": _kafka_python_transaction,
     "kafka-python: list transactions": _kafka_python_admin(
         lambda client: client.list_transactions()

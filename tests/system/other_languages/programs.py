@@ -1,4 +1,4 @@
-"""Our programs that use the Kafka clients of Go and of Node.js.
+"""Our programs that use the Kafka clients of Go, of Node.js and of Rust.
 
 They are built and installed once, and kept below `.cache/`, under a name that goes by their
 sources.
@@ -65,6 +65,22 @@ def _sarama(task: str) -> Command:
     return _built_by_go(_HERE / "sarama", task)
 
 
+def _kafka_go(task: str) -> Command:
+    return _built_by_go(_HERE / "kafka_go", task)
+
+
+@functools.cache
+def _rskafka(task: str) -> Command:
+    sources = _HERE / "rskafka"
+    made = _kept(sources, "client", ("cargo",))
+    if not made.exists():
+        with tempfile.TemporaryDirectory(dir=made.parent) as fresh:
+            command = ["cargo", "build", "--locked", "--target-dir", fresh]
+            _prepare(command, sources, {"CARGO_PROFILE_DEV_DEBUG": "0"})
+            (Path(fresh) / "debug" / made.name).replace(made)
+    return Command([str(made), task], os.environ)
+
+
 @functools.cache
 def _kafkajs(task: str) -> Command:
     modules = _kept(_NODE, "node_modules", ("node", "npm"))
@@ -83,6 +99,10 @@ def _kafkajs(task: str) -> Command:
 FRANZ_GO: Final = Client("franz-go", "1.16.1", "built by Go", _franz_go, reads=True)
 # A group's member, and nothing else. Go 1.19 builds this one, too.
 SARAMA: Final = Client("sarama", "1.42.1", "built by Go", _sarama, reads=False)
+# Reads a partition, and nothing else.
+KAFKA_GO: Final = Client("kafka-go", "0.4.47", "built by Go", _kafka_go, reads=True)
+# Reads a partition, and nothing else.
+RSKAFKA: Final = Client("rskafka", "0.6.0", "built by Cargo", _rskafka, reads=True)
 # Its consumers are members of a group, and nothing else.
 KAFKAJS: Final = Client("kafkajs", "2.2.4", "by npm", _kafkajs, reads=False)
 
