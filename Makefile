@@ -23,7 +23,7 @@ test: $(VENV)/.installed-development ## all tests, in random order; ARGS="-k nam
 foreign: $(VENV)/.installed-development ## download and build the foreign programs that tests put beside Penstock; make test does it, too
 	@$(PYTHON) -m tests.runner.foreign_tools
 
-test-long: $(VENV)/.installed-development ## the tests that take minutes of a processor each: half an hour
+test-long: $(VENV)/.installed-development ## the tests that make test leaves out: playbooks, foreign servers, kills at every step; an hour
 	@$(PYTHON) -m tests.runner.foreign_tools
 	PYTHONDONTWRITEBYTECODE= PYTHONMALLOC=pymalloc $(PYTHON) -X dev -m pytest --long -m long --forks $$(nproc) $(ARGS)
 
