@@ -62,7 +62,7 @@ PATIENT = hypothesis.settings(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-hypothesis.settings.register_profile("default", PATIENT, derandomize=True)
+hypothesis.settings.register_profile("default", PATIENT, derandomize=True, max_examples=50)
 hypothesis.settings.register_profile("quick", PATIENT, derandomize=True, max_examples=4)
 hypothesis.settings.register_profile("fuzz", PATIENT, max_examples=20_000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

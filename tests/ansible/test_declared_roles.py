@@ -20,6 +20,8 @@ from harness.secured_broker import SecuredBroker
 from tests.ansible.conftest import Steps
 from tests.penstock.running import At, penstock
 
+pytestmark = pytest.mark.long
+
 PASSWORD = made_secret("of a vault")
 
 

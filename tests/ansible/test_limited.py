@@ -11,7 +11,7 @@ import yaml
 from harness.ansible_tools import COLLECTION, Played, play
 from tests.ansible.conftest import HERE
 
-pytestmark = pytest.mark.not_quick("starts Ansible")
+pytestmark = [pytest.mark.long, pytest.mark.not_quick("starts Ansible")]
 
 ROLLING = COLLECTION / "playbooks" / "rolling.yml"
 AWAY = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}

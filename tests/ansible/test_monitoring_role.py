@@ -11,6 +11,8 @@ import yaml
 from harness.ansible_tools import REPOSITORY, Played, play
 from tests.ansible.conftest import HERE
 
+pytestmark = pytest.mark.long
+
 GROUPS: dict[str, Any] = {
     "penstock_prometheus": {"hosts": {"watch": HERE}},
     "penstock_grafana": {"hosts": {"watch": {}}},

@@ -16,6 +16,8 @@ from bench.rounds import measure
 from bench.shippers import shippers
 from bench.shipping_figures import CORES, LINES_PER_SECOND
 
+pytestmark = pytest.mark.long
+
 # Of Debian, and what was made here by `make bench-peers`.
 HERE = [name for name, peer in PEERS.items() if peer.why_not() is None]
 _TINY = replace(QUICK, lines=3_000, files=10, latency_seconds=0.2, warm_up_seconds=0.1)

@@ -24,6 +24,8 @@ from bench.profiles.audit import (
 )
 from bench.rounds import measure
 
+pytestmark = pytest.mark.long
+
 _TINY = replace(QUICK, agents=10, agents_topics=2, told_minutes=60, kept_hours=2, questions=1)
 
 Samples = Mapping[tuple[str, str], Mapping[Figure, float]]

@@ -18,6 +18,8 @@ from bench.rounds import measure
 from bench.topic_loads import topic_loads
 from harness.spark_jvm import quick_java
 
+pytestmark = pytest.mark.long
+
 _FEW = replace(QUICK, rows=16_000)
 
 
@@ -28,7 +30,6 @@ def test_its_name_stands_for_it_alone() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_penstock_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Not how fast it is, but that it is measured: a JVM that is soon there.

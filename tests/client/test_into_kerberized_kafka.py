@@ -21,7 +21,7 @@ from harness.secured_kafka import secured_kafka
 from tests.client.writing_and_reading import write_and_read_for
 from tests.penstock.running import fresh_penstock
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
 GOOD_FOR = 2_000  # milliseconds, a login at the broker
 TICKETS_LIVE = "3 seconds"
 

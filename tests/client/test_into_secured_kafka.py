@@ -21,7 +21,7 @@ from harness.secured_kafka import MECHANISMS, USERS, secured_kafka, unsigned_tok
 from harness.server_process import free_ports
 from tests.client.writing_and_reading import write_and_read_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]
 MESSAGES = 500
 GOOD_FOR = 3_000  # milliseconds, a login at the broker
 

@@ -20,6 +20,8 @@ from harness.waiting import wait_until
 from tests.cluster.conftest import a_broker, a_topic
 from tests.cluster.ensemble import SIZE, Ensemble
 
+pytestmark = pytest.mark.long
+
 Open = Callable[..., Session]
 
 

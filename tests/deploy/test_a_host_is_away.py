@@ -12,6 +12,7 @@ import yaml
 from harness.simulated_hosts import SimulatedHosts, ansible_bin, simulated_hosts
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.slow,
     pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)"),
     pytest.mark.skipif(os.geteuid() != 0, reason="files are root's"),

@@ -15,6 +15,7 @@ from harness.made_secrets import made_secret
 from harness.simulated_hosts import Played, SimulatedHosts, ansible_bin, simulated_hosts, tree
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.slow,
     pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)"),
     pytest.mark.skipif(os.geteuid() != 0, reason="files are root's"),
@@ -241,7 +242,6 @@ def test_a_roll_stops_after_too_many_failures(tmp_path: Path) -> None:
         assert sum(allowed.failed.values()) == 1
 
 
-@pytest.mark.long
 def test_a_host_that_pulls_runs_the_role_for_itself_alone(tmp_path: Path) -> None:
     """ansible-pull, as the timer runs it, with an inventory from a git repository."""
     with simulated_hosts(tmp_path, 2) as fleet:

@@ -23,6 +23,7 @@ from harness.simulated_hosts import (
 from tests.bundle.made_wheels import made_wheel
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.slow,
     pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)"),
     pytest.mark.skipif(os.geteuid() != 0, reason="files are root's"),

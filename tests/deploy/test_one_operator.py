@@ -17,6 +17,7 @@ from harness.simulated_hosts import ansible_bin
 from harness.waiting import wait_until
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.slow,
     pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)"),
 ]

@@ -15,6 +15,8 @@ from tests.elsewhen.locales import DEFINITIONS, NoLocale, locale_path
 from tests.elsewhen.moments import ABOUT_DATES, LAST, MOMENTS
 from tests.elsewhen.plugin import END
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 DAY = 86_400
 

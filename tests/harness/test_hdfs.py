@@ -15,6 +15,8 @@ from pyspark.sql import SparkSession
 
 from harness.hdfs import RunningHdfs
 
+pytestmark = pytest.mark.long
+
 RACERS = 6
 BLOCK = 4096
 ALREADY_EXISTS = "org.apache.hadoop.fs.FileAlreadyExistsException"

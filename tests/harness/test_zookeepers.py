@@ -8,6 +8,8 @@ import pytest
 from harness.waiting import wait_until
 from harness.zookeepers import ZooKeepers
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[ZooKeepers]:

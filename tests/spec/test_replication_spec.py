@@ -8,6 +8,8 @@ from tests.spec.checking import CheckerFailed, search
 from tests.spec.instances import FLAWS, SMALL, WALKED, Flaw
 from tests.spec.trace import told
 
+pytestmark = pytest.mark.long
+
 # One for each rule; the others in a long run, and those that need three brokers in `make spec`.
 SOON = {name: flaw for name, flaw in FLAWS.items() if not flaw.takes_long}
 FIRST = {flaw.rule: name for name, flaw in reversed(SOON.items())}.values()

@@ -34,6 +34,8 @@ from tests.system.raw import (
 )
 from tests.system.topics import create
 
+pytestmark = pytest.mark.long
+
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
 PARTITIONS, FILES = (10_000, 4_096) if LONG else (300, 260)
 SOME = 120  # still more than may have their files open

@@ -21,6 +21,8 @@ from tests.system.raw import METADATA, frame, int16, int32, metadata_body, reque
 from tests.system.secured_alone import secured_for_good_clients
 from tests.system.siege_of_logins import siege
 
+pytestmark = pytest.mark.long
+
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
 CONVERSATIONS = 100_000 if LONG else 150
 SEED = time.time_ns() if LONG else 7

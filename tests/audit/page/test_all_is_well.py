@@ -33,6 +33,8 @@ from tests.audit.page.pipeline_said import WINDOW, Entry, said_later
 from tests.client.older_broker import OlderBroker
 from wire.messages import list_groups
 
+pytestmark = pytest.mark.long
+
 ABOUT_TWO_HOURS = re.compile(r"2(\.\d)? h")  # who looks late sees more
 LOOKING = PATIENT | {"groups": {"interval": 0.5}}
 

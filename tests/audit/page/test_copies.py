@@ -21,6 +21,8 @@ from schemas.registry_client import RegistryClient
 from tests.audit.page.browsing import BEGAN, HOUR, NOW, Keep, opened
 from tests.audit.two_clusters import COPY, OF, OFFLINE, SOURCE, TwoClusters
 
+pytestmark = pytest.mark.long
+
 TOLD = TwoClusters(uncopied=range(30, 50), began=BEGAN, until=NOW)
 
 

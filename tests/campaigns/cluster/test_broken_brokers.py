@@ -10,6 +10,8 @@ import pytest
 
 from tests.campaigns.cluster.campaign import CAMPAIGNS
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)

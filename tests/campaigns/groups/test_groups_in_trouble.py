@@ -24,7 +24,7 @@ start-everywhere
 """
 CAMPAIGN: Final = CAMPAIGNS["groups"]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def test_groups_in_trouble(tmp_path: Path) -> None:
@@ -33,7 +33,6 @@ def test_groups_in_trouble(tmp_path: Path) -> None:
     assert outcome.counts["commits acknowledged"]
 
 
-@pytest.mark.long
 def test_a_broken_coordinator_is_caught(tmp_path: Path) -> None:
     name = "old-generations"
     outcome = CAMPAIGN.run(CAMPAIGN.flaw_script(name), tmp_path / "run", print, broken=name)

@@ -14,6 +14,7 @@ CAMPAIGN: Final = CAMPAIGNS["mirror"]
 LONG: Final = partial(pytest.param, marks=pytest.mark.long)
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.slow,
     pytest.mark.timeout(900),
     pytest.mark.skipif(
@@ -35,7 +36,6 @@ def test_mirrors_in_trouble(name: str, tmp_path: Path) -> None:
     assert outcome.counts["batches copied"]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ["makes-anew", "leaps"])
 def test_a_broken_mirror_is_caught(name: str, tmp_path: Path) -> None:
     outcome = CAMPAIGN.run(CAMPAIGN.flaw_script(name), tmp_path / "run", print, broken=name)
@@ -43,7 +43,6 @@ def test_a_broken_mirror_is_caught(name: str, tmp_path: Path) -> None:
     assert CAMPAIGN.flaws[name].is_caught_by(outcome.rules), outcome.rules
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", ["overtaken", "short"])
 def test_what_is_broken_is_whole_without_its_flaw(name: str, tmp_path: Path) -> None:
     outcome = CAMPAIGN.run(script(name), tmp_path / "run", print, broken=WHOLE)

@@ -14,6 +14,8 @@ from tests.campaigns.restarts.campaign import play
 from tests.campaigns.restarts.script import pairs_of, script_of
 from tests.campaigns.restarts.site import AGENTS, Site
 
+pytestmark = pytest.mark.long
+
 # By seed, the topics that have many files: those of all three are open at once.
 MANY: Final[dict[int, Sequence[int]]] = {900: (300,), 901: (40,), 902: ()}
 

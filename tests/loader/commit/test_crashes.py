@@ -63,6 +63,7 @@ def test_killed_at_every_step() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.fuzz
 def test_stopped_on_hdfs_at_one_step_after_the_other(
     spark: SparkSession, hdfs: RunningHdfs, hdfs_root: str

@@ -14,7 +14,7 @@ from loader.spark.session import UNPACKED
 from tests.loader.spark.bare_executors import MODULES
 
 # Two applications of three JVMs each: long on a machine that does other things as well.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -17,6 +17,8 @@ from harness.spark_jvm import quick_java
 from loader.spark.java_classes import MAKING_SECONDS, PREFIX, JavaClasses
 from tests.penstock.running import REPOSITORY
 
+pytestmark = pytest.mark.long
+
 # What a load does with them, given its directory and whether it makes them.
 _PROGRAM: Final = """
 import json, sys
@@ -131,7 +133,6 @@ def test_spark_maps_what_another_jvm_has_written(tmp_path: Path) -> None:
     kept.unlink()  # it is large, and pytest keeps what tests have left
 
 
-@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_spark_writes_its_classes_for_the_next(tmp_path: Path) -> None:
     first = archives_of_spark(tmp_path, "makes")

@@ -27,7 +27,7 @@ from tests.mirror.kafka_target.messages import (
 )
 from tests.mirror.workers import partition_of, stage
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def test_what_was_committed_and_nothing_else(

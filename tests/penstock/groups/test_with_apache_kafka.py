@@ -20,6 +20,8 @@ from tests.penstock.groups.consumer_groups import (
 )
 from tests.penstock.running import At
 
+pytestmark = pytest.mark.long
+
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 Tool = Callable[..., str]

@@ -240,7 +240,10 @@ def test_lines_land_by_way_of_a_second_cluster(tmp_path: Path, base: int) -> Non
     ("stage", "running"),
     [
         ("agent starts", ["zookeeper", "agent"]),
-        ("audit starts", ["zookeeper", "broker", "registry", "agent"]),
+        pytest.param(
+            *("audit starts", ["zookeeper", "broker", "registry", "agent"]),
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_ctrl_c_while_it_starts(tmp_path: Path, base: int, stage: str, running: list[str]) -> None:

@@ -141,7 +141,11 @@ def kafka_site(
 @pytest.mark.fuzz
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("count", kills(usually=2))
-@pytest.mark.parametrize("site_name", ["site", "kafka_site"], ids=["penstock", "apache-kafka"])
+@pytest.mark.parametrize(
+    "site_name",
+    ["site", pytest.param("kafka_site", marks=pytest.mark.long)],
+    ids=["penstock", "apache-kafka"],
+)
 def test_killed_under_load(
     request: pytest.FixtureRequest, site_name: str, chance: random.Random, count: int
 ) -> None:

@@ -15,6 +15,8 @@ from tests.system.groups.history import Generations, History, Source, committed
 from tests.system.groups.members import Members, member_named
 from tests.system.other_languages.programs import FRANZ_GO, SARAMA, ClientUnavailable
 
+pytestmark = pytest.mark.long
+
 SESSION_MS = 45_000  # longer than it takes until another broker coordinates
 IN_THREADS = ("librdkafka", "cooperative", "kafka-python", "aiokafka")
 # Not kafkajs: when its coordinator dies it comes back as another member, and waits until nobody

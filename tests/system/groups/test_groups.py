@@ -18,6 +18,8 @@ from tests.system.groups.history import WITHIN, Generations, History, Source, co
 from tests.system.groups.members import SESSION_MS, Members, librdkafka, member_named
 from tests.system.other_languages.programs import FRANZ_GO, KAFKAJS, SARAMA, ClientUnavailable
 
+pytestmark = pytest.mark.long
+
 STARTED_MS = 600_000  # so long that a JVM is there again in time, whatever else runs
 
 

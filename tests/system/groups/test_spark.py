@@ -13,6 +13,8 @@ from harness.spark_kafka import JARS, spark_jvm, spark_session
 from tests.system.groups.history import History, Source
 from tests.system.groups.members import Members, librdkafka
 
+pytestmark = pytest.mark.long
+
 
 class Group(msgspec.Struct, frozen=True):
     """How it is named, and whether the driver joins it to learn where a topic ends, as it did

@@ -22,7 +22,7 @@ LINES = 1_000
 SETTINGS = {"auto.create.topics.enable": "false"}
 TIERS = ("agent", "broker", "hdfs")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def append(path: Path, numbers: range) -> list[str]:
@@ -55,7 +55,6 @@ def test_the_page_leads_from_a_file_to_a_green_verdict(tmp_path: Path) -> None:
         follow(Reader(kafka.bootstrap, tmp_path))
 
 
-@pytest.mark.long
 def test_so_it_does_where_kafka_wants_tls_and_a_login(tmp_path: Path) -> None:
     """And nobody has written the password down, nor shown it to `ps`."""
     if kafka_classpath() is None:

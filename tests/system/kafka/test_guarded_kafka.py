@@ -26,7 +26,7 @@ SETTINGS: Final = {"auto.create.topics.enable": "false"}
 LOGINS: Final = [each for each in Mechanism if each is not Mechanism.GSSAPI]
 BY_CERTIFICATE: Final = None
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module", params=KAFKA_VERSIONS)
@@ -42,7 +42,6 @@ def guarded(
         yield guarded
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "mechanism", [*LOGINS, BY_CERTIFICATE], ids=lambda each: each or "certificate"
 )

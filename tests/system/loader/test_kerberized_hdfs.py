@@ -22,7 +22,7 @@ from tests.loader.application import BEGAN, Application
 from tests.penstock.running import REPOSITORY
 from tests.system.loader.programs import LoadProgram, reported
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 EVENTS: Final = 500
 # Shorter than any load: Spark alone takes as long to start.

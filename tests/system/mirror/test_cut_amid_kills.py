@@ -22,7 +22,7 @@ AGREED = 50
 WITHIN = 120.0
 HELD = 300.0  # seconds: until somebody has looked, and killed it
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @dataclass(frozen=True)

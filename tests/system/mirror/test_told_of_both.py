@@ -38,7 +38,7 @@ PATIENCE: Final = 120.0
 _QUICK: Final = {"ledger_interval": 0.3, "intervals": {"checkpoint": 3600.0, "retention": 0.2}}
 _BROKEN: Final = "tests.campaigns.mirror.leaping_mirror"
 
-pytestmark = [pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 class Datacenters:

@@ -29,6 +29,8 @@ from tests.system.registry.registering import (
     numbered,
 )
 
+pytestmark = pytest.mark.long
+
 TOPIC = f"_schemas_{uuid.uuid4().hex[:12]}"
 NOT_NOW = {50001, 50002, 50003, 50004}
 WRITE_SECONDS = 5.0

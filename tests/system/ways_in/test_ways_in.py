@@ -46,6 +46,8 @@ from wire.acls import (
     ResourceType,
 )
 
+pytestmark = pytest.mark.long
+
 ADMIN = Door("LOCKED", "SCRAM-SHA-512", "broker")
 BOB = Door("LOCKED", "SCRAM-SHA-512", "bob")
 TASK: Final = "ways_in"  # of a program
