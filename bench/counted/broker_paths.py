@@ -19,6 +19,7 @@ from broker.flusher import Flusher
 from broker.metrics import BrokerMetrics
 from broker.open_files import OpenLogs
 from broker.partition import Partition
+from broker.producer_ids import ProducerIds
 from broker.storage.flush import run_all
 from broker.storage.log import Log
 from broker.topic_config import TopicConfig
@@ -103,6 +104,7 @@ class _Broker:
             cast(Any, None),
             self.metrics,
             self.authorization,
+            ProducerIds(bytes(32), guards_anonymous=self.authorization.is_on),
         )
 
         def act(times: int) -> None:

@@ -19,7 +19,8 @@ from broker.errors import ApiError
 from broker.metrics import BrokerMetrics
 from broker.partition import Partition
 from broker.partitions import Partitions
-from broker.storage.errors import StorageError
+from broker.producer_ids import ProducerIds
+from broker.storage.errors import OtherBatch, StorageError
 from wire.acls import Operation
 from wire.errors import BatchError, ErrorCode
 from wire.produce import PartitionBatch, PartitionResult, ProduceRequest, response_frame
@@ -30,6 +31,7 @@ ALL: Final = -1  # the acks of who wants it committed
 # What is no larger may lie in the buffer that all connections receive into.
 _SHARED_BUFFER: Final = 64 * 1024
 _LONGEST_TIMEOUT_MS: Final = 3_600_000
+_WORTH_A_LINE: Final = frozenset({ErrorCode.invalid_record, ErrorCode.unknown_producer_id})
 
 
 class BatchChecks(Protocol):
@@ -49,6 +51,7 @@ class Needs(msgspec.Struct, frozen=True):
     complaints: Complaints
     metrics: BrokerMetrics
     authorization: Authorization
+    producer_ids: ProducerIds
 
 
 class Appending:
@@ -125,8 +128,8 @@ class Appending:
 
     def _refuse(self, batch: PartitionBatch, error: ApiError | BatchError | StorageError) -> None:
         self._needs.metrics.rejected(error.code)
-        if error.code is ErrorCode.invalid_record:
-            # Who sends such a thing is broken, and may not say so itself.
+        if error.code in _WORTH_A_LINE or isinstance(error, OtherBatch):
+            # Who sends such a thing is broken, or pretends to be another, and says nothing of it.
             self._needs.complaints.batch_refused(
                 self._connection.caller.host, batch.topic, batch.partition, error.code, str(error)
             )

@@ -111,6 +111,8 @@ class _Work(Appending):
         try:
             partition = needs.partitions.find(topic, index)
             header = _checked(partition, view, acks, now_ms)
+            if header.producer_id >= 0:
+                self._check_producer(header.producer_id)
             assert view is not None
             if not is_checked and not needs.record_check.check(
                 view, header, partition.compacts, now_ms
@@ -127,6 +129,15 @@ class _Work(Appending):
         append_time = now_ms if partition.stamps_append_time else -1
         self._accept(batch, partition, base_offset, last_offset + 1, append_time)
         return True
+
+    def _check_producer(self, producer_id: int) -> None:
+        """Raise unless it is this client's to number batches with."""
+        principal = self._connection.caller.principal
+        if not self._needs.producer_ids.belongs(producer_id, principal):
+            raise ApiError(
+                ErrorCode.unknown_producer_id,
+                f"producer id {producer_id} was not given to {principal} by this cluster",
+            )
 
 
 def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: int) -> BatchHeader:
