@@ -44,6 +44,7 @@ from broker.groups.registry import CoordinatorRules
 from broker.groups.values import GroupRules
 from broker.housekeeping import Housekeeping
 from broker.http import BrokerHttpServer
+from broker.large_requests import Turns
 from broker.leader_admin import LeaderAdmin
 from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
@@ -135,7 +136,7 @@ class Broker:
             },
             more=self._more_metrics,
         )
-        self._quotas = Quotas()
+        self._quotas = Quotas(config.limits.percent_without_rights)
         self._complaints = Complaints(self.loop.time, self._metrics.complained)
         self.authorization = Authorization(config.authorization, self._complaints.not_authorized)
         self.gone = asyncio.Event()
@@ -389,6 +390,7 @@ class Broker:
             partitions=self.partitions,
             described=DescribedTopics(self.config.id, self.partitions),
             producer_ids=self._producer_ids,
+            turns=Turns(),
             open_logs=self._open_logs,
             record_check=record_check,
             large_checks=LargeChecks(record_check),

@@ -16,6 +16,7 @@ from broker.api.appending import Needs as ProduceNeeds
 from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.flusher import Flusher
+from broker.large_requests import Turns
 from broker.metrics import BrokerMetrics
 from broker.open_files import OpenLogs
 from broker.partition import Partition
@@ -105,6 +106,7 @@ class _Broker:
             self.metrics,
             self.authorization,
             ProducerIds(bytes(32), guards_anonymous=self.authorization.is_on),
+            Turns(),
         )
 
         def act(times: int) -> None:

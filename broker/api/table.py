@@ -71,6 +71,7 @@ from broker.caller import Caller
 from broker.complaints import Complaints
 from broker.config import BrokerConfig
 from broker.groups.coordinator import Coordinator
+from broker.large_requests import Turns
 from broker.leader_admin import LeaderAdmin
 from broker.metrics import BrokerMetrics
 from broker.open_files import OpenLogs
@@ -155,6 +156,8 @@ class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
     partitions: Partitions
     described: DescribedTopics
     producer_ids: ProducerIds
+    turns: Turns
+    """Those of requests about many things."""
     open_logs: OpenLogs
     record_check: RecordCheck
     large_checks: LargeChecks
@@ -266,6 +269,7 @@ def to_produce(parts: BrokerParts) -> appending.Needs:
         parts.metrics,
         parts.authorization,
         parts.producer_ids,
+        parts.turns,
     )
 
 

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from wire.codec import Api
 from wire.errors import ErrorCode
-from wire.primitives import MessageBuffer
 
 UNKNOWN_MEMBER_ID = ""  # of who has not been given one yet
 
@@ -58,8 +57,7 @@ class JoinGroupResponse(Struct, frozen=True, kw_only=True):
 
 
 class _JoinGroupApi(Api[JoinGroupRequest, JoinGroupResponse]):
-    def decode_request(self, version: int, body: memoryview) -> JoinGroupRequest:
-        request = super().decode_request(version, body)
+    def levelled(self, version: int, request: JoinGroupRequest) -> JoinGroupRequest:
         return replace(
             request,
             rebalance_timeout=request.rebalance_timeout if version else request.session_timeout,
@@ -67,10 +65,10 @@ class _JoinGroupApi(Api[JoinGroupRequest, JoinGroupResponse]):
             understands_skip_assignment=version >= 9,
         )
 
-    def encode_response(self, version: int, response: JoinGroupResponse) -> MessageBuffer:
+    def lowered(self, version: int, response: JoinGroupResponse) -> JoinGroupResponse:
         if version < 7 and response.protocol_name is None:
             response = replace(response, protocol_name="")
-        return super().encode_response(version, response)
+        return response
 
 
 API = _JoinGroupApi(

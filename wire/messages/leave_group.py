@@ -41,8 +41,7 @@ class LeaveGroupResponse(Struct, frozen=True, kw_only=True):
 
 
 class _LeaveGroupApi(Api[LeaveGroupRequest, LeaveGroupResponse]):
-    def decode_request(self, version: int, body: memoryview) -> LeaveGroupRequest:
-        request = super().decode_request(version, body)
+    def levelled(self, version: int, request: LeaveGroupRequest) -> LeaveGroupRequest:
         if version < _FIRST_OF_SEVERAL:
             return replace(request, members=(MemberIdentity(member_id=request.member_id),))
         return request
@@ -53,11 +52,11 @@ class _LeaveGroupApi(Api[LeaveGroupRequest, LeaveGroupResponse]):
             request = replace(request, member_id=only.member_id)
         return super().encode_request(version, request)
 
-    def encode_response(self, version: int, response: LeaveGroupResponse) -> MessageBuffer:
+    def lowered(self, version: int, response: LeaveGroupResponse) -> LeaveGroupResponse:
         if version < _FIRST_OF_SEVERAL and response.members and not response.error_code:
             (only,) = response.members
             response = replace(response, error_code=only.error_code)
-        return super().encode_response(version, response)
+        return response
 
 
 API = _LeaveGroupApi(

@@ -65,8 +65,7 @@ class MetadataResponse(Struct, frozen=True, kw_only=True):
 
 
 class _MetadataApi(Api[MetadataRequest, MetadataResponse]):
-    def decode_request(self, version: int, body: memoryview) -> MetadataRequest:
-        request = super().decode_request(version, body)
+    def levelled(self, version: int, request: MetadataRequest) -> MetadataRequest:
         if version == 0:
             return replace(request, topics=request.topics or None)
         if version in {10, 11} and request.topics:

@@ -65,8 +65,7 @@ class OffsetFetchResponse(Struct, frozen=True, kw_only=True):
 
 
 class _OffsetFetchApi(Api[OffsetFetchRequest, OffsetFetchResponse]):
-    def decode_request(self, version: int, body: memoryview) -> OffsetFetchRequest:
-        request = super().decode_request(version, body)
+    def levelled(self, version: int, request: OffsetFetchRequest) -> OffsetFetchRequest:
         if version < _FIRST_OF_SEVERAL:
             only = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
             return replace(request, groups=(only,))
@@ -78,14 +77,14 @@ class _OffsetFetchApi(Api[OffsetFetchRequest, OffsetFetchResponse]):
             request = replace(request, group_id=only.group_id, topics=only.topics)
         return super().encode_request(version, request)
 
-    def encode_response(self, version: int, response: OffsetFetchResponse) -> MessageBuffer:
+    def lowered(self, version: int, response: OffsetFetchResponse) -> OffsetFetchResponse:
         if version < _FIRST_OF_SEVERAL and response.groups:
             (only,) = response.groups
             topics = only.topics
             if version < _FIRST_WITH_A_GROUPS_ERROR and only.error_code:
                 topics = tuple(_refused(topic, only.error_code) for topic in topics)
             response = replace(response, topics=topics, error_code=only.error_code)
-        return super().encode_response(version, response)
+        return response
 
     def decode_response(self, version: int, body: memoryview) -> OffsetFetchResponse:
         response = super().decode_response(version, body)
