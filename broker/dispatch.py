@@ -61,6 +61,9 @@ _LARGEST_PLAIN_REQUEST = 1024 * 1024
 _LARGEST_AT_ONCE = 2048
 _AT_ONCE = {FETCH_KEY: 16 * 1024}
 _MOST_WITHOUT_RIGHTS = 1000  # elements, of who may do nothing
+# Of others, where a request cannot be cut (`broker.api.cuts`): JoinGroup, LeaveGroup, SyncGroup,
+# DescribeClientQuotas, AlterUserScramCredentials.
+_MOST = {11: 1000, 13: 10_000, 14: 10_000, 48: 1000, 51: 2000}
 
 # Request and response types differ from API to API; the table pairs them.
 Handler = Callable[[Any, Caller], Any]
@@ -87,6 +90,8 @@ class Dispatcher:
         self._administration = parts.administration
         self._authorization = parts.authorization
         self._turns = parts.turns
+        # A Fetch names no more partitions than there can be.
+        self._most = {**_MOST, FETCH_KEY: parts.config.limits.partitions}
         self._now = parts.loop.time
         self._largest_request = parts.config.limits.request_bytes
         self._to_produce = to_produce(parts)
@@ -126,7 +131,7 @@ class Dispatcher:
         if key == PRODUCE_KEY:
             request = read_request(version, read_body(frame, flexible=flexible))
             if connection.may_nothing and len(request.batches) > _MOST_WITHOUT_RIGHTS:
-                self._too_much(connection, api, f"a request of {len(request.batches)} batches")
+                _refuse_too_much(connection, api, f"a request of {len(request.batches)} batches")
                 return
             produce.serve(self._to_produce, connection, header, request, began)
             if connection.share is not None:
@@ -295,7 +300,7 @@ class Dispatcher:
         api, (key, version, _), body, caller, reply, began = call
         connection = reply.connection
         work = InTurns(self._turns, lambda: connection.open)
-        most = _MOST_WITHOUT_RIGHTS if connection.may_nothing else None
+        most = _MOST_WITHOUT_RIGHTS if connection.may_nothing else self._most.get(key)
 
         def encode(response: Any) -> list[Part]:
             return self._frame(api, call.header, api.encode_response(version, response), began)
@@ -312,14 +317,16 @@ class Dispatcher:
             if connection.share is not None:
                 connection.charge(connection.share.request, work.seconds * 100)
             response = self._throttled(connection, key, response)
+            del request  # here, since to let go of all at once takes as long as a piece
             encoded = await work.do(api.encode_response_in_pieces(version, response))
+            del response
             reply.send(self._frame(api, call.header, encoded, began))
         except Gone:
             pass
         except ProtocolError as error:
             connection.close(f"error={str(error)!r}", like="not Kafka's protocol")
         except TooMuch as error:
-            self._too_much(connection, api, str(error))
+            _refuse_too_much(connection, api, str(error))
         except Exception as bug:  # noqa: BLE001  # whatever it is, it is told
             self._failed(api, connection, bug)
 
@@ -343,10 +350,6 @@ class Dispatcher:
             return await work.handle(cut, request, handle)
         response = handle(request)
         return await response if inspect.isawaitable(response) else response
-
-    def _too_much(self, connection: Connection, api: Api[Any, Any], what: str) -> None:
-        why = f"api={api.name} error='{what}, from who may do nothing'"
-        connection.close(why, like="too much")
 
     def _failed(self, api: Api[Any, Any], connection: Connection, bug: Exception) -> None:
         """A bug in one handler must not leave its client waiting, nor take others down."""
@@ -388,6 +391,10 @@ async def _noted(response: Awaitable[Any], ended: Ended | None) -> Any:
     if ended is not None:
         ended(answer)
     return answer
+
+
+def _refuse_too_much(connection: Connection, api: Api[Any, Any], what: str) -> None:
+    connection.close(f"api={api.name} error={what!r}", like="too many elements")
 
 
 def _cancel(task: "asyncio.Task[None]") -> None:

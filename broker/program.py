@@ -40,6 +40,7 @@ _AGAIN_SECONDS = 1.0
 
 CANNOT_START = 1
 STOPPED_BY_ITSELF = 1
+_GC_THRESHOLDS = (20_000, 20, 20)
 _FULL = 2  # the oldest generation
 _COUNTED_EVERY = 16  # full collections: counting takes a tenth of what looking does
 
@@ -148,8 +149,10 @@ def look_at_what_is_new() -> None:
     looks at what came since. What was set aside and became a cycle of garbage later is found when
     everything is looked at again: as soon as there is twice as much as there was the last time.
 
-    What is there now was loaded to stay.
+    What is there now was loaded to stay. And it looks seldom: what requests make comes in tens of
+    thousands and goes without it.
     """
+    gc.set_threshold(*_GC_THRESHOLDS)
     gc.collect()
     gc.freeze()
     gc.callbacks.append(_SettingAside())

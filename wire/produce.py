@@ -38,7 +38,7 @@ _FLEXIBLE_SIZE = _FLEXIBLE_ANSWER.size + _FLEXIBLE_RESULT.size - 4
 _ONE_BYTE = 127  # a size that a byte can say, as it is said one greater
 _WITHOUT_SHORT_CUT = frozenset({3, 4, 8})  # of an older form, which no recent client asks for
 _LONGEST_MESSAGE = 1000
-MOST_BATCHES = 10_000  # of a request: they are read, and answered, without a pause
+MOST_BATCHES = 5_000  # of a request: they are read, and answered, without a pause
 _NO_RECORD_ERRORS = _NO_THROTTLE = b"\x00\x00\x00\x00"
 
 _read_nullable, _ = primitives.string(flexible=True, nullable=True)

@@ -20,7 +20,7 @@ Specified in docs/replication-spec.md: `ServeFetch` (R8).
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -114,7 +114,7 @@ async def look_in_turns(
         return FetchResponse(error_code=error.code, responses=())
     await work.do(fetch.looking())
     if fetch.satisfied or request.max_wait <= 0:
-        return fetch.answer(connection)
+        return await work.do(fetch.answering(connection))
     _Parked(needs, fetch, reply, encode)
     return None
 
@@ -194,6 +194,15 @@ class _Fetch(ABC):
 
     def answer(self, connection: Connection) -> FetchResponse:
         """What was found last, now that it is sent."""
+        self._count(connection)
+        return self._answer()
+
+    def answering(self, connection: Connection) -> Generator[None, None, FetchResponse]:
+        """`answer`, in pieces if it may be much."""
+        yield
+        return self.answer(connection)
+
+    def _count(self, connection: Connection) -> None:
         if self._is_followers:
             copied = self._needs.metrics.replicas
             copied.fetches += 1
@@ -209,7 +218,6 @@ class _Fetch(ABC):
             if connection.share is not None:
                 connection.charge(connection.share.fetch, total)
         self._read = []
-        return self._answer()
 
     @abstractmethod
     def _answer(self) -> FetchResponse: ...
@@ -457,17 +465,29 @@ class _WholeFetch(_Fetch):
                         yield
                     looks.append(look_at(topic.topic, wanted))
 
+    def answering(self, connection: Connection) -> Generator[None, None, FetchResponse]:
+        self._count(connection)
+        looks, self._looks = self._looks, []
+        session_id = self._open(looks) if self._opens else NO_SESSION
+        responses = []
+        for response in self._responses(looks):
+            responses.append(response)
+            if not len(responses) % _OF_A_TURN:
+                yield
+        return FetchResponse(session_id=session_id, responses=tuple(responses))
+
     def _answer(self) -> FetchResponse:
         looks, self._looks = self._looks, []
         return FetchResponse(
             session_id=self._open(looks) if self._opens else NO_SESSION,
-            responses=tuple(
-                FetchableTopicResponse(
-                    topic=topic.topic, partitions=tuple(each.data for each in of)
-                )
-                for topic, of in zip(self.request.topics, looks, strict=True)
-            ),
+            responses=tuple(self._responses(looks)),
         )
+
+    def _responses(self, looks: list[list[_Look]]) -> Iterator[FetchableTopicResponse]:
+        for topic, of in zip(self.request.topics, looks, strict=True):
+            yield FetchableTopicResponse(
+                topic=topic.topic, partitions=tuple(each.data for each in of)
+            )
 
     def _open(self, looks: Iterable[list[_Look]]) -> int:
         request = self.request

@@ -18,12 +18,12 @@ from wire.errors import ErrorCode
 UNKNOWN_MEMBER_ID = ""  # of who has not been given one yet
 
 
-class JoinGroupRequestProtocol(Struct, frozen=True, kw_only=True):
+class JoinGroupRequestProtocol(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     metadata: bytes
 
 
-class JoinGroupRequest(Struct, frozen=True, kw_only=True):
+class JoinGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     session_timeout: int
     rebalance_timeout: int = -1
@@ -38,13 +38,13 @@ class JoinGroupRequest(Struct, frozen=True, kw_only=True):
     """Whether, as the leader, it computes no assignment when it is told so (KIP-814)."""
 
 
-class JoinGroupResponseMember(Struct, frozen=True, kw_only=True):
+class JoinGroupResponseMember(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str
     group_instance_id: str | None = None
     metadata: bytes
 
 
-class JoinGroupResponse(Struct, frozen=True, kw_only=True):
+class JoinGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     generation_id: int = -1

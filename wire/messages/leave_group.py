@@ -15,26 +15,26 @@ from wire.primitives import MessageBuffer
 _FIRST_OF_SEVERAL = 3
 
 
-class MemberIdentity(Struct, frozen=True, kw_only=True):
+class MemberIdentity(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str = ""
     """Empty where only the instance is known: an operator's request."""
     group_instance_id: str | None = None
     reason: str | None = None
 
 
-class LeaveGroupRequest(Struct, frozen=True, kw_only=True):
+class LeaveGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     member_id: str = ""
     members: tuple[MemberIdentity, ...] = ()
 
 
-class MemberResponse(Struct, frozen=True, kw_only=True):
+class MemberResponse(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str
     group_instance_id: str | None = None
     error_code: ErrorCode = ErrorCode.none
 
 
-class LeaveGroupResponse(Struct, frozen=True, kw_only=True):
+class LeaveGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     members: tuple[MemberResponse, ...] = ()

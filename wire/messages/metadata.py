@@ -17,26 +17,26 @@ from wire.errors import ErrorCode
 NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
 
 
-class MetadataRequestTopic(Struct, frozen=True, kw_only=True):
+class MetadataRequestTopic(Struct, frozen=True, kw_only=True, gc=False):
     topic_id: uuid.UUID | None = None
     name: str | None
 
 
-class MetadataRequest(Struct, frozen=True, kw_only=True):
+class MetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[MetadataRequestTopic, ...] | None
     allow_auto_topic_creation: bool = True
     include_topic_authorized_operations: bool = False
     include_cluster_authorized_operations: bool = False
 
 
-class MetadataResponseBroker(Struct, frozen=True, kw_only=True):
+class MetadataResponseBroker(Struct, frozen=True, kw_only=True, gc=False):
     node_id: int
     host: str
     port: int
     rack: str | None = None
 
 
-class MetadataResponsePartition(Struct, frozen=True, kw_only=True):
+class MetadataResponsePartition(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     partition_index: int
     leader_id: int
@@ -55,7 +55,7 @@ class MetadataResponseTopic(Kept, frozen=True, kw_only=True, dict=True):
     topic_authorized_operations: int = NOT_ASKED
 
 
-class MetadataResponse(Struct, frozen=True, kw_only=True):
+class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     brokers: tuple[MetadataResponseBroker, ...]
     cluster_id: str | None = None

@@ -20,25 +20,25 @@ _FIRST_WITH_A_GROUPS_ERROR = 2
 _FIRST_OF_SEVERAL = 8
 
 
-class OffsetFetchRequestTopic(Struct, frozen=True, kw_only=True):
+class OffsetFetchRequestTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partition_indexes: tuple[int, ...] = ()
 
 
-class OffsetFetchRequestGroup(Struct, frozen=True, kw_only=True):
+class OffsetFetchRequestGroup(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     topics: tuple[OffsetFetchRequestTopic, ...] | None
     """None asks for all that the group has committed: from version 2 on."""
 
 
-class OffsetFetchRequest(Struct, frozen=True, kw_only=True):
+class OffsetFetchRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str = ""
     topics: tuple[OffsetFetchRequestTopic, ...] | None = ()
     groups: tuple[OffsetFetchRequestGroup, ...] = ()
     require_stable: bool = False
 
 
-class OffsetFetchResponsePartition(Struct, frozen=True, kw_only=True):
+class OffsetFetchResponsePartition(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     committed_offset: int = NO_OFFSET
     committed_leader_epoch: int = -1
@@ -46,18 +46,18 @@ class OffsetFetchResponsePartition(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
 
 
-class OffsetFetchResponseTopic(Struct, frozen=True, kw_only=True):
+class OffsetFetchResponseTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[OffsetFetchResponsePartition, ...]
 
 
-class OffsetFetchResponseGroup(Struct, frozen=True, kw_only=True):
+class OffsetFetchResponseGroup(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     topics: tuple[OffsetFetchResponseTopic, ...] = ()
     error_code: ErrorCode = ErrorCode.none
 
 
-class OffsetFetchResponse(Struct, frozen=True, kw_only=True):
+class OffsetFetchResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     topics: tuple[OffsetFetchResponseTopic, ...] = ()
     error_code: ErrorCode = ErrorCode.none
