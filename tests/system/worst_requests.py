@@ -44,6 +44,7 @@ _FIXED: Mapping[str, Any] = {
     "replica_id": -1,
     "topic_id": None,
     "transactional_id": None,
+    "forgotten_topics_data": (),
     "member_id": "",
     "resource_type": 2,
     "operation": 3,
