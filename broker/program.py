@@ -65,6 +65,7 @@ def _zookeeper(config: BrokerConfig, stack: ExitStack) -> tuple[str, str | None]
         Path(config.zookeeper_dir or Path(config.data_dir) / "zookeeper"),
         config.zookeeper_port,
         jars=Path(config.zookeeper_jars) if config.zookeeper_jars else None,
+        guarded=True,
     )
     stack.callback(zookeeper.stop)
     ended = threading.Event()
