@@ -10,7 +10,8 @@ from typing import Final
 from broker.large_requests import Cut
 
 _FEW: Final = 16  # each may have many of its own
-_MANY: Final = 1024  # done together, or refused together
+_COMMITTED: Final = 1024  # offsets: hardly a group has more
+_MANY: Final = 256  # done together, or refused together
 
 _TOPICS: Final = Cut("topics", "topics")
 _PARTITIONS: Final = Cut("topics.partitions", "topics.partitions")
@@ -18,7 +19,7 @@ _PARTITIONS: Final = Cut("topics.partitions", "topics.partitions")
 CUTS: Final[dict[int, Cut]] = {
     2: _PARTITIONS,  # ListOffsets
     3: _TOPICS,  # Metadata
-    8: Cut("topics.partitions", "topics.partitions", _MANY),  # OffsetCommit
+    8: Cut("topics.partitions", "topics.partitions", _COMMITTED),  # OffsetCommit
     9: Cut("groups.topics.partition_indexes", "groups.topics.partitions"),  # OffsetFetch
     10: Cut("coordinator_keys", "coordinators"),  # FindCoordinator
     15: Cut("groups", "groups"),  # DescribeGroups

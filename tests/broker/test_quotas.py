@@ -42,6 +42,15 @@ def test_others_have_the_defaults_each_for_himself() -> None:
     assert alice.fetch is None
 
 
+def test_who_may_do_nothing_has_a_small_share_of_all_requests() -> None:
+    quotas = Quotas(5.0)
+    share, other = (quotas.share_of("bob", each, 0.0, may_nothing=True) for each in "xy")
+    assert share.request is not None
+    assert share.request.rate == 5.0
+    assert share.request is other.request
+    assert quotas.share_of("bob", "x", 0.0).request is None
+
+
 def test_what_is_used_beyond_a_second_is_waited_for() -> None:
     meter = Meter(100.0, now=0.0)
     assert meter.use(100, 0.0) == 0

@@ -36,7 +36,7 @@ from wire.requests import request_frame
 
 LARGEST = 1024 * 1024 - 64
 MOST = 99_000
-_WITHOUT_ARRAYS = {17, 18, 36}  # they come before a login
+WITHOUT_ARRAYS = {17, 18, 36}  # they come before a login
 _FEWER = {0: MOST_BATCHES, 1: 10_000, 11: 1000, 13: 10_000, 14: 10_000, 48: 1000, 51: 2000}
 _FIXED: Mapping[str, Any] = {
     "acks": 1,
@@ -95,7 +95,7 @@ class Heart:
         self._begin()
 
 
-def worst_frames(api: Api[Any, Any]) -> Iterator[bytes]:
+def worst_frames(api: Api[Any, Any], most: int = MOST) -> Iterator[bytes]:
     """The largest request for each depth at which it has arrays, in its newest version."""
     version = api.versions[-1]
     for depth in range(3):
@@ -103,8 +103,8 @@ def worst_frames(api: Api[Any, Any]) -> Iterator[bytes]:
         size = (len(few) - len(_encoded(api, version, depth, 32))) / 32
         if size < 1:
             continue  # it has no array there
-        most = _FEWER.get(api.key, MOST)  # beyond that the connection is closed
-        yield _encoded(api, version, depth, min(most, int((LARGEST - 64) / (size + 4))))
+        count = min(most, _FEWER.get(api.key, most))  # beyond that the connection is closed
+        yield _encoded(api, version, depth, min(count, int((LARGEST - 64) / (size + 4))))
 
 
 def _encoded(api: Api[Any, Any], version: int, depth: int, count: int) -> bytes:
@@ -144,7 +144,7 @@ def holds(running: RunningBroker, names: Collection[str] = ()) -> Iterator[tuple
     """By API: milliseconds for who may do nothing, and for who may write to a topic."""
     heart = Heart(running)
     for key, api in sorted(APIS.items()):
-        if key in _WITHOUT_ARRAYS or (names and api.name not in names):
+        if key in WITHOUT_ARRAYS or (names and api.name not in names):
             continue
         frames = list(worst_frames(api))
         if frames:
