@@ -64,6 +64,9 @@ _MOST_WITHOUT_RIGHTS = 1000  # elements, of who may do nothing
 # Of others, where a request cannot be cut (`broker.api.cuts`): JoinGroup, LeaveGroup, SyncGroup,
 # DescribeClientQuotas, AlterUserScramCredentials.
 _MOST = {11: 1000, 13: 10_000, 14: 10_000, 48: 1000, 51: 2000}
+# And where it can, of what one element may have: CreateTopics, DescribeConfigs, AlterConfigs,
+# CreatePartitions, IncrementalAlterConfigs, AlterClientQuotas.
+_MOST |= dict.fromkeys((19, 32, 33, 37, 44, 49), 20_000)
 
 # Request and response types differ from API to API; the table pairs them.
 Handler = Callable[[Any, Caller], Any]

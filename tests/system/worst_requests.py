@@ -37,7 +37,8 @@ from wire.requests import request_frame
 LARGEST = 1024 * 1024 - 64
 MOST = 99_000
 WITHOUT_ARRAYS = {17, 18, 36}  # they come before a login
-_FEWER = {0: MOST_BATCHES, 1: 10_000, 11: 1000, 13: 10_000, 14: 10_000, 48: 1000, 51: 2000}
+_FEWER = {0: MOST_BATCHES, 1: 10_000, 11: 1000, 13: 10_000, 14: 10_000, 48: 1000, 51: 1990}
+_FEWER |= dict.fromkeys((19, 32, 33, 37, 44, 49), 9_900)  # of each of two arrays
 _FIXED: Mapping[str, Any] = {
     "acks": 1,
     "max_wait": 0,
@@ -103,8 +104,10 @@ def worst_frames(api: Api[Any, Any], most: int = MOST) -> Iterator[bytes]:
         size = (len(few) - len(_encoded(api, version, depth, 32))) / 32
         if size < 1:
             continue  # it has no array there
-        count = min(most, _FEWER.get(api.key, most))  # beyond that the connection is closed
-        yield _encoded(api, version, depth, min(count, int((LARGEST - 64) / (size + 4))))
+        count = min(most, _FEWER.get(api.key, most), int(LARGEST / size))
+        while len(frame := _encoded(api, version, depth, count)) > LARGEST:
+            count = int(count * 0.99 * LARGEST / len(frame))
+        yield frame
 
 
 def _encoded(api: Api[Any, Any], version: int, depth: int, count: int) -> bytes:

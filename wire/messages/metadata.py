@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from wire.codec import Api, Kept
 from wire.errors import ErrorCode
+from wire.primitives import MessageBuffer, Writer
 
 NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
 
@@ -53,6 +54,15 @@ class MetadataResponseTopic(Kept, frozen=True, kw_only=True, dict=True):
     is_internal: bool = False
     partitions: tuple[MetadataResponsePartition, ...] = ()
     topic_authorized_operations: int = NOT_ASKED
+
+
+class AbsentTopic(MetadataResponseTopic, frozen=True, kw_only=True, dict=True):
+    """One that is not there, or not to be seen: nobody else is told the same, so it is not kept."""
+
+    def encoded(self, write: Writer) -> bytes:
+        out = MessageBuffer()
+        write(out, self)
+        return bytes(out)
 
 
 class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
