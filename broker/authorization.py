@@ -121,6 +121,11 @@ class Authorization:
         return self._permissions is not None
 
     @property
+    def permissions(self) -> Permissions | None:
+        """Another one whenever something may have changed; None if all is allowed."""
+        return self._permissions
+
+    @property
     def acls(self) -> Acls:
         """Those that are in force."""
         return {} if self._permissions is None else self._permissions.acls

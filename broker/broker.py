@@ -22,7 +22,6 @@ from prometheus_client.metrics_core import Metric
 from broker.acl_admin import AclAdmin
 from broker.api.administration import Administration
 from broker.api.changes import Known
-from broker.api.init_producer_id import ProducerIds
 from broker.api.metadata import DescribedTopics
 from broker.api.produce import LargeChecks
 from broker.api.table import BrokerParts
@@ -45,12 +44,14 @@ from broker.groups.registry import CoordinatorRules
 from broker.groups.values import GroupRules
 from broker.housekeeping import Housekeeping
 from broker.http import BrokerHttpServer
+from broker.large_requests import Turns
 from broker.leader_admin import LeaderAdmin
 from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from broker.open_files import Descriptors, OpenLogs
 from broker.opening import Opening
 from broker.partitions import Partitions
+from broker.producer_ids import ProducerIds
 from broker.quota_admin import QuotaAdmin
 from broker.quotas import Quotas
 from broker.reassignment_admin import ReassignmentAdmin
@@ -73,7 +74,7 @@ from cluster.own_states import OwnStates
 from cluster.partition_states import change_states
 from cluster.quotas import QuotaSnapshot, QuotasView
 from cluster.session import Session
-from cluster.users import UsersView, decoy_key
+from cluster.users import UsersView, login_key
 from cluster.values import BrokerInfo, ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
 from ground.administration import Program
@@ -135,7 +136,7 @@ class Broker:
             },
             more=self._more_metrics,
         )
-        self._quotas = Quotas()
+        self._quotas = Quotas(config.limits.percent_without_rights)
         self._complaints = Complaints(self.loop.time, self._metrics.complained)
         self.authorization = Authorization(config.authorization, self._complaints.not_authorized)
         self.gone = asyncio.Event()
@@ -266,10 +267,12 @@ class Broker:
         await asyncio.to_thread(users.start)
         ends.push_async_callback(asyncio.to_thread, users.close)
         self.users = UserAdmin(self.session, users)
+        key = await asyncio.to_thread(login_key, self.session)
+        self._producer_ids = ProducerIds(key, guards_anonymous=self.authorization.is_on)
         self._logins = Logins(
             {each for listener in config.every_listener for each in listener.logins},
             users=lambda: users.users,
-            decoy_key=await asyncio.to_thread(decoy_key, self.session),
+            decoy_key=key,
             tokens=config.tokens,
         )
         ends.callback(self._logins.close)
@@ -386,7 +389,8 @@ class Broker:
             users=self.users,
             partitions=self.partitions,
             described=DescribedTopics(self.config.id, self.partitions),
-            producer_ids=ProducerIds(self.session),
+            producer_ids=self._producer_ids,
+            turns=Turns(),
             open_logs=self._open_logs,
             record_check=record_check,
             large_checks=LargeChecks(record_check),

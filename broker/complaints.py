@@ -48,7 +48,6 @@ class ComplaintKind(Enum):
     REQUEST_FAILED = "request failed"
     BATCH_REFUSED = "batch refused"
     GROUP_FAILED = "group failed"
-    NO_PRODUCER_ID = "no producer id could be had"
 
 
 _LEVELS = {

@@ -45,6 +45,9 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     MB/s for each consumer; more for longer ways, less for many slow readers."""
     requests_per_connection: int = 1_000
     """Requests of a connection that may be unanswered at a time."""
+    percent_without_rights: float = 5.0
+    """Of the time of the broker's thread, for each user who may do nothing by the ACLs and has no
+    quota of its own."""
     groups: int = 10_000
     """Consumer groups that it coordinates; new ones that would be more are refused. A client may
     have as many as are left for others: one alone half of them."""

@@ -158,8 +158,8 @@ class Connection:
         "_closed", "_complaints", "_dispatch", "_ending", "_exclusive", "_frames", "_held_before",
         "_limits", "_login_due", "_loop", "_memory", "_muted_until", "_reading", "_replies",
         "_request_began", "_sender", "_sending_soon", "_size_limit", "_starved_since", "_stopping",
-        "_transport", "_unmute", "_waiting", "_writing", "caller", "gate", "last_active", "open",
-        "peer", "share", "share_of",
+        "_transport", "_unmute", "_waiting", "_writing", "caller", "gate", "judged_by",
+        "last_active", "may_nothing", "open", "peer", "share", "share_of",
     )  # fmt: skip
 
     def __init__(
@@ -181,7 +181,9 @@ class Connection:
         self.caller = caller
         self.gate: Gate | None = None  # that it has to pass
         self.share: Share | None = None  # of the broker, and of which generation of quotas
-        self.share_of: tuple[int, Caller] | None = None
+        self.share_of: tuple[int, Caller, bool] | None = None
+        self.may_nothing = False  # by these ACLs
+        self.judged_by: object = None
         self.open = True
         self.last_active = loop.time()
         self._transport = transport
@@ -221,6 +223,7 @@ class Connection:
     def admitted(self, principal: str) -> None:
         self._login_due = 0.0
         self.caller = replace(self.caller, principal=principal)
+        self.judged_by = None
 
     def cut_off(self, why: str) -> None:
         """The login was refused: nothing more is served, and it ends when that has been said."""

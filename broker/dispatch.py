@@ -2,7 +2,8 @@
 
 Handlers are found by a table (`broker.api.table`), and each is given what it needs once, when the
 broker has it. Produce and Fetch are called differently, because the one must not wait and the other
-must.
+must. A request about many things is served a few at a time (`broker.large_requests`); who may do
+nothing may not send such.
 
 A request that is known but not served, or not in that version, is answered with
 `UNSUPPORTED_VERSION`; a connection is closed only where the protocol leaves no other way, and the
@@ -12,25 +13,28 @@ log says so.
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
 from broker.api import fetch, produce
 from broker.api.administration import Ended
+from broker.api.cuts import CUTS
 from broker.api.table import APIS, LISTED, TABLE, BrokerParts, to_fetch, to_produce
 from broker.caller import Caller
 from broker.complaints import ComplaintKind
 from broker.connection import Connection, Reply
 from broker.gate import WITHOUT_LOGIN
+from broker.large_requests import Gone, InTurns, TooMuch
 from broker.quotas import Mutations
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
+from wire.frame_memory import SHARED_BUFFER
 from wire.messages.api_versions import ApiVersionsResponse
-from wire.primitives import Part
+from wire.primitives import MessageBuffer, Part
 from wire.produce import read_request
 from wire.refusals import refusal
 from wire.requests import (
@@ -53,9 +57,31 @@ _LONGEST_SOFTWARE = 200
 _LARGE = {PRODUCE_KEY, _SYNC_GROUP_KEY, None}
 # Only these carry data; whatever else a client may ask fits into this.
 _LARGEST_PLAIN_REQUEST = 1024 * 1024
+# What is longer is served in turns with others: it may have thousands of elements. Those of a Fetch
+# have 29 bytes at least.
+_LARGEST_AT_ONCE = 2048
+_AT_ONCE = {FETCH_KEY: 16 * 1024}
+_MOST_WITHOUT_RIGHTS = 1000  # elements, of who may do nothing
+# Of others, where a request cannot be cut (`broker.api.cuts`): JoinGroup, LeaveGroup, SyncGroup,
+# DescribeClientQuotas, AlterUserScramCredentials.
+_MOST = {11: 1000, 13: 10_000, 14: 10_000, 48: 1000, 51: 2000}
+# And where it can, of what one element may have: CreateTopics, DescribeConfigs, AlterConfigs,
+# CreatePartitions, IncrementalAlterConfigs, AlterClientQuotas.
+_MOST |= dict.fromkeys((19, 32, 33, 37, 44, 49), 20_000)
 
 # Request and response types differ from API to API; the table pairs them.
 Handler = Callable[[Any, Caller], Any]
+
+
+class _Call(NamedTuple):
+    """A request that is served in turns."""
+
+    api: Api[Any, Any]
+    header: RequestHeader
+    body: memoryview
+    caller: Caller
+    reply: Reply
+    began: float
 
 
 class Dispatcher:
@@ -66,6 +92,10 @@ class Dispatcher:
         self._metrics = parts.metrics
         self._quotas = parts.quotas
         self._administration = parts.administration
+        self._authorization = parts.authorization
+        self._turns = parts.turns
+        # A Fetch names no more partitions than there can be.
+        self._most = {**_MOST, FETCH_KEY: parts.config.limits.partitions}
         self._now = parts.loop.time
         self._largest_request = parts.config.limits.request_bytes
         self._to_produce = to_produce(parts)
@@ -87,7 +117,7 @@ class Dispatcher:
     def __call__(self, connection: Connection, frame: memoryview) -> None:
         began = time.perf_counter()
         header = read_header(frame)
-        key, version, correlation_id = header
+        key, version, _ = header
         gate = connection.gate
         if gate is not None and not gate.lets(key):
             late = "its login has ended" if gate.principal else "it has not logged in"
@@ -98,40 +128,35 @@ class Dispatcher:
             self._refuse(connection, header, frame)
             return
         flexible = api.is_flexible(version)
-        if self._quotas.active and key not in WITHOUT_LOGIN:
+        if key not in WITHOUT_LOGIN and (self._may_nothing(connection) or self._quotas.active):
             self._charge(connection, key, frame, flexible=flexible)
         elif connection.share is not None and not self._quotas.active:
             connection.share = connection.share_of = None
         if key == PRODUCE_KEY:
             request = read_request(version, read_body(frame, flexible=flexible))
+            if connection.may_nothing and len(request.batches) > _MOST_WITHOUT_RIGHTS:
+                _refuse_too_much(connection, api, f"a request of {len(request.batches)} batches")
+                return
             produce.serve(self._to_produce, connection, header, request, began)
             if connection.share is not None:
                 connection.charge(connection.share.request, _percent(began))
+            return
+        if len(frame) > _AT_ONCE.get(key, _LARGEST_AT_ONCE):
+            self._serve_in_turns(connection, api, header, frame, began)
             return
         client_id, body = read_client_id(frame, flexible=flexible)
         request = api.decode_request(version, body)
 
         def encode(response: Any) -> list[Part]:
-            if (throttle := connection.throttle_ms) and key not in WITHOUT_LOGIN:
-                response = structs.replace(response, throttle_time=throttle)
-            self._metrics.request(api.name, time.perf_counter() - began)
-            return response_frame(
-                correlation_id,
-                api.encode_response(version, response),
-                tagged_header=has_tagged_header(api, version),
-            )
+            encoded = api.encode_response(version, self._throttled(connection, key, response))
+            return self._frame(api, header, encoded, began)
 
         if key == FETCH_KEY:
             fetch.serve(self._to_fetch, connection, request, encode)
             if connection.share is not None:
                 connection.charge(connection.share.request, _percent(began))
             return
-        caller = self._caller(connection, client_id)
-        if connection.share is not None and key in _STRICT_FROM:
-            strict_from = _STRICT_FROM[key]
-            strict = strict_from is not None and version >= strict_from
-            mutations = Mutations(connection.share.mutations, self._now, strict=strict)
-            caller = replace(caller, mutations=mutations)
+        caller = self._caller_of(connection, key, version, client_id)
         if key == API_VERSIONS_KEY:
             software = f"{request.client_software_name} {request.client_software_version}"
             caller = connection.caller = replace(caller, software=software[:_LONGEST_SOFTWARE])
@@ -144,13 +169,10 @@ class Dispatcher:
             raise
         if inspect.isawaitable(response):
             reply = connection.reply(exclusive=True)
-            task = asyncio.ensure_future(
-                self._finish(api, response, reply, encode, mutations=caller.mutations, ended=ended)
+            finished = self._finish(
+                api, response, reply, encode, mutations=caller.mutations, ended=ended
             )
-            self._tasks.add(task)
-            if key in self._ends_with_client:
-                reply.dropped = partial(_cancel, task)
-            task.add_done_callback(partial(self._over, response))
+            self._begin(finished, key, reply, partial(_close, response))
         else:
             if ended is not None:
                 ended(response)
@@ -158,16 +180,31 @@ class Dispatcher:
                 connection.charge(connection.share.request, _percent(began))
             connection.send(encode(response))
 
+    # Who asks, and what it may have
+
+    def _may_nothing(self, connection: Connection) -> bool:
+        """By the ACLs that are in force."""
+        permissions = self._authorization.permissions
+        if connection.judged_by is not permissions:
+            connection.judged_by = permissions
+            caller = connection.caller
+            connection.may_nothing = permissions is not None and not permissions.allows_something(
+                caller.principal, caller.host
+            )
+        return connection.may_nothing
+
     def _charge(
         self, connection: Connection, key: int, frame: memoryview, *, flexible: bool
     ) -> None:
         """Whose share it is, and what has come of it; what is answered is charged later."""
         client_id, _ = read_client_id(frame, flexible=flexible)
         caller = self._caller(connection, client_id)
-        quotas = self._quotas
-        if connection.share_of != (quotas.generation, caller):
-            connection.share_of = quotas.generation, caller
-            connection.share = quotas.share_of(caller.principal, client_id, time.monotonic())
+        quotas, may_nothing = self._quotas, connection.may_nothing
+        if connection.share_of != (quotas.generation, caller, may_nothing):
+            connection.share_of = quotas.generation, caller, may_nothing
+            connection.share = quotas.share_of(
+                caller.principal, client_id, time.monotonic(), may_nothing=may_nothing
+            )
         if key == PRODUCE_KEY and connection.share is not None:
             connection.charge(connection.share.produce, len(frame))
 
@@ -177,10 +214,53 @@ class Dispatcher:
             caller = connection.caller = replace(caller, client_id=client_id)
         return caller
 
-    def _over(self, response: Awaitable[Any], task: "asyncio.Task[None]") -> None:
+    def _caller_of(
+        self, connection: Connection, key: int, version: int, client_id: str | None
+    ) -> Caller:
+        """With what this request of it may create and delete."""
+        caller = self._caller(connection, client_id)
+        if connection.share is None or key not in _STRICT_FROM:
+            return caller
+        strict_from = _STRICT_FROM[key]
+        strict = strict_from is not None and version >= strict_from
+        mutations = Mutations(connection.share.mutations, self._now, strict=strict)
+        return replace(caller, mutations=mutations)
+
+    # Answers
+
+    def _throttled(self, connection: Connection, key: int, response: Any) -> Any:
+        if (throttle := connection.throttle_ms) and key not in WITHOUT_LOGIN:
+            return structs.replace(response, throttle_time=throttle)
+        return response
+
+    def _frame(
+        self, api: Api[Any, Any], header: RequestHeader, encoded: MessageBuffer, began: float
+    ) -> list[Part]:
+        self._metrics.request(api.name, time.perf_counter() - began)
+        _, version, correlation_id = header
+        return response_frame(
+            correlation_id, encoded, tagged_header=has_tagged_header(api, version)
+        )
+
+    # What takes time
+
+    def _begin(
+        self,
+        work: Coroutine[None, None, None],
+        key: int,
+        reply: Reply,
+        over: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`over` is called at the end, also if the client has gone before the first step."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._ended, over))
+        if key in self._ends_with_client:
+            reply.dropped = partial(_cancel, task)
+
+    def _ended(self, over: Callable[[], None], task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
-        if inspect.iscoroutine(response):
-            response.close()  # one whose client had gone before the task's first step never began
+        over()
 
     async def _finish(
         self,
@@ -202,14 +282,88 @@ class Dispatcher:
         except Exception as bug:  # noqa: BLE001  # whatever it is, it is told
             if answer is None and ended is not None:
                 ended(None)
-            # A bug in one handler must not leave its client waiting, nor take others down.
-            connection = reply.connection
-            self._complaints.request_failed(
-                connection.caller.host, f"client={connection.peer} api={api.name}", bug
-            )
-            connection.close("error='internal error'")
+            self._failed(api, reply.connection, bug)
             return
         reply.send(parts)
+
+    def _serve_in_turns(
+        self,
+        connection: Connection,
+        api: Api[Any, Any],
+        header: RequestHeader,
+        frame: memoryview,
+        began: float,
+    ) -> None:
+        """A request of many elements, perhaps: a few at a time."""
+        if len(frame) <= SHARED_BUFFER:
+            frame = memoryview(bytes(frame))
+        client_id, body = read_client_id(frame, flexible=api.is_flexible(header.api_version))
+        caller = self._caller_of(connection, api.key, header.api_version, client_id)
+        reply = connection.reply(exclusive=True)
+        call = _Call(api, header, body, caller, reply, began)
+        self._begin(self._in_turns(call), api.key, reply)
+
+    async def _in_turns(self, call: _Call) -> None:
+        api, (key, version, _), body, caller, reply, began = call
+        connection = reply.connection
+        work = InTurns(self._turns, lambda: connection.open)
+        most = _MOST_WITHOUT_RIGHTS if connection.may_nothing else self._most.get(key)
+
+        def encode(response: Any) -> list[Part]:
+            return self._frame(api, call.header, api.encode_response(version, response), began)
+
+        try:
+            request = await work.do(api.decode_request_in_pieces(version, body), most)
+            if key == FETCH_KEY:
+                response = await fetch.look_in_turns(self._to_fetch, reply, request, encode, work)
+                if response is None:
+                    return
+            else:
+                response = await self._handled_in_turns(key, request, caller, work)
+            connection.wait(caller.mutations.wait_s)
+            if connection.share is not None:
+                connection.charge(connection.share.request, work.seconds * 100)
+            response = self._throttled(connection, key, response)
+            del request  # here, since to let go of all at once takes as long as a piece
+            encoded = await work.do(api.encode_response_in_pieces(version, response))
+            del response
+            reply.send(self._frame(api, call.header, encoded, began))
+        except Gone:
+            pass
+        except ProtocolError as error:
+            connection.close(f"error={str(error)!r}", like="not Kafka's protocol")
+        except TooMuch as error:
+            _refuse_too_much(connection, api, str(error))
+        except Exception as bug:  # noqa: BLE001  # whatever it is, it is told
+            self._failed(api, connection, bug)
+
+    async def _handled_in_turns(self, key: int, request: Any, caller: Caller, work: InTurns) -> Any:
+        def handle(piece: Any) -> Any:
+            ended = self._administration.begins(key, piece, caller)
+            try:
+                response = self._handlers[key](piece, caller)
+            except Exception:
+                if ended is not None:
+                    ended(None)
+                raise
+            if inspect.isawaitable(response):
+                return _noted(response, ended)
+            if ended is not None:
+                ended(response)
+            return response
+
+        cut = CUTS.get(key)
+        if cut is not None:
+            return await work.handle(cut, request, handle)
+        response = handle(request)
+        return await response if inspect.isawaitable(response) else response
+
+    def _failed(self, api: Api[Any, Any], connection: Connection, bug: Exception) -> None:
+        """A bug in one handler must not leave its client waiting, nor take others down."""
+        self._complaints.request_failed(
+            connection.caller.host, f"client={connection.peer} api={api.name}", bug
+        )
+        connection.close("error='internal error'")
 
     def _refuse(self, connection: Connection, header: RequestHeader, frame: memoryview) -> None:
         key, version, correlation_id = header
@@ -233,8 +387,30 @@ class Dispatcher:
         connection.send(response_frame(correlation_id, body, tagged_header=tagged_header))
 
 
+async def _noted(response: Awaitable[Any], ended: Ended | None) -> Any:
+    """The answer, of which the administration log is told."""
+    try:
+        answer = await response
+    except Exception:
+        if ended is not None:
+            ended(None)
+        raise
+    if ended is not None:
+        ended(answer)
+    return answer
+
+
+def _refuse_too_much(connection: Connection, api: Api[Any, Any], what: str) -> None:
+    connection.close(f"api={api.name} error={what!r}", like="too many elements")
+
+
 def _cancel(task: "asyncio.Task[None]") -> None:
     task.cancel()
+
+
+def _close(response: Awaitable[Any]) -> None:
+    if inspect.iscoroutine(response):
+        response.close()  # it may never have begun
 
 
 def _percent(began: float) -> float:

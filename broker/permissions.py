@@ -90,7 +90,7 @@ class _Standing:
     """The ACLs on one pattern: as one rule for each principal and host. Few rules, as there are
     nearly always, are looked through; many are found by principal."""
 
-    __slots__ = ("_by_principal", "acls", "few")
+    __slots__ = ("_by_principal", "acls", "allowed", "few")
 
     def __init__(self, acls: tuple[Acl, ...], shared: dict[_Rules, _Rules]) -> None:
         self.acls = acls
@@ -103,6 +103,9 @@ class _Standing:
                 rights = _denied_by(acl.operation) << _DENIED
             merged[whom] = merged.get(whom, 0) | rights
         rules = tuple((principal, host, each) for (principal, host), each in merged.items())
+        self.allowed = frozenset(
+            whom for whom, rights in merged.items() if rights & _EVERYTHING
+        )  # principals and hosts
         self.few: _Rules | None = shared.setdefault(rules, rules)
         self._by_principal: dict[str, list[_Rule]] = {}
         if len(rules) > _FEW:
@@ -196,6 +199,7 @@ class Permissions:
         self._super_users = super_users
         self._if_no_acl = _EVERYTHING if allow_if_no_acl else 0
         self._kinds = {kind: _OneKind() for kind in ResourceType}
+        self._allowed: set[tuple[str, str]] = set()
         shared: dict[_Rules, _Rules] = {}
         for pattern, standing in acls.items():
             if not standing:
@@ -205,6 +209,7 @@ class Permissions:
             if known is None or known.acls is not standing:
                 known = _Standing(standing, shared)
             self._kinds[kind].of_type(type_)[name] = known
+            self._allowed |= known.allowed
         for of_kind in self._kinds.values():
             of_kind.order()
         self._for_whom: dict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]] = {}
@@ -228,6 +233,16 @@ class Permissions:
                     of_kind.answers.clear()
                 of_kind.answers[key] = answer
         return answer
+
+    def allows_something(self, principal: str, host: str) -> bool:
+        """Whether an ACL allows `alice` anything at all. Something else may deny it."""
+        if self._if_no_acl or principal in self._super_users:
+            return True
+        return any(
+            (whom, where) in self._allowed
+            for whom in (USER + principal, EVERYBODY)
+            for where in (ANYTHING, host)
+        )
 
     def allows_somewhere(
         self, principal: str, host: str, operation: Operation, kind: ResourceType

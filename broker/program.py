@@ -40,6 +40,7 @@ _AGAIN_SECONDS = 1.0
 
 CANNOT_START = 1
 STOPPED_BY_ITSELF = 1
+_GC_THRESHOLDS = (20_000, 20, 20)
 _FULL = 2  # the oldest generation
 _COUNTED_EVERY = 16  # full collections: counting takes a tenth of what looking does
 
@@ -64,6 +65,7 @@ def _zookeeper(config: BrokerConfig, stack: ExitStack) -> tuple[str, str | None]
         Path(config.zookeeper_dir or Path(config.data_dir) / "zookeeper"),
         config.zookeeper_port,
         jars=Path(config.zookeeper_jars) if config.zookeeper_jars else None,
+        guarded=True,
     )
     stack.callback(zookeeper.stop)
     ended = threading.Event()
@@ -148,8 +150,10 @@ def look_at_what_is_new() -> None:
     looks at what came since. What was set aside and became a cycle of garbage later is found when
     everything is looked at again: as soon as there is twice as much as there was the last time.
 
-    What is there now was loaded to stay.
+    What is there now was loaded to stay. And it looks seldom: what requests make comes in tens of
+    thousands and goes without it.
     """
+    gc.set_threshold(*_GC_THRESHOLDS)
     gc.collect()
     gc.freeze()
     gc.callbacks.append(_SettingAside())

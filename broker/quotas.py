@@ -11,6 +11,9 @@ all that say so; a default is the same number for each, not one for all. What wa
 second's worth is waited for: the answer says how long, and until then nothing more is read from the
 connection that has used it.
 
+Who may do nothing by the ACLs, and has no quota of its own, has a small share of the time that
+requests take (`limits.percent_without_rights`).
+
 Partitions that are created and deleted are counted by the broker that does it, the controller, with
 eleven seconds' worth at once, as Apache Kafka's defaults have it (KIP-599).
 """
@@ -25,6 +28,7 @@ from ground.meter import Meter
 
 _BURST_OF_MUTATIONS_S: Final = 11.0
 _MOST_KNOWN: Final = 20_000
+_WITHOUT_RIGHTS: Final = "user without rights"  # no entity of Kafka's
 
 
 class Quota(StrEnum):
@@ -88,14 +92,15 @@ UNLIMITED: Final = Mutations(None, lambda: 0.0, strict=False)
 class Quotas:
     """All that is used, by everybody. Belongs to the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, percent_without_rights: float) -> None:
+        self._percent_without_rights = percent_without_rights
         self.active = False
         """Whether anything is to be counted at all."""
         self.generation = 0
         """Another one whenever shares are others."""
         self._snapshot = NONE
         self._meters: dict[tuple[Quota, Entity], Meter] = {}
-        self._shares: dict[tuple[str, str | None], Share] = {}
+        self._shares: dict[tuple[str, str | None, bool], Share] = {}
 
     def follow(self, snapshot: QuotaSnapshot, now: float) -> None:
         """Go by these from now on. What was used of a quota that stays is not forgotten."""
@@ -110,9 +115,11 @@ class Quotas:
             elif rate != meter.rate:
                 self._meters[quota, whose] = _new_meter(quota, rate, now)
 
-    def share_of(self, user: str, client: str | None, now: float) -> Share:
+    def share_of(
+        self, user: str, client: str | None, now: float, *, may_nothing: bool = False
+    ) -> Share:
         """The same for the same, until `generation` is another."""
-        key = user, client
+        key = user, client, may_nothing
         share = self._shares.get(key)
         if share is None:
             if len(self._shares) >= _MOST_KNOWN:
@@ -124,6 +131,11 @@ class Quotas:
                 if (found := find(self._snapshot, quota, user, client)) is not None
                 for whose, rate in [found]
             }
+            if may_nothing and Quota.REQUEST not in meters:
+                rate = self._percent_without_rights
+                meters[Quota.REQUEST] = self._meter(
+                    Quota.REQUEST, ((_WITHOUT_RIGHTS, user),), rate, now
+                )
             share = self._shares[key] = Share(meters)
         return share
 

@@ -28,10 +28,9 @@ from ground.connected import prepare
 from ground.listening import listen
 from ground.server_tls import ServerTls
 from ground.tls import BadTls
-from wire.frame_memory import FrameMemory
+from wire.frame_memory import SHARED_BUFFER, FrameMemory
 
 _BACKLOG = 1024
-_RECEIVE_BYTES = 64 * 1024
 _ACCEPTS_A_TURN = 64
 _OUT_OF_FILES_PAUSE = 1.0
 _TROUBLE_S = 10.0  # since somebody was turned away, and it counts as trouble
@@ -55,7 +54,7 @@ class Server:
         self._complaints = complaints
         self._quotas = quotas
         self._loop = asyncio.get_running_loop()
-        self._scratch = memoryview(bytearray(_RECEIVE_BYTES))
+        self._scratch = memoryview(bytearray(SHARED_BUFFER))
         self._memory = FrameMemory(config.limits.requests_in_memory_bytes)
         self._connections: set[Connection] = set()
         self._dispatcher: Dispatcher

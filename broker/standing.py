@@ -110,8 +110,7 @@ class Standing:
                 "no connection to ZooKeeper",
                 f"{self._session.address} does not answer; partitions are served as they were, "
                 "but until it is back no leaders are elected, nobody joins or leaves the in-sync "
-                "replicas, topics, users and ACLs cannot be changed, and new producers with "
-                "idempotence get no id",
+                "replicas, and topics, users and ACLs cannot be changed",
             )
         elif (holder := snapshot.controller_id) not in snapshot.brokers:
             held = "" if holder is None else f"broker {holder} has that office and is not there; "

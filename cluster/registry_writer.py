@@ -8,6 +8,10 @@ appended anything, the broker refuses the older.
 Kafka's producer epochs have 16 bits. The last one is nobody's: when it is reached the next writer
 takes a new producer id, and before it writes anything with that, it appends with the old id in the
 last epoch. Whoever still had the old id is refused from then on, as ever.
+
+An id that the brokers do not let this registry use was given to another principal, or before the
+cluster's key was lost. It cannot be retired, since that takes its use. A registry that goes on
+writing under it notices the new writer, and the new writer notices it.
 """
 
 from collections.abc import Callable
@@ -53,6 +57,7 @@ class WriterOffice:
         self._new_producer_id = new_producer_id
         self._instance = uuid4()
         self._first = True
+        self.dropped_id: int | None = None  # which the brokers do not let us use
         self.claim = nodes.encode(WriterNode(address=address, instance=self._instance))
 
     def elect(self, session: Session) -> WriterEpoch | None:
@@ -99,7 +104,10 @@ class WriterOffice:
         )
 
     def following(self, epoch: WriterEpoch) -> tuple[WriterEpoch, Set]:
-        won = after(epoch, self._new_producer_id)
+        if epoch.producer_id == self.dropped_id:
+            won = WriterEpoch(epoch.epoch + 1, self._new_producer_id(), 0, None, epoch.version + 1)
+        else:
+            won = after(epoch, self._new_producer_id)
         counted = WriterEpochNode(
             cluster_id=self._cluster_id,
             epoch=won.epoch,

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any, Final, TypeVar, assert_never
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import WriterNotClosedException
+from kazoo.exceptions import KazooException, WriterNotClosedException
 from kazoo.protocol.serialization import CheckVersion, SetData
 from kazoo.protocol.serialization import Create as CreateRequest
 from kazoo.protocol.serialization import Delete as DeleteRequest
@@ -29,7 +29,15 @@ from cluster import answers, paths
 from cluster.addresses import ZooKeeperAddress, parse_address
 from cluster.answers import PendingAnswer
 from cluster.connections import Connections
-from cluster.errors import Cause, ClusterError, Conflict, NobodyThere, Unanswered, Unavailable
+from cluster.errors import (
+    Cause,
+    ClusterError,
+    Conflict,
+    NobodyThere,
+    NotAllowed,
+    Unanswered,
+    Unavailable,
+)
 from cluster.operations import Check, Create, Delete, Node, Operation, Set
 from cluster.probing import Probe
 from cluster.security import ZooKeeperSecurity, can_log_in
@@ -45,6 +53,7 @@ _PROBE_AFTER_S: Final = 0.5
 _PROBE_AGAIN_S: Final = 2.0
 _LOGIN_AGAIN_S: Final = 5.0
 _NO_SECURITY: Final = ZooKeeperSecurity()
+_OWN_NODES: Final = ("/", "/zookeeper", "/zookeeper/quota")  # that a new ZooKeeper has
 
 OnChange = Callable[[WatchedEvent], None]  # called on kazoo's callback thread: it must not block
 T = TypeVar("T")
@@ -447,3 +456,24 @@ def _answer(done: Callable[[], bool]) -> bool:
         return done()
     except Unavailable as error:
         raise Unanswered(str(error)) from None
+
+
+def guard_root(address: str, secret: str, security: ZooKeeperSecurity = _NO_SECURITY) -> None:
+    """Let only who has the secret change anything at the root of a ZooKeeper, and in its own nodes.
+
+    A new ZooKeeper lets anybody who reaches its port make nodes there, until its memory is used up.
+    What stands below the root is not changed: it has been guarded, or not, by who made it.
+    """
+    session = Session.connect(address, secret=secret, security=security, makes_map=False)
+    try:
+        session.client.chroot = ""
+        for path in _OWN_NODES:
+            acls, _ = session.client.get_acls(path)
+            if acls != session.acl(public=True):
+                session.client.set_acls(path, session.acl(public=True))
+    except KazooException as error:
+        raise NotAllowed(
+            f"ZooKeeper at {address} does not let its root be guarded: {error!r}"
+        ) from None
+    finally:
+        session.close()

@@ -99,9 +99,9 @@ def alter(session: Session, name: str, change: Callable[[Credentials], Credentia
             return after
 
 
-def decoy_key(session: Session) -> bytes:
-    """What salts of users who are not there are made with: the same on all brokers, for ever, so
-    that nobody sees by asking twice who is not there."""
+def login_key(session: Session) -> bytes:
+    """A secret of the brokers, the same on all of them, for ever. Salts of users who are not there
+    are made with it, so that nobody sees by asking twice who is not there, and producer ids."""
     while True:
         node = session.read(paths.LOGIN_KEY)
         if node is not None:

@@ -21,8 +21,16 @@ from pathlib import Path
 from typing import Final
 
 from cluster import tether, zookeeper_files
-from cluster.errors import DidNotStart, DirectoryUnusable, EmbeddedError, PortTaken
+from cluster.errors import (
+    ClusterError,
+    DidNotStart,
+    DirectoryUnusable,
+    EmbeddedError,
+    PortTaken,
+)
 from cluster.jars import find_class_path, find_java, find_tls_class_path
+from cluster.security import ZooKeeperSecurity
+from cluster.session import guard_root
 from cluster.zookeeper_config import DEFAULT_PORT, ZooKeeperConfig
 from cluster.zookeeper_standing import Asking
 from ground import listening
@@ -71,10 +79,15 @@ class EmbeddedZooKeeper:
         host: str = "127.0.0.1",
         *,
         jars: Path | None = None,
+        guarded: bool = False,
     ) -> "EmbeddedZooKeeper":
-        """Start a server and wait until it answers. Port 0 is any that is free."""
+        """Start a server and wait until it answers. Port 0 is any that is free. `guarded`: only who
+        has its secret makes nodes at the root."""
         options = [*zookeeper_files.JAVA_OPTIONS, "-cp", find_class_path(jars)]
-        return cls._started(data_dir, host, port, options, None)
+        server = cls._started(data_dir, host, port, options, None)
+        if guarded:
+            server._guard()
+        return server
 
     @classmethod
     def start_configured(cls, config: ZooKeeperConfig) -> "EmbeddedZooKeeper":
@@ -84,7 +97,10 @@ class EmbeddedZooKeeper:
         heap = f"-Xmx{config.heap_bytes >> 20}m"  # of two, Java takes the last
         class_path = find(Path(config.jars) if config.jars else None)
         options = [*zookeeper_files.JAVA_OPTIONS, heap, "-cp", class_path]
-        return cls._started(Path(config.data_dir), config.host, config.port, options, config)
+        server = cls._started(Path(config.data_dir), config.host, config.port, options, config)
+        if config.guarded:
+            server._guard()
+        return server
 
     @classmethod
     def _started(
@@ -155,6 +171,14 @@ class EmbeddedZooKeeper:
                 self._process.kill()
                 self._ended.wait()
         self._lock.close()
+
+    def _guard(self) -> None:
+        tls = self._config.tls if self._config else None
+        try:
+            guard_root(self.address, self.secret, ZooKeeperSecurity(tls=tls))
+        except ClusterError as error:
+            self.stop()
+            raise DidNotStart(str(error)) from None
 
     def _write_files(self) -> None:
         files = zookeeper_files.logging_files()

@@ -69,6 +69,10 @@ class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     file of `certificate` has its key, too. Exchanged files are taken over without a restart."""
     insecure: bool = False
     """Allows addresses that other machines can reach, although nobody has to authenticate."""
+    guarded: bool = False
+    """Only who has the secret in the file `secret` of `data_dir` makes nodes at the root: brokers
+    then need it as their `zookeeper_secret_file`. Without it, whoever reaches the port can fill its
+    memory. For a server that is alone."""
     heap_bytes: Bytes = 512 * 1024 * 1024
     """Memory for its nodes: a megabyte holds about a thousand."""
     jars: FolderPath = ""
@@ -92,6 +96,10 @@ class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ValueError("`servers`: two have the same `id`")
         if self.servers and self.id not in ids:
             raise ValueError(f"`id` is {self.id or 'missing'}: it must be that of one of `servers`")
+        if self.guarded and self.servers:
+            raise ValueError(
+                "`guarded` is for a server that is alone: each has a secret of its own"
+            )
         if self.id and not self.servers:
             raise ValueError("`servers` is missing: `id` says which of them this one is")
 

@@ -11,13 +11,15 @@ Rule 3: whatever bytes arrive, either they become one message or a `ProtocolErro
 after a response are an error. Bytes after a request are not, as in Kafka: librdkafka writes "all
 topics" of Metadata as four zero bytes where one belongs, and three are left over.
 
+Rule 4: what many elements take to be read or written can be done in pieces (`…_in_pieces`).
+
 kio's own reader is not used: it allocates what an array's count claims before it looks at the
 bytes, and a count of 2³¹−1 aborts the process.
 """
 
 import dataclasses
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cached_property
 from types import NoneType, UnionType
@@ -28,7 +30,7 @@ import msgspec
 from wire import primitives
 from wire.errors import ProtocolError
 from wire.kio_schemas import request_schema, response_schema
-from wire.primitives import MessageBuffer, Reader, Writer
+from wire.primitives import InPieces, MessageBuffer, Reader, Writer
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -72,7 +74,19 @@ class Api(Generic[Request, Response]):
 
     def decode_request(self, version: int, body: memoryview) -> Request:
         read, _ = self._request_codec(version)
-        request: Request = read(body, 0)[0]
+        return self.levelled(version, read(body, 0)[0])
+
+    def decode_request_in_pieces(
+        self, version: int, body: memoryview
+    ) -> Generator[None, None, Request]:
+        in_pieces = entity_in_pieces(request_schema(self.key, version), self.request)
+        if in_pieces is None:
+            return self.decode_request(version, body)
+        request, _ = yield from in_pieces.read(body, 0)
+        return self.levelled(version, request)
+
+    def levelled(self, version: int, request: Request) -> Request:
+        """What an older version says in another way, as the newest would."""
         return request
 
     def encode_request(self, version: int, request: Request) -> MessageBuffer:
@@ -90,8 +104,22 @@ class Api(Generic[Request, Response]):
 
     def encode_response(self, version: int, response: Response) -> MessageBuffer:
         out = MessageBuffer()
-        self._response_codec(version)[1](out, response)
+        self._response_codec(version)[1](out, self.lowered(version, response))
         return out
+
+    def encode_response_in_pieces(
+        self, version: int, response: Response
+    ) -> Generator[None, None, MessageBuffer]:
+        in_pieces = entity_in_pieces(response_schema(self.key, version), self.response)
+        if in_pieces is None:
+            return self.encode_response(version, response)
+        out = MessageBuffer()
+        yield from in_pieces.write(out, self.lowered(version, response))
+        return out
+
+    def lowered(self, version: int, response: Response) -> Response:
+        """What an older version says in another way, as that does."""
+        return response
 
     def _request_codec(self, version: int) -> tuple[Reader, Writer]:
         codec = self._request_codecs.get(version)
@@ -157,7 +185,96 @@ def entity(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
     return compiled
 
 
+_compiled_in_pieces: dict[tuple[type[Any], type[Any]], InPieces | None] = {}
+
+
+def entity_in_pieces(schema: type[Any], message: type[Any]) -> InPieces | None:
+    """The same, in pieces; None if there is no array in it, or it is kept in its form."""
+    key = schema, message
+    if key not in _compiled_in_pieces:
+        _compiled_in_pieces[key] = _compile_in_pieces(schema, message)
+    return _compiled_in_pieces[key]
+
+
+def _compile_in_pieces(schema: type[Any], message: type[Any]) -> InPieces | None:
+    if issubclass(message, Kept):
+        return None
+    types = get_type_hints(message)
+    arrays: dict[str, InPieces] = {}
+    for field in fields(schema):
+        theirs, nullable = without_none(field.type)
+        if get_origin(theirs) is tuple and "tag" not in field.metadata:
+            ours, _ = without_none(types[field.name])
+            arrays[field.name] = _array_in_pieces(schema, field, theirs, ours, nullable=nullable)
+    if not arrays:
+        return None
+    plain, tagged = _fields(schema, message)
+    read_tags, write_tags = _tags(tagged)
+    flexible: bool = schema.__flexible__
+
+    def read(buffer: memoryview, position: int) -> Generator[None, None, tuple[Any, int]]:
+        values: dict[str, Any] = {}
+        for name, read_field, _ in plain:
+            if name in arrays:
+                values[name], position = yield from arrays[name].read(buffer, position)
+            else:
+                values[name], position = read_field(buffer, position)
+        if flexible:
+            position = read_tags(buffer, position, values)
+        return message(**values), position
+
+    def write(out: MessageBuffer, value: Any) -> Generator[None, None, None]:
+        for name, _, write_field in plain:
+            if name in arrays:
+                yield from arrays[name].write(out, getattr(value, name))
+            else:
+                write_field(out, getattr(value, name))
+        if flexible:
+            write_tags(out, value)
+
+    return InPieces(read, write)
+
+
+def _array_in_pieces(
+    schema: type[Any], field: Field[Any], theirs: Any, ours: Any, *, nullable: bool
+) -> InPieces:
+    element_type, _ = without_none(get_args(theirs)[0])
+    our_type, flexible = get_args(ours)[0], schema.__flexible__
+    element = _element(field, element_type, our_type, flexible, nullable=False)
+    in_pieces = None
+    if is_dataclass(element_type):
+        in_pieces = entity_in_pieces(element_type, our_type)  # type: ignore[arg-type]  # a class
+    return primitives.array_in_pieces(element, in_pieces, flexible=flexible, nullable=nullable)
+
+
 def _compile(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
+    plain, tagged = _fields(schema, message)
+    read_tags, write_tags = _tags(tagged)
+    readers = [(name, read) for name, read, _ in plain]
+    writers = [(name, write) for name, _, write in plain]
+    flexible: bool = schema.__flexible__
+
+    def read_entity(buffer: memoryview, position: int) -> tuple[Any, int]:
+        values: dict[str, Any] = {}
+        for name, read in readers:
+            values[name], position = read(buffer, position)
+        if flexible:
+            position = read_tags(buffer, position, values)
+        return message(**values), position
+
+    def write_entity(out: MessageBuffer, value: Any) -> None:
+        for name, write in writers:
+            write(out, getattr(value, name))
+        if flexible:
+            write_tags(out, value)
+
+    return read_entity, _kept_writer(write_entity) if issubclass(message, Kept) else write_entity
+
+
+def _fields(
+    schema: type[Any], message: type[Any]
+) -> tuple[list[tuple[str, Reader, Writer]], dict[int, _TaggedField]]:
+    """Those that stand one after the other, and those that have tags."""
     types = get_type_hints(message)
     ours = {field.name: field for field in msgspec.structs.fields(message)}
     if unknown := {field.name for field in fields(schema)} - ours.keys():
@@ -174,32 +291,18 @@ def _compile(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
     missing = ours.keys() - {field.name for field in fields(schema)}
     for name in missing:
         _default(message, ours[name])
-    read = _entity_reader(message, plain, tagged, flexible=schema.__flexible__)
-    write = _entity_writer(plain, tagged, flexible=schema.__flexible__)
-    return read, _kept_writer(write) if issubclass(message, Kept) else write
+    return plain, tagged
 
 
-def _entity_reader(
-    message: type[Any],
-    plain: list[tuple[str, Reader, Writer]],
+def _tags(
     tagged: dict[int, _TaggedField],
-    *,
-    flexible: bool,
-) -> Reader:
-    readers = [(name, read) for name, read, _ in plain]
-
-    def read_entity(buffer: memoryview, position: int) -> tuple[Any, int]:
-        values: dict[str, Any] = {}
-        for name, read in readers:
-            values[name], position = read(buffer, position)
-        if flexible:
-            position = read_tags(buffer, position, values)
-        return message(**values), position
+) -> tuple[Callable[[memoryview, int, dict[str, Any]], int], Writer]:
+    tags = sorted(tagged.items())
 
     def read_tags(buffer: memoryview, position: int, values: dict[str, Any]) -> int:
         if not tagged:
             return primitives.skip_tagged_fields(buffer, position)
-        count, position = primitives.read_unsigned_varint(buffer, position)
+        count, position = primitives.read_tag_count(buffer, position)
         for _ in range(count):
             tag, position = primitives.read_unsigned_varint(buffer, position)
             size, position = primitives.read_unsigned_varint(buffer, position)
@@ -214,21 +317,6 @@ def _entity_reader(
             position = end
         return position
 
-    return read_entity
-
-
-def _entity_writer(
-    plain: list[tuple[str, Reader, Writer]], tagged: dict[int, _TaggedField], *, flexible: bool
-) -> Writer:
-    writers = [(name, write) for name, _, write in plain]
-    tags = sorted(tagged.items())
-
-    def write_entity(out: MessageBuffer, value: Any) -> None:
-        for name, write in writers:
-            write(out, getattr(value, name))
-        if flexible:
-            write_tags(out, value)
-
     def write_tags(out: MessageBuffer, value: Any) -> None:
         present = [
             (tag, field) for tag, field in tags if getattr(value, field.name) != field.default
@@ -241,7 +329,7 @@ def _entity_writer(
             primitives.write_unsigned_varint(out, len(body))
             out += body
 
-    return write_entity
+    return read_tags, write_tags
 
 
 def _kept_writer(write: Writer) -> Writer:

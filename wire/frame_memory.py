@@ -24,6 +24,7 @@ from wire.errors import ProtocolError
 
 Buffer = bytearray | mmap
 
+SHARED_BUFFER = 64 * 1024  # that all connections receive into: no larger frame lies in there
 SMALLEST_BUFFER = 16 * 1024
 LARGEST_WHOLE = 2 * 1024 * 1024  # above it, a frame has a mapping, of which it takes what it needs
 _LARGEST_POOLED = 8 * 1024 * 1024

@@ -9,8 +9,8 @@ Times are milliseconds, error codes `ErrorCode`, the zero UUID is None.
 """
 
 import struct
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from ground.varints import unsigned_varint
@@ -46,6 +46,16 @@ Reader = Callable[[memoryview, int], tuple[Any, int]]
 Writer = Callable[[MessageBuffer, Any], None]
 
 MAX_ELEMENTS = 100_000
+ELEMENTS_OF_A_PIECE: Final = 64
+_MOST_TAGS: Final = 100
+
+
+class InPieces(NamedTuple):
+    """A reader and a writer that stop each time they have done a piece, so that others may have
+    their turn: some ten microseconds."""
+
+    read: Callable[[memoryview, int], Generator[None, None, tuple[Any, int]]]
+    write: Callable[[MessageBuffer, Any], Generator[None, None, None]]
 
 
 _ZERO_UUID = UUID(int=0)
@@ -198,10 +208,71 @@ def record_bytes(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
 def array(
     element: tuple[Reader, Writer], *, flexible: bool, nullable: bool
 ) -> tuple[Reader, Writer]:
-    read_length, write_length = _lengths(flexible)
+    read_count, write_count = _counts(flexible=flexible, nullable=nullable)
     read_element, write_element = element
 
     def read(buffer: memoryview, position: int) -> tuple[Any, int]:
+        count, position = read_count(buffer, position)
+        if count is None:
+            return None, position
+        elements = []
+        for _ in range(count):
+            value, position = read_element(buffer, position)
+            elements.append(value)
+        return tuple(elements), position
+
+    def write(out: MessageBuffer, values: Any) -> None:
+        write_count(out, values)
+        for value in values or ():
+            write_element(out, value)
+
+    return read, write
+
+
+def array_in_pieces(
+    element: tuple[Reader, Writer],
+    element_in_pieces: InPieces | None,
+    *,
+    flexible: bool,
+    nullable: bool,
+) -> InPieces:
+    """The same array; of its elements those are read and written in pieces that have arrays."""
+    read_count, write_count = _counts(flexible=flexible, nullable=nullable)
+    read_element, write_element = element
+
+    def read(buffer: memoryview, position: int) -> Generator[None, None, tuple[Any, int]]:
+        count, position = read_count(buffer, position)
+        if count is None:
+            return None, position
+        elements = []
+        for number in range(1, count + 1):
+            if element_in_pieces is None:
+                value, position = read_element(buffer, position)
+            else:
+                value, position = yield from element_in_pieces.read(buffer, position)
+            elements.append(value)
+            if not number % ELEMENTS_OF_A_PIECE:
+                yield
+        return tuple(elements), position
+
+    def write(out: MessageBuffer, values: Any) -> Generator[None, None, None]:
+        write_count(out, values)
+        for number, value in enumerate(values or (), 1):
+            if element_in_pieces is None:
+                write_element(out, value)
+            else:
+                yield from element_in_pieces.write(out, value)
+            if not number % ELEMENTS_OF_A_PIECE:
+                yield
+
+    return InPieces(read, write)
+
+
+def _counts(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
+    """How many elements an array has that is read; how many one has that is written."""
+    read_length, write_length = _lengths(flexible)
+
+    def read(buffer: memoryview, position: int) -> tuple[int | None, int]:
         count, position = read_length(buffer, position)
         if count < 0:
             if nullable and count == -1:
@@ -210,21 +281,12 @@ def array(
         # No element takes less than a byte.
         if count > MAX_ELEMENTS or count > len(buffer) - position:
             raise ProtocolError(f"array of {count} elements at byte {position} of {len(buffer)}")
-        elements = []
-        for _ in range(count):
-            value, position = read_element(buffer, position)
-            elements.append(value)
-        return tuple(elements), position
+        return count, position
 
     def write(out: MessageBuffer, values: Any) -> None:
-        if values is None:
-            if not nullable:
-                raise TypeError("None where the protocol has no null")
-            write_length(out, -1)
-            return
-        write_length(out, len(values))
-        for value in values:
-            write_element(out, value)
+        if values is None and not nullable:
+            raise TypeError("None where the protocol has no null")
+        write_length(out, -1 if values is None else len(values))
 
     return read, write
 
@@ -245,9 +307,16 @@ def nullable_structure(structure: tuple[Reader, Writer]) -> tuple[Reader, Writer
     return read, write
 
 
+def read_tag_count(buffer: memoryview, position: int) -> tuple[int, int]:
+    count, position = read_unsigned_varint(buffer, position)
+    if count > _MOST_TAGS:
+        raise ProtocolError(f"{count} tagged fields at byte {position}, where there are a few")
+    return count, position
+
+
 def skip_tagged_fields(buffer: memoryview, position: int) -> int:
     """Past tagged fields of which none is known."""
-    count, position = read_unsigned_varint(buffer, position)
+    count, position = read_tag_count(buffer, position)
     for _ in range(count):
         _, position = read_unsigned_varint(buffer, position)
         size, position = read_unsigned_varint(buffer, position)

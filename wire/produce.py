@@ -12,7 +12,6 @@ from typing import NamedTuple
 from ground.varints import unsigned_varint
 from wire import primitives
 from wire.errors import ErrorCode, ProtocolError
-from wire.primitives import MAX_ELEMENTS
 
 FLEXIBLE = 9
 
@@ -39,6 +38,7 @@ _FLEXIBLE_SIZE = _FLEXIBLE_ANSWER.size + _FLEXIBLE_RESULT.size - 4
 _ONE_BYTE = 127  # a size that a byte can say, as it is said one greater
 _WITHOUT_SHORT_CUT = frozenset({3, 4, 8})  # of an older form, which no recent client asks for
 _LONGEST_MESSAGE = 1000
+MOST_BATCHES = 5_000  # of a request: they are read, and answered, without a pause
 _NO_RECORD_ERRORS = _NO_THROTTLE = b"\x00\x00\x00\x00"
 
 _read_nullable, _ = primitives.string(flexible=True, nullable=True)
@@ -103,14 +103,14 @@ def _read_plain(body: memoryview) -> ProduceRequest:
     acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(body, position)
     (topics,) = _INT32.unpack_from(body, position + 6)
     position += 10
-    batches = []
+    batches: list[PartitionBatch] = []
     for _ in range(_count(topics, body, position)):
         (size,) = _INT16.unpack_from(body, position)
         topic = str(_cut(body, position + 2, size), "utf-8")
         position += 2 + size
         (partitions,) = _INT32.unpack_from(body, position)
         position += 4
-        for _ in range(_count(partitions, body, position)):
+        for _ in range(_count(partitions, body, position, MOST_BATCHES - len(batches))):
             index, size = _INDEX_AND_SIZE.unpack_from(body, position)
             position += 8
             records = None
@@ -126,12 +126,12 @@ def _read_flexible(body: memoryview) -> ProduceRequest:
     transactional_id, position = _read_nullable(body, 0)
     acks, timeout_ms = _ACKS_AND_TIMEOUT.unpack_from(body, position)
     topics, position = read_size(body, position + 6)
-    batches = []
+    batches: list[PartitionBatch] = []
     for _ in range(_count(topics - 1, body, position)):
         size, position = read_size(body, position)
         topic = str(_cut(body, position, size - 1), "utf-8")
         partitions, position = read_size(body, position + size - 1)
-        for _ in range(_count(partitions - 1, body, position)):
+        for _ in range(_count(partitions - 1, body, position, MOST_BATCHES - len(batches))):
             (index,) = _INT32.unpack_from(body, position)
             size, position = read_size(body, position + 4)
             records = None
@@ -145,8 +145,8 @@ def _read_flexible(body: memoryview) -> ProduceRequest:
     return ProduceRequest(transactional_id, acks, timeout_ms, batches)
 
 
-def _count(count: int, body: memoryview, position: int) -> int:
-    if not 0 <= count <= MAX_ELEMENTS or count > len(body) - position:
+def _count(count: int, body: memoryview, position: int, most: int = MOST_BATCHES) -> int:
+    if not 0 <= count <= most or count > len(body) - position:
         raise ProtocolError(f"array of {count} elements at byte {position} of {len(body)}")
     return count
 

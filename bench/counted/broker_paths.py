@@ -16,9 +16,11 @@ from broker.api.appending import Needs as ProduceNeeds
 from broker.authorization import Authorization
 from broker.caller import Caller
 from broker.flusher import Flusher
+from broker.large_requests import Turns
 from broker.metrics import BrokerMetrics
 from broker.open_files import OpenLogs
 from broker.partition import Partition
+from broker.producer_ids import ProducerIds
 from broker.storage.flush import run_all
 from broker.storage.log import Log
 from broker.topic_config import TopicConfig
@@ -103,6 +105,8 @@ class _Broker:
             cast(Any, None),
             self.metrics,
             self.authorization,
+            ProducerIds(bytes(32), guards_anonymous=self.authorization.is_on),
+            Turns(),
         )
 
         def act(times: int) -> None:

@@ -6,30 +6,32 @@ flushed by all replicas in sync, or when the request's time is over.
 
 import asyncio
 import time
-from collections.abc import Coroutine, Set
+from collections.abc import Coroutine
 from functools import partial
 from typing import Final, Protocol
 
 import msgspec
 
-from broker.authorization import Authorization
+from broker.authorization import Authorization, Rights
 from broker.complaints import Complaints
 from broker.connection import Connection, Reply
 from broker.errors import ApiError
+from broker.large_requests import Turns
 from broker.metrics import BrokerMetrics
 from broker.partition import Partition
 from broker.partitions import Partitions
-from broker.storage.errors import StorageError
-from wire.acls import Operation
+from broker.producer_ids import ProducerIds
+from broker.storage.errors import OtherBatch, StorageError
+from wire.acls import Operation, ResourceType
 from wire.errors import BatchError, ErrorCode
+from wire.frame_memory import SHARED_BUFFER
 from wire.produce import PartitionBatch, PartitionResult, ProduceRequest, response_frame
 from wire.record_check import RecordCheck
 from wire.requests import RequestHeader
 
 ALL: Final = -1  # the acks of who wants it committed
-# What is no larger may lie in the buffer that all connections receive into.
-_SHARED_BUFFER: Final = 64 * 1024
 _LONGEST_TIMEOUT_MS: Final = 3_600_000
+_WORTH_A_LINE: Final = frozenset({ErrorCode.invalid_record, ErrorCode.unknown_producer_id})
 
 
 class BatchChecks(Protocol):
@@ -49,6 +51,8 @@ class Needs(msgspec.Struct, frozen=True):
     complaints: Complaints
     metrics: BrokerMetrics
     authorization: Authorization
+    producer_ids: ProducerIds
+    turns: Turns
 
 
 class Appending:
@@ -56,7 +60,7 @@ class Appending:
 
     __slots__ = (
         "_acks", "_batches", "_began", "_connection", "_denied", "_header", "_needs", "_now_ms",
-        "_timeout_ms", "_uncommitted", "results",
+        "_rights", "_seconds", "_timeout_ms", "_uncommitted", "results",
     )  # fmt: skip
 
     def __init__(
@@ -74,15 +78,24 @@ class Appending:
         _, self._acks, self._timeout_ms, self._batches = request
         self._began = began
         self._now_ms = time.time_ns() // 1_000_000
-        self._denied: Set[str] = frozenset()  # topics that it may not write to
+        self._rights: Rights | None = None  # where they are looked up
         if needs.authorization.is_on:
-            topics = {batch.topic for batch in self._batches}
-            self._denied = needs.authorization.denied_topics(
-                connection.caller, Operation.WRITE, topics
-            )
+            self._rights = needs.authorization.of(connection.caller)
+        self._denied: dict[str, bool] = {}  # topics, as far as they were looked up
+        self._seconds = 0.0  # of work that was done in turns
         self.results: list[PartitionResult] = []
         # Which of them are to be committed, up to which offset.
         self._uncommitted: list[tuple[int, Partition, int]] = []
+
+    def _is_denied(self, topic: str) -> bool:
+        """Whether this client may not write there. That it is told so is noted once a request."""
+        if self._rights is None:
+            return False
+        denied = self._denied.get(topic)
+        if denied is None:
+            denied = self._rights.refuses(Operation.WRITE, ResourceType.TOPIC, topic)
+            self._denied[topic] = denied
+        return denied
 
     def refuse_all(self, code: ErrorCode, why: str) -> None:
         """Nothing is appended."""
@@ -97,6 +110,8 @@ class Appending:
         try:
             if not await work:
                 return
+            if (share := self._connection.share) is not None:
+                self._connection.charge(share.request, self._seconds * 100)
         except Exception as bug:  # noqa: BLE001 -- it must not leave its client waiting
             connection = self._connection
             self._needs.complaints.request_failed(
@@ -127,8 +142,8 @@ class Appending:
 
     def _refuse(self, batch: PartitionBatch, error: ApiError | BatchError | StorageError) -> None:
         self._needs.metrics.rejected(error.code)
-        if error.code is ErrorCode.invalid_record:
-            # Who sends such a thing is broken, and may not say so itself.
+        if error.code in _WORTH_A_LINE or isinstance(error, OtherBatch):
+            # Who sends such a thing is broken, or pretends to be another, and says nothing of it.
             self._needs.complaints.batch_refused(
                 self._connection.caller.host, batch.topic, batch.partition, error.code, str(error)
             )
@@ -235,7 +250,7 @@ def kept(batches: list[PartitionBatch]) -> list[PartitionBatch]:
     """The batches, in memory that is theirs as long as their connection waits for them."""
     return [
         batch._replace(records=memoryview(bytearray(batch.records)))
-        if batch.records is not None and len(batch.records) <= _SHARED_BUFFER
+        if batch.records is not None and len(batch.records) <= SHARED_BUFFER
         else batch
         for batch in batches
     ]

@@ -439,6 +439,13 @@ def _users_altered(
     known: Known, request: alter_user_scram_credentials.AlterUserScramCredentialsRequest
 ) -> Callable[[alter_user_scram_credentials.AlterUserScramCredentialsResponse], Iterator[Change]]:
     users = known.users.users
+    gone: dict[str, set[str]] = {}
+    new: dict[str, dict[str, str]] = {}
+    for deletion in request.deletions:
+        gone.setdefault(deletion.name, set()).add(_mechanism(deletion.mechanism))
+    for upsertion in request.upsertions:
+        password = f"another password, {upsertion.iterations} iterations"
+        new.setdefault(upsertion.name, {})[_mechanism(upsertion.mechanism)] = password
 
     def changes(
         response: alter_user_scram_credentials.AlterUserScramCredentialsResponse,
@@ -449,19 +456,14 @@ def _users_altered(
                 str(kind): f"{kept.iterations} iterations"
                 for kind, kept in users.get(result.user, {}).items()
             }
-            gone = {_mechanism(e.mechanism) for e in request.deletions if e.name == result.user}
-            new = {
-                _mechanism(each.mechanism): f"another password, {each.iterations} iterations"
-                for each in request.upsertions
-                if each.name == result.user
-            }
-            stays = before.keys() - gone - new.keys()
+            made = new.get(result.user, {})
+            stays = before.keys() - gone.get(result.user, set()) - made.keys()
             yield _change(
-                "alter" if before and (new or stays) else "create" if new else "delete",
+                "alter" if before and (made or stays) else "create" if made else "delete",
                 Kind.USER,
                 result.user,
                 before={key: text for key, text in before.items() if key not in stays},
-                after=new,
+                after=made,
                 came_of=(result.error_code, result.error_message),
             )
 

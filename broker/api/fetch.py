@@ -20,7 +20,7 @@ Specified in docs/replication-spec.md: `ServeFetch` (R8).
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Set
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -31,6 +31,7 @@ from broker.authorization import Authorization
 from broker.caller import ANONYMOUS, Caller
 from broker.connection import Connection, Reply
 from broker.errors import ApiError
+from broker.large_requests import InTurns
 from broker.metrics import BrokerMetrics
 from broker.open_files import NoRoom, OpenLogs
 from broker.partition import Partition
@@ -66,6 +67,7 @@ Encode = Callable[[FetchResponse], list[Part]]
 
 _LONGEST_WAIT_MS = 60_000
 _LARGEST_RESPONSE = 64 * 1024 * 1024
+_OF_A_TURN = 64  # topics, and partitions of one
 _LEAST_PART = 4  # of what a follower asks of one partition at a time
 _NEWS_WAITS_SECONDS = 0.05  # that more is exposed, of which a follower has the records
 _NO_LEADER: Final = LeaderIdAndEpoch()
@@ -99,6 +101,22 @@ def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: E
         connection.send(encode(fetch.answer(connection)))
     else:
         _Parked(needs, fetch, connection.reply(exclusive=True), encode)
+
+
+async def look_in_turns(
+    needs: Needs, reply: Reply, request: FetchRequest, encode: Encode, work: InTurns
+) -> FetchResponse | None:
+    """The same for a request of many partitions; None where it waits, and is answered later."""
+    connection = reply.connection
+    try:
+        fetch = _begin(needs, connection, request)
+    except ApiError as error:
+        return FetchResponse(error_code=error.code, responses=())
+    await work.do(fetch.looking())
+    if fetch.satisfied or request.max_wait <= 0:
+        return await work.do(fetch.answering(connection))
+    _Parked(needs, fetch, reply, encode)
+    return None
 
 
 def _begin(needs: Needs, connection: Connection, request: FetchRequest) -> "_Fetch":
@@ -159,15 +177,32 @@ class _Fetch(ABC):
 
     def look(self) -> None:
         """Find out what can be returned now."""
+        self._begin_to_look()
+        self._look()
+
+    def _begin_to_look(self) -> None:
         self._read, self._decided = [], False
         self._room = min(self.request.max_bytes, _LARGEST_RESPONSE)
-        self._look()
 
     @abstractmethod
     def _look(self) -> None: ...
 
+    def looking(self) -> Generator[None, None, None]:
+        """`look`, in pieces if it may be much."""
+        self.look()
+        yield
+
     def answer(self, connection: Connection) -> FetchResponse:
         """What was found last, now that it is sent."""
+        self._count(connection)
+        return self._answer()
+
+    def answering(self, connection: Connection) -> Generator[None, None, FetchResponse]:
+        """`answer`, in pieces if it may be much."""
+        yield
+        return self.answer(connection)
+
+    def _count(self, connection: Connection) -> None:
         if self._is_followers:
             copied = self._needs.metrics.replicas
             copied.fetches += 1
@@ -183,7 +218,6 @@ class _Fetch(ABC):
             if connection.share is not None:
                 connection.charge(connection.share.fetch, total)
         self._read = []
-        return self._answer()
 
     @abstractmethod
     def _answer(self) -> FetchResponse: ...
@@ -406,25 +440,54 @@ class _WholeFetch(_Fetch):
         self._watched: list[Partition] = []
 
     def _look(self) -> None:
+        for _ in self._looking():
+            pass
+
+    def looking(self) -> Generator[None, None, None]:
+        self._begin_to_look()
+        yield from self._looking()
+
+    def _looking(self) -> Generator[None, None, None]:
         topics, look_at = self.request.topics, self._look_at
         self._decided = not topics
-        if self._needs.authorization.is_on:
-            self._denied = self._denied_among({topic.topic for topic in topics})
-        self._looks = [
-            [look_at(topic.topic, wanted) for wanted in topic.partitions] for topic in topics
-        ]
+        self._looks = []
+        for start in range(0, len(topics), _OF_A_TURN):
+            if start:
+                yield
+            some = topics[start : start + _OF_A_TURN]
+            if self._needs.authorization.is_on:
+                self._denied = self._denied_among({topic.topic for topic in some})
+            for topic in some:
+                looks: list[_Look] = []
+                self._looks.append(looks)
+                for wanted in topic.partitions:
+                    if len(looks) % _OF_A_TURN == _OF_A_TURN - 1:
+                        yield
+                    looks.append(look_at(topic.topic, wanted))
+
+    def answering(self, connection: Connection) -> Generator[None, None, FetchResponse]:
+        self._count(connection)
+        looks, self._looks = self._looks, []
+        session_id = self._open(looks) if self._opens else NO_SESSION
+        responses = []
+        for response in self._responses(looks):
+            responses.append(response)
+            if not len(responses) % _OF_A_TURN:
+                yield
+        return FetchResponse(session_id=session_id, responses=tuple(responses))
 
     def _answer(self) -> FetchResponse:
         looks, self._looks = self._looks, []
         return FetchResponse(
             session_id=self._open(looks) if self._opens else NO_SESSION,
-            responses=tuple(
-                FetchableTopicResponse(
-                    topic=topic.topic, partitions=tuple(each.data for each in of)
-                )
-                for topic, of in zip(self.request.topics, looks, strict=True)
-            ),
+            responses=tuple(self._responses(looks)),
         )
+
+    def _responses(self, looks: list[list[_Look]]) -> Iterator[FetchableTopicResponse]:
+        for topic, of in zip(self.request.topics, looks, strict=True):
+            yield FetchableTopicResponse(
+                topic=topic.topic, partitions=tuple(each.data for each in of)
+            )
 
     def _open(self, looks: Iterable[list[_Look]]) -> int:
         """Followers' sessions are kept before all others: nobody else gets one of these."""

@@ -36,6 +36,7 @@ from wire.acls import Operation, ResourceType
 from wire.errors import ErrorCode
 from wire.messages.metadata import (
     NOT_ASKED,
+    AbsentTopic,
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
@@ -224,11 +225,12 @@ def _looked_up(
     rights: Rights,
 ) -> tuple[list[TopicInfo], list[MetadataResponseTopic]]:
     """Those that are there, and what is said of those that are not, or are not to be seen."""
-    found, missing = [], []
+    found: list[TopicInfo] = []
+    missing: list[MetadataResponseTopic] = []
     for topic in asked:
         name = snapshot.topic_names.get(topic.topic_id) if topic.topic_id else topic.name
         if name is None:
-            absent = MetadataResponseTopic(
+            absent = AbsentTopic(
                 error_code=ErrorCode.unknown_topic_id,
                 name=None,
                 topic_id=topic.topic_id,
@@ -236,7 +238,7 @@ def _looked_up(
             missing.append(absent)
         elif rights.refuses(Operation.DESCRIBE, ResourceType.TOPIC, name):
             # An id is no secret, as in Kafka; a name is told to nobody who did not know it.
-            hidden = MetadataResponseTopic(
+            hidden = AbsentTopic(
                 error_code=ErrorCode.topic_authorization_failed,
                 name=None if topic.topic_id else name,
                 topic_id=topic.topic_id,
@@ -245,7 +247,7 @@ def _looked_up(
         elif name in snapshot.topics and name not in snapshot.deleting:
             found.append(snapshot.topics[name])
         else:
-            absent = MetadataResponseTopic(
+            absent = AbsentTopic(
                 error_code=refused.get(name) or _absence(name),
                 name=name,
             )

@@ -129,7 +129,7 @@ class _Work(Appending):
     def _found(self, batch: PartitionBatch) -> Partition:
         """The partition that it is for, if it may be written there."""
         topic, index, _ = batch
-        if self._denied and topic in self._denied:
+        if self._is_denied(topic):
             raise denial(Operation.WRITE, ResourceType.TOPIC, topic)
         partition = self._needs.partitions.find(topic, index)
         _check(partition)

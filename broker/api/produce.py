@@ -16,6 +16,7 @@ Specified in docs/replication-spec.md: `Produce` (R4).
 """
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from typing import Final
 
@@ -36,6 +37,7 @@ from wire.record_check import NATIVE, RecordCheck
 from wire.requests import RequestHeader
 
 _NOT_ACCEPTED: Final = CONTROL | TRANSACTIONAL
+_OF_A_TURN: Final = 64  # batches: one is seldom more than a few kilobytes where there are many
 UNPACKED_LIMIT: Final = 64 * 1024 * 1024  # what compaction will unpack as well
 
 
@@ -68,17 +70,24 @@ class _Work(Appending):
 
     def serve(self) -> None:
         """Append all and answer, now or later."""
-        for batch in self._batches:
-            if not self._append(batch):
-                self._batches = kept(self._batches[len(self.results) :])
+        for number, batch in enumerate(self._batches):
+            if number == _OF_A_TURN or not self._append(batch):
+                self._batches = kept(self._batches[number:])
                 reply = self._connection.reply(exclusive=True)
                 self._needs.large_checks.begin(self._worked_on(self._serve_later(), reply))
                 return
         self.answer(None)
 
     async def _serve_later(self) -> bool:
-        """From the first batch on that is too large to be looked through at once."""
-        for batch in self._batches:
+        """From the first batch on that is too large to be looked through at once, or of many."""
+        began = time.perf_counter()
+        for number, batch in enumerate(self._batches):
+            if not number % _OF_A_TURN:
+                self._seconds += time.perf_counter() - began
+                await self._needs.turns.next()
+                if not self._connection.open:
+                    return False
+                began = time.perf_counter()
             if self._append(batch):
                 continue
             error = await self._look_through(batch)
@@ -89,6 +98,8 @@ class _Work(Appending):
             else:
                 self._refuse(batch, error)
                 del error  # its traceback holds what was unpacked
+            began = time.perf_counter()
+        self._seconds += time.perf_counter() - began
         return True
 
     async def _look_through(self, batch: PartitionBatch) -> ApiError | BatchError | None:
@@ -105,12 +116,14 @@ class _Work(Appending):
         """Append a batch or refuse it; False if it is too large to be looked through at once."""
         needs, acks, now_ms = self._needs, self._acks, self._now_ms
         topic, index, view = batch
-        if self._denied and topic in self._denied:
+        if self._is_denied(topic):
             self._refuse(batch, denial(Operation.WRITE, ResourceType.TOPIC, topic))
             return True
         try:
             partition = needs.partitions.find(topic, index)
             header = _checked(partition, view, acks, now_ms)
+            if header.producer_id >= 0:
+                self._check_producer(header.producer_id)
             assert view is not None
             if not is_checked and not needs.record_check.check(
                 view, header, partition.compacts, now_ms
@@ -127,6 +140,15 @@ class _Work(Appending):
         append_time = now_ms if partition.stamps_append_time else -1
         self._accept(batch, partition, base_offset, last_offset + 1, append_time)
         return True
+
+    def _check_producer(self, producer_id: int) -> None:
+        """Raise unless it is this client's to number batches with."""
+        principal = self._connection.caller.principal
+        if not self._needs.producer_ids.belongs(producer_id, principal):
+            raise ApiError(
+                ErrorCode.unknown_producer_id,
+                f"producer id {producer_id} was not given to {principal} by this cluster",
+            )
 
 
 def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: int) -> BatchHeader:

@@ -63,7 +63,6 @@ from broker.api import (
     sync_group,
 )
 from broker.api.administration import Administration
-from broker.api.init_producer_id import ProducerIds
 from broker.api.metadata import DescribedTopics
 from broker.api.produce import LargeChecks
 from broker.authorization import Authorization
@@ -72,10 +71,12 @@ from broker.caller import Caller
 from broker.complaints import Complaints
 from broker.config import BrokerConfig
 from broker.groups.coordinator import Coordinator
+from broker.large_requests import Turns
 from broker.leader_admin import LeaderAdmin
 from broker.metrics import BrokerMetrics
 from broker.open_files import OpenLogs
 from broker.partitions import Partitions
+from broker.producer_ids import ProducerIds
 from broker.quota_admin import QuotaAdmin
 from broker.quotas import Quotas
 from broker.reassignment_admin import ReassignmentAdmin
@@ -155,6 +156,8 @@ class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
     partitions: Partitions
     described: DescribedTopics
     producer_ids: ProducerIds
+    turns: Turns
+    """Those of requests about many things."""
     open_logs: OpenLogs
     record_check: RecordCheck
     large_checks: LargeChecks
@@ -265,6 +268,8 @@ def to_produce(parts: BrokerParts) -> appending.Needs:
         parts.complaints,
         parts.metrics,
         parts.authorization,
+        parts.producer_ids,
+        parts.turns,
     )
 
 
@@ -302,7 +307,7 @@ def _to_delete_topics(parts: BrokerParts) -> delete_topics.Needs:
 
 
 def _to_give_producer_ids(parts: BrokerParts) -> init_producer_id.Needs:
-    return init_producer_id.Needs(parts.producer_ids, parts.complaints, parts.authorization)
+    return init_producer_id.Needs(parts.producer_ids, parts.authorization)
 
 
 def _to_describe_configs(parts: BrokerParts) -> describe_configs.Needs:

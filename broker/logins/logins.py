@@ -83,7 +83,7 @@ class Logins:
         tokens: TokenRules | None = None,
     ) -> None:
         """`users` gives them as they are now (`UsersView.users`), `decoy_key` is
-        `cluster.users.decoy_key`. OAUTHBEARER is there with `tokens` alone."""
+        `cluster.users.login_key`. OAUTHBEARER is there with `tokens` alone."""
         loop = asyncio.get_running_loop()
         self.mechanisms: frozenset[str] = frozenset(
             str(each) for each in mechanisms if tokens is not None or each not in _BY_TOKEN

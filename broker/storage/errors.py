@@ -3,6 +3,7 @@
     StorageError
     ├── OffsetOutOfRange        nothing is stored at this offset, or not yet
     ├── SequenceError           an idempotent producer's batch does not follow its last one
+    │   └── OtherBatch          it has the numbers of one that is stored, and other records
     ├── NotWritten              nothing was changed, the next append simply tries again
     │   └── DiskFull            there is no room
     ├── Altered                 a file that was closed is not as it was: its log must fail
@@ -48,6 +49,10 @@ class SequenceError(StorageError):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class OtherBatch(SequenceError):
+    """Not a duplicate: somebody else numbers batches in this producer's name, or it is broken."""
 
 
 class NotWritten(StorageError):

@@ -49,16 +49,19 @@ from broker.storage.errors import (
     LogOffline,
     NotWritten,
     OffsetOutOfRange,
+    OtherBatch,
 )
 from broker.storage.flush import FlushTicket, PendingFlush
 from broker.storage.reading import LogReader
 from broker.storage.recovery import RecoveredLog, nothing_yet, recover
+from broker.storage.repeated import is_repeated
 from broker.storage.retention import expired
 from broker.storage.segment import MAX_POSITION, UNPREPARED, Segment
 from broker.storage.segments import Segments
 from broker.storage.timestamps import TimestampedOffset
 from broker.storage.truncation import Truncation
 from wire.batch import NO_PRODUCER, BatchHeader, stamp
+from wire.errors import ErrorCode
 from wire.slices import FileSlice
 
 _log = logging.getLogger(__name__)
@@ -210,10 +213,23 @@ class Log:
         if header.producer_id != NO_PRODUCER:
             original = self.producers.check(header)
             if original is not None:
+                self._check_repeated(batch, header, original)
                 return Appended(original, original + header.last_offset_delta, True)
         base_offset = self.end_offset
         stamp(batch, base_offset, leader_epoch)
         return self._add(batch, header, base_offset, leader_epoch, now_ms)
+
+    def _check_repeated(self, batch: memoryview, header: BatchHeader, original: int) -> None:
+        """Raise `OtherBatch` unless the batch is the one at that offset, as far as it is there."""
+        if original < self.start_offset:
+            return
+        stored = self.read(original, 1, committed=False)
+        if stored is not None and not is_repeated(batch, original, stored):
+            raise OtherBatch(
+                ErrorCode.out_of_order_sequence_number,
+                f"producer {header.producer_id} sent sequence {header.base_sequence} again, with "
+                f"other records than at offset {original}",
+            )
 
     def append_copy(
         self, batch: memoryview, header: BatchHeader, now_ms: int, leader_epoch: int | None = None

@@ -1,7 +1,8 @@
 """What one partition knows of its idempotent producers, and the rules their sequences follow.
 
 Rule 1  A batch that equals one of its producer's last five (epoch, first and last sequence) is a
-        duplicate: it is answered with the original's offset and not appended.
+        duplicate: it is answered with the original's offset and not appended. Whether it is the
+        same batch the log says, which has the bytes (`repeated.py`).
 Rule 2  A lower epoch than the last is fenced off; a higher one begins at sequence 0.
 Rule 3  Within an epoch the next sequence follows the last without a gap, from 2³¹−1 on to 0.
 Rule 4  A producer not known here may begin anywhere: it may have been forgotten.

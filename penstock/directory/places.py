@@ -20,6 +20,10 @@ from typing import Final, NamedTuple
 HOST: Final = "127.0.0.1"
 _HIGHEST_PORT: Final = 65_535
 PRIVATE: Final = 0o700  # the directory's mode, if it is made here: logs of others may be in it
+_FOLDERS: Final = (
+    "config", "inputs.d", "logs", "zookeeper", "broker", "registry", "agent", "audit", "loader",
+    "offline-broker", "offline-registry", "mirror", "warehouse", "security",
+)  # fmt: skip
 CLUSTER: Final = "local"
 # With a mirror there are two in its place.
 SOURCE: Final = "dc1"
@@ -113,6 +117,11 @@ class Places(NamedTuple):
 
     def data(self, program: str) -> Path:
         return self.directory / program
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """All that there may be; whatever else is in the directory is somebody else's."""
+        return tuple(map(self.directory.joinpath, _FOLDERS))
 
     @property
     def inputs(self) -> Path:

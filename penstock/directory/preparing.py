@@ -31,6 +31,7 @@ from penstock.directory.places import (
     CLUSTER,
     HOST,
     OFFLINE,
+    PRIVATE,
     SOURCE,
     WINDOW_SECONDS,
     Addresses,
@@ -306,7 +307,8 @@ def prepare(
     mirror: MirrorPorts | None = None,
     secure: bool = False,
 ) -> None:
-    """Raises DirectoryUnusable. Behind locks the keys are keys.py's to make."""
+    """Raises DirectoryUnusable. Behind locks the keys are keys.py's to make, and nobody else may
+    look into the folders, also where the directory was there before."""
     try:
         for folder in (
             places.config("").parent,
@@ -317,6 +319,9 @@ def prepare(
         ):
             folder.mkdir(parents=True, exist_ok=True)
         places.warehouse.mkdir(exist_ok=True)
+        if secure:
+            for folder in filter(Path.is_dir, places.folders):
+                folder.chmod(PRIVATE)
         for program, content in settings(places, ports, mirror, secure=secure).items():
             replace_file(places.config(program), settings_text(content).encode())
         if follows:

@@ -24,7 +24,6 @@ from penstock.up.stop_requests import StopRequests
 
 DIRECTORY: Final = Path("penstock-data")
 _CANNOT_START: Final = 1
-_OTHERS: Final = 0o077  # of a mode: all but its user
 _TURN_SECONDS: Final = 0.2
 _AT_REST_SECONDS: Final = 1.0  # while all run: the end of one of them is told
 _STOPPING_TURN_SECONDS: Final = 0.05
@@ -149,7 +148,7 @@ def command(
                     secure=locked,
                     log_format=log_format,
                 ) as pipeline:
-                    _run(pipeline, absent, asked, _remarks(places, before, secure=locked))
+                    _run(pipeline, absent, asked, _remarks(before, secure=locked))
         except UpError as error:
             wrong = [str(error)]
     for each in wrong:
@@ -167,7 +166,7 @@ def _mirror_ports(base: int) -> MirrorPorts:
         raise click.UsageError(f"--port-base: {error}") from None
 
 
-def _remarks(places: Places, before: RememberedStart, *, secure: bool) -> Iterator[str]:
+def _remarks(before: RememberedStart, *, secure: bool) -> Iterator[str]:
     """What is to be known of the locks beforehand."""
     if secure and before.there_was_one and not before.secure:
         yield (
@@ -176,8 +175,6 @@ def _remarks(places: Places, before: RememberedStart, *, secure: bool) -> Iterat
         )
     elif before.secure and not secure:
         yield "the locks are off: whoever is on this machine gets in; --secure puts them on again"
-    if secure and places.directory.stat().st_mode & _OTHERS:
-        yield f"others on this machine can read the data: chmod 700 {places.directory}"
 
 
 def _run(

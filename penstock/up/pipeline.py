@@ -10,6 +10,7 @@ All its programs are children of this process and end with it, even with SIGKILL
 thread that made it, which must be the main one.
 """
 
+import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -30,6 +31,7 @@ from penstock.up.supervisor import Supervisor
 
 _TURN_SECONDS: Final = 0.05
 _RENEWAL_SECONDS: Final = 3600.0
+_NOBODY_ELSE: Final = 0o077
 
 
 class LocalPipeline:
@@ -82,6 +84,8 @@ class LocalPipeline:
             try:
                 self.places.directory.mkdir(PRIVATE, parents=True, exist_ok=True)
                 self._lock = held.enter_context(Lock(self.places.lock))
+                if self._secure:  # the programs have it from here
+                    held.callback(os.umask, os.umask(_NOBODY_ELSE))
             except OSError as error:
                 raise DirectoryUnusable(
                     f"{self.places.directory} cannot be used: {error.strerror}"

@@ -132,7 +132,7 @@ def programs(
             "zookeeper",
             command(
                 *("zookeeper", "--data-dir", str(places.data("zookeeper"))),
-                *("--host", HOST, "--port", str(ports.zookeeper)),
+                *("--host", HOST, "--port", str(ports.zookeeper), "--set", "guarded=true"),
             ),
             f"{HOST}:{ports.zookeeper}",
             admission.is_done if admission else partial(answers, HOST, ports.zookeeper),

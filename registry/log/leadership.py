@@ -54,6 +54,10 @@ class Leadership(Protocol):
     def give_up(self) -> None:
         """Be the writer no more, until `take` is called again."""
 
+    def drop_id(self, epoch: WriterEpoch) -> None:
+        """The next epoch after this one has another producer id: the broker does not let us use
+        this one's, or the one that it retires."""
+
     def close(self) -> None: ...
 
 
@@ -82,6 +86,9 @@ class Alone:
 
     def give_up(self) -> None:
         self.epoch = None
+
+    def drop_id(self, epoch: WriterEpoch) -> None:
+        self._last = None
 
     def close(self) -> None:
         self.epoch = None
@@ -137,6 +144,9 @@ class Elected:
         with self.news:
             self._given_up, self.epoch = self.epoch, None
         self._candidate.stand_back()
+
+    def drop_id(self, epoch: WriterEpoch) -> None:
+        self._office.dropped_id = epoch.producer_id
 
     def close(self) -> None:
         self._candidate.close()

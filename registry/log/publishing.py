@@ -5,6 +5,7 @@ A publisher is of no use any more after it failed.
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from client.bootstrap import Bootstrap
@@ -17,7 +18,6 @@ from wire.batch import HEADER_SIZE
 from wire.records import Record, build_batch
 
 _RECORD_OVERHEAD: Final = 32  # what lengths, deltas and attributes take at most
-_FENCED: Final = {ErrorCode.invalid_producer_epoch, ErrorCode.producer_fenced}
 _WHEN_TOLD: Final = 2**31  # bytes: batches are sent when they are told to be
 
 
@@ -31,6 +31,22 @@ class NotPublished(Exception):
 
 class Fenced(NotPublished):
     """The epoch is over: a newer writer has written."""
+
+
+class Begun(NotPublished):
+    """The epoch has a batch with these numbers, and other records."""
+
+
+class NotOurId(NotPublished):
+    """The producer id was given to somebody else: nothing was written under it, nor will be."""
+
+
+_KINDS: Final = {
+    ErrorCode.invalid_producer_epoch: Fenced,
+    ErrorCode.producer_fenced: Fenced,
+    ErrorCode.unknown_producer_id: NotOurId,
+    ErrorCode.out_of_order_sequence_number: Begun,
+}
 
 
 class Publisher:
@@ -63,6 +79,11 @@ class Publisher:
         batch = build_batch([Record(0, time.time_ns() // 1_000_000, record.key, record.value)])
         return len(batch) <= self._largest
 
+    def fence(self, record: LogRecord) -> None:
+        """Begin the epoch with this record, unless somebody has begun it. Older epochs are over."""
+        with suppress(Begun):
+            self.append([record])
+
     def append(self, records: Sequence[LogRecord]) -> int:
         """The offset after the last; these follow one another in as few batches as can be."""
         end = 0
@@ -72,7 +93,7 @@ class Publisher:
             try:
                 (delivered,) = self._producer.flush()
             except Refused as refused:
-                kind = Fenced if refused.code in _FENCED else NotPublished
+                kind = _KINDS.get(refused.code, NotPublished)
                 raise kind(str(refused), passing=refused.retriable) from None
             except ClientError as error:
                 raise NotPublished(str(error), passing=error.retriable) from None

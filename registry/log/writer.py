@@ -43,7 +43,7 @@ from registry.contents import RegistryContents
 from registry.errors import schema_too_large, too_busy
 from registry.log.following import ReadBatch
 from registry.log.leadership import Leadership, Over, Tenure
-from registry.log.publishing import NotPublished, Publisher
+from registry.log.publishing import NotOurId, NotPublished, Publisher
 from registry.log.reading import TopicReading
 from registry.values import Decision, LogRecord
 
@@ -162,10 +162,15 @@ class TopicWriter:
 
     def _run(self) -> None:
         while not self._stopping:
+            epoch = None
             try:
                 epoch = self._leadership.take(lambda: self._stopping)
                 if epoch is not None:
                     self._be_writer(epoch)
+            except NotOurId as error:
+                assert epoch is not None
+                self._leadership.drop_id(epoch)
+                self._try_later(error)
             except ClientError as error:
                 self._try_later(error, passing=error.retriable)
             except NotPublished as error:
@@ -216,8 +221,8 @@ class TopicWriter:
         first = self._on_loop(self._reading.contents.sign_of_life)
         if epoch.retired_id is not None:
             retired = Identity(epoch.retired_id, LAST_PRODUCER_EPOCH)
-            with closing(self._publisher(retired)) as fence:
-                fence.append([first])
+            with closing(self._publisher(retired)) as last:
+                last.fence(first)
         end = publisher.append([first])
         with self._news:
             self._news.wait_for(

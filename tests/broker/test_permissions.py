@@ -132,6 +132,7 @@ def test_somewhere_is_wherever_there_is_a_name(
     )
     if is_allowed and not allow_if_no_acl:
         assert found
+    assert permissions.allows_something(principal, host) or not is_allowed
     if not found:
         assert allow_if_no_acl or not is_allowed
 
@@ -195,6 +196,20 @@ def test_what_is_allowed_somewhere_may_be_denied_everywhere(
     assert found is somewhere
     assert not permissions.allows_somewhere("bob", HOST, Operation.WRITE, TOPIC)
     assert not permissions.allows_somewhere("alice", HOST, Operation.WRITE, GROUP)
+
+
+def test_who_may_do_nothing() -> None:
+    denied = {ResourcePattern(TOPIC, "a"): (Acl("User:*", "*", Operation.ALL, DENY),)}
+    allowed = {ResourcePattern(TOPIC, "b"): (Acl("User:alice", HOST, Operation.READ, ALLOW),)}
+    permissions = Permissions({**denied, **allowed}, {"admin"})
+    for principal, host, may in (
+        ("alice", HOST, True), ("alice", "10.9.9.9", False), ("bob", HOST, False),
+        ("admin", HOST, True),
+    ):  # fmt: skip
+        assert permissions.allows_something(principal, host) is may
+    followed = Permissions(denied, before=permissions)
+    assert not followed.allows_something("alice", HOST)
+    assert Permissions(denied, allow_if_no_acl=True).allows_something("bob", HOST)
 
 
 def test_what_is_remembered_has_a_bound() -> None:

@@ -34,12 +34,21 @@ def test_the_most_particular_quota_counts() -> None:
 
 
 def test_others_have_the_defaults_each_for_himself() -> None:
-    quotas = Quotas()
+    quotas = Quotas(5.0)
     quotas.follow(of({((USER, None),): 100.0}), 0.0)
     alice, bob = quotas.share_of("alice", "a", 0.0), quotas.share_of("bob", "a", 0.0)
     assert alice.produce is not bob.produce
     assert alice.produce is quotas.share_of("alice", "another", 0.0).produce
     assert alice.fetch is None
+
+
+def test_who_may_do_nothing_has_a_small_share_of_all_requests() -> None:
+    quotas = Quotas(5.0)
+    share, other = (quotas.share_of("bob", each, 0.0, may_nothing=True) for each in "xy")
+    assert share.request is not None
+    assert share.request.rate == 5.0
+    assert share.request is other.request
+    assert quotas.share_of("bob", "x", 0.0).request is None
 
 
 def test_what_is_used_beyond_a_second_is_waited_for() -> None:
@@ -61,7 +70,7 @@ def test_over_a_long_time_nobody_has_more_than_the_rate() -> None:
 
 
 def test_what_was_used_is_remembered_when_other_quotas_change() -> None:
-    quotas = Quotas()
+    quotas = Quotas(5.0)
     one: Entity = ((CLIENT, "c"),)
     quotas.follow(of({one: 100.0}), 0.0)
     share = quotas.share_of("u", "c", 0.0)
@@ -82,7 +91,7 @@ def test_what_was_used_is_remembered_when_other_quotas_change() -> None:
 
 
 def test_connections_of_an_address() -> None:
-    quotas = Quotas()
+    quotas = Quotas(5.0)
     quotas.follow(of({((ADDRESS, None),): 2.0, ((ADDRESS, "a"),): 5.0}, Quota.CONNECTIONS), 0.0)
     assert [bool(quotas.connection_from("a", 0.0)) for _ in range(7)] == [False] * 5 + [True] * 2
     assert [bool(quotas.connection_from("b", 0.0)) for _ in range(3)] == [False] * 2 + [True]
@@ -91,7 +100,7 @@ def test_connections_of_an_address() -> None:
 
 def test_partitions_that_are_created_and_deleted() -> None:
     now = 0.0
-    quotas = Quotas()
+    quotas = Quotas(5.0)
     quotas.follow(of({((USER, "u"),): 2.0}, Quota.MUTATIONS), now)
     meter = quotas.share_of("u", "c", now).mutations
     assert meter is not None
@@ -110,7 +119,7 @@ def test_partitions_that_are_created_and_deleted() -> None:
 
 
 def test_without_such_a_quota_there_is_no_bound() -> None:
-    quotas = Quotas()
+    quotas = Quotas(5.0)
     quotas.follow(of({((USER, "u"),): 2.0}), 0.0)
     assert quotas.share_of("u", "c", 0.0).mutations is None
     UNLIMITED.use(1_000_000)
@@ -119,7 +128,7 @@ def test_without_such_a_quota_there_is_no_bound() -> None:
 
 @pytest.mark.not_quick("names very many clients")
 def test_names_that_clients_choose_are_not_kept_for_ever() -> None:
-    quotas = Quotas()
+    quotas = Quotas(5.0)
     quotas.follow(of({((CLIENT, None),): 100.0}), 0.0)
     for number in range(30_000):
         meter = quotas.share_of("u", f"client-{number}", number / 1000).produce

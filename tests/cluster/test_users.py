@@ -199,13 +199,13 @@ def test_what_cannot_be_read_is_not_shown(
 def test_only_who_has_the_secret_reads_them(connect: Connect) -> None:
     guarded = connect(secret="s3")
     put(guarded, "alice", "a")
-    key = users.decoy_key(guarded)
+    key = users.login_key(guarded)
     assert len(key) == 32
     stranger = connect(makes_map=False)
     for ask in (
         lambda: users.credentials_of(stranger, "alice"),
         lambda: users.all_users(stranger),
-        lambda: users.decoy_key(stranger),
+        lambda: users.login_key(stranger),
         lambda: put(stranger, "mallory", "m"),
         lambda: users.alter(stranger, "alice", lambda _before: {}),
     ):
@@ -215,7 +215,7 @@ def test_only_who_has_the_secret_reads_them(connect: Connect) -> None:
 
 
 def test_the_key_is_one_for_all(connect: Connect) -> None:
-    assert users.decoy_key(connect()) == users.decoy_key(connect())
+    assert users.login_key(connect()) == users.login_key(connect())
 
 
 def test_a_map_is_not_made_unasked(connect: Connect) -> None:

@@ -13,6 +13,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError
+from kazoo.security import OPEN_ACL_UNSAFE
 
 from cluster.errors import DidNotStart, DirectoryUnusable, NoJars, NoJava, PortTaken
 from cluster.jars import DEBIAN_JARS, find_class_path
@@ -181,6 +184,36 @@ from ground.supervisor import Supervisor
 config = ZooKeeperConfig(data_dir=sys.argv[1], port=int(sys.argv[2]))
 sys.exit(run_configured(config, Supervisor()))
 """
+
+
+def test_guarded_it_lets_nobody_else_fill_it(tmp_path: Path) -> None:
+    server = EmbeddedZooKeeper.start(tmp_path, port=0, guarded=True)
+    try:
+        for _ in range(2):  # and the same again
+            with stranger(server) as anybody:
+                for path in ("/flood", "/zookeeper/flood", "/zookeeper/quota/flood"):
+                    with pytest.raises(NoAuthError):
+                        anybody.create(path, bytes(1000))
+                with pytest.raises(NoAuthError):
+                    anybody.set_acls("/", OPEN_ACL_UNSAFE)
+            with closing(Session.connect(f"{server.address}/a/map", secret=server.secret)) as ours:
+                assert ours.exists("/brokers")
+            server.stop()
+            server = EmbeddedZooKeeper.start(tmp_path, port=server.port, guarded=True)
+    finally:
+        server.stop()
+
+
+@contextmanager
+def stranger(server: EmbeddedZooKeeper) -> Iterator[KazooClient]:
+    """Somebody who reaches the port, with a password of his own."""
+    client = KazooClient(server.address, auth_data=[("digest", "penstock:guessed")])
+    client.start(20)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """One registry writes. Whoever did before it is refused by the brokers, and notices."""
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -11,12 +12,14 @@ from client.brokers import Brokers
 from client.errors import ErrorCode, Refused
 from client.offsets import End, start_offsets
 from client.producer import Identity, Producer, take_identity
+from client.security import Mechanism
 from cluster import nodes, paths
 from cluster.errors import Unavailable
 from cluster.nodes import WriterEpochNode
 from cluster.operations import Set
 from cluster.registry_writer import LAST_PRODUCER_EPOCH
 from cluster.session import Session
+from harness.secured_broker import SecuredBroker
 from harness.waiting import wait_until
 from registry.config import Timeouts
 from registry.errors import Answered, RegistryFailure
@@ -75,7 +78,8 @@ def test_an_older_epoch_is_refused_by_the_broker(
     write(second)
     retired = writer(LAST_PRODUCER_EPOCH)
     write(retired)
-    write(writer(LAST_PRODUCER_EPOCH))  # the same batch again: known, and not appended
+    with suppress(Refused):
+        write(writer(LAST_PRODUCER_EPOCH))  # its numbers are known, so it is not appended
     with pytest.raises(Refused) as refused:
         write(second)
     assert refused.value.code in FENCED
@@ -219,6 +223,27 @@ def test_when_producer_epochs_run_out_the_old_producer_is_kept_out(
     assert (fence.producer_id, fence.producer_epoch) == (worn.producer_id, LAST_PRODUCER_EPOCH)
     assert (first.producer_epoch, again.producer_epoch) == (0, 1)
     assert first.producer_id == again.producer_id != worn.producer_id
+
+
+def test_a_producer_id_that_is_not_its_own_is_given_up(chroot: str, tmp_path: Path) -> None:
+    """The registry's principal was renamed, or the cluster's key was lost."""
+    place = f"{chroot}-of-registries"
+    with SecuredBroker(tmp_path, zookeeper=chroot) as secured:
+        with Brokers(secured.bootstrap(Mechanism.SCRAM_SHA_512, "bob")) as brokers:
+            theirs = take_identity(brokers)
+        alice = secured.security(Mechanism.SCRAM_SHA_512, "alice")
+        bootstrap = f"127.0.0.1:{secured.locked}"
+
+        def started() -> RunningRegistry:
+            return RunningRegistry(bootstrap, "_schemas", zookeeper=place, security=alice)
+
+        for number, last_epoch in enumerate([0, LAST_PRODUCER_EPOCH - 1]):
+            with started() as running:
+                assert running.number(b"%d" % number) == number + 1
+                wear(session_of(running), "_schemas", Identity(theirs.producer_id, last_epoch))
+        with started() as running:
+            assert running.number(b"last") == 3
+            assert running.registry.failure == ""
 
 
 @both

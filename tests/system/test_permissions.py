@@ -4,6 +4,8 @@ What each API asks for is tried in tests/broker/api/test_authorization.py; here 
 way, and that changes reach another broker. kafka-python makes ACLs, too."""
 
 import contextlib
+import ssl
+import struct
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +29,19 @@ from harness.broker_process import BrokerProcess
 from harness.certificates import Authority
 from harness.crowding import Patience
 from harness.server_process import free_ports
+from tests.system.raw import (
+    INIT_PRODUCER_ID,
+    PRODUCE,
+    Produced,
+    RawConnection,
+    int32,
+    produce_body,
+    read_produced,
+    record_batch,
+    string,
+)
+from tests.system.raw_login import over_tls
+from wire.errors import ErrorCode
 
 with warnings.catch_warnings():
     # It reads its schemas in a way that Python 3.11 calls outdated.
@@ -158,6 +173,42 @@ def test_who_may_write_may_not_read(guarded: Guarded) -> None:
     # He may write nowhere, so that his producer is given no identity, and ends at once.
     assert write(bob, "views") == KafkaError.CLUSTER_AUTHORIZATION_FAILED
     assert "views" in AdminClient(alice).list_topics(timeout=WITHIN).topics
+
+
+def connected(guarded: Guarded, who: str, broker: int) -> RawConnection:
+    context = ssl.create_default_context(cafile=str(guarded.authority.ca))
+    context.load_cert_chain(str(guarded.authority.sign(who).both))
+    return over_tls(f"127.0.0.1:{guarded.ports[broker]}", context)
+
+
+def test_a_producer_id_is_of_no_use_to_anybody_else(guarded: Guarded) -> None:
+    admin = AdminClient(guarded.client("admin"))
+    admin.create_topics([NewTopic("stolen", 2, 1)])["stolen"].result(WITHIN)
+    for who in ("alice", "mallory"):
+        allow(admin, who, AclOperation.WRITE, "stolen")
+    partitions = admin.list_topics("stolen", timeout=WITHIN).topics["stolen"].partitions
+    leaders = {index: each.leader - 1 for index, each in partitions.items()}
+    assert set(leaders.values()) == {0, 1}, "the id comes from one broker, and is used on both"
+    with connected(guarded, "alice", 0) as alice:
+        answer = alice.ask(INIT_PRODUCER_ID, 0, string(None) + int32(60_000))
+    (producer_id,) = struct.unpack_from(">q", answer, 6)
+
+    def produced(client: RawConnection, index: int, sequence: int) -> bytes:
+        batch = record_batch([b"x"], producer_id=producer_id, sequence=sequence)
+        return client.ask(PRODUCE, 8, produce_body("stolen", index, batch))
+
+    for index, leader in leaders.items():
+        with (
+            connected(guarded, "alice", leader) as alice,
+            connected(guarded, "mallory", leader) as mallory,
+        ):
+            assert read_produced(produced(alice, index, 0)) == Produced(0, 0)
+            for sequence in (0, 1, 9):
+                refused = produced(mallory, index, sequence)
+                assert read_produced(refused) == Produced(ErrorCode.unknown_producer_id, -1)
+                assert b"was not given to mallory" in refused, "and nothing of any sequence"
+            assert read_produced(produced(alice, index, 1)) == Produced(0, 1)
+        assert "UNKNOWN_PRODUCER_ID" in guarded.brokers[leader].log()
 
 
 def test_only_who_may_alter_the_cluster_makes_rules(guarded: Guarded) -> None:

@@ -7,29 +7,29 @@ from wire.errors import ErrorCode
 from wire.messages.describe_client_quotas import EntityData
 
 
-class OpData(Struct, frozen=True, kw_only=True):
+class OpData(Struct, frozen=True, kw_only=True, gc=False):
     key: str
     value: float
     remove: bool
 
 
-class EntryData(Struct, frozen=True, kw_only=True):
+class EntryData(Struct, frozen=True, kw_only=True, gc=False):
     entity: tuple[EntityData, ...]
     ops: tuple[OpData, ...]
 
 
-class AlterClientQuotasRequest(Struct, frozen=True, kw_only=True):
+class AlterClientQuotasRequest(Struct, frozen=True, kw_only=True, gc=False):
     entries: tuple[EntryData, ...]
     validate_only: bool = False
 
 
-class AlteredData(Struct, frozen=True, kw_only=True):
+class AlteredData(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     entity: tuple[EntityData, ...]
 
 
-class AlterClientQuotasResponse(Struct, frozen=True, kw_only=True):
+class AlterClientQuotasResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     entries: tuple[AlteredData, ...]
 

@@ -9,30 +9,30 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class AlterableConfig(Struct, frozen=True, kw_only=True):
+class AlterableConfig(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     value: str | None
 
 
-class AlterConfigsResource(Struct, frozen=True, kw_only=True):
+class AlterConfigsResource(Struct, frozen=True, kw_only=True, gc=False):
     resource_type: int
     resource_name: str
     configs: tuple[AlterableConfig, ...]
 
 
-class AlterConfigsRequest(Struct, frozen=True, kw_only=True):
+class AlterConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
     resources: tuple[AlterConfigsResource, ...]
     validate_only: bool = False
 
 
-class AlterConfigsResourceResponse(Struct, frozen=True, kw_only=True):
+class AlterConfigsResourceResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     resource_type: int
     resource_name: str
 
 
-class AlterConfigsResponse(Struct, frozen=True, kw_only=True):
+class AlterConfigsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     responses: tuple[AlterConfigsResourceResponse, ...]
 

@@ -9,33 +9,33 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class ReassignablePartition(Struct, frozen=True, kw_only=True):
+class ReassignablePartition(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     replicas: tuple[int, ...] | None = None
 
 
-class ReassignableTopic(Struct, frozen=True, kw_only=True):
+class ReassignableTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[ReassignablePartition, ...]
 
 
-class AlterPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True):
+class AlterPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True, gc=False):
     timeout: int = 60_000
     topics: tuple[ReassignableTopic, ...]
 
 
-class ReassignablePartitionResponse(Struct, frozen=True, kw_only=True):
+class ReassignablePartitionResponse(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
 
 
-class ReassignableTopicResponse(Struct, frozen=True, kw_only=True):
+class ReassignableTopicResponse(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[ReassignablePartitionResponse, ...]
 
 
-class AlterPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True):
+class AlterPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

@@ -6,12 +6,12 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class ScramCredentialDeletion(Struct, frozen=True, kw_only=True):
+class ScramCredentialDeletion(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     mechanism: int  # 1: SCRAM-SHA-256, 2: SCRAM-SHA-512; anything else is the peer's mistake
 
 
-class ScramCredentialUpsertion(Struct, frozen=True, kw_only=True):
+class ScramCredentialUpsertion(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     mechanism: int
     iterations: int
@@ -26,18 +26,18 @@ class ScramCredentialUpsertion(Struct, frozen=True, kw_only=True):
         )
 
 
-class AlterUserScramCredentialsRequest(Struct, frozen=True, kw_only=True):
+class AlterUserScramCredentialsRequest(Struct, frozen=True, kw_only=True, gc=False):
     deletions: tuple[ScramCredentialDeletion, ...] = ()
     upsertions: tuple[ScramCredentialUpsertion, ...] = ()
 
 
-class AlterUserScramCredentialsResult(Struct, frozen=True, kw_only=True):
+class AlterUserScramCredentialsResult(Struct, frozen=True, kw_only=True, gc=False):
     user: str
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
 
 
-class AlterUserScramCredentialsResponse(Struct, frozen=True, kw_only=True):
+class AlterUserScramCredentialsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     results: tuple[AlterUserScramCredentialsResult, ...] = ()
 

@@ -12,30 +12,30 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class ApiVersionsRequest(Struct, frozen=True, kw_only=True):
+class ApiVersionsRequest(Struct, frozen=True, kw_only=True, gc=False):
     client_software_name: str = ""
     client_software_version: str = ""
 
 
-class ApiVersion(Struct, frozen=True, kw_only=True):
+class ApiVersion(Struct, frozen=True, kw_only=True, gc=False):
     api_key: int
     min_version: int
     max_version: int
 
 
-class SupportedFeatureKey(Struct, frozen=True, kw_only=True):
+class SupportedFeatureKey(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     min_version: int
     max_version: int
 
 
-class FinalizedFeatureKey(Struct, frozen=True, kw_only=True):
+class FinalizedFeatureKey(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     max_version_level: int
     min_version_level: int
 
 
-class ApiVersionsResponse(Struct, frozen=True, kw_only=True):
+class ApiVersionsResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     api_keys: tuple[ApiVersion, ...]
     throttle_time: int = 0

@@ -9,7 +9,7 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class AclCreation(Struct, frozen=True, kw_only=True):
+class AclCreation(Struct, frozen=True, kw_only=True, gc=False):
     resource_type: int
     resource_name: str
     resource_pattern_type: int
@@ -19,16 +19,16 @@ class AclCreation(Struct, frozen=True, kw_only=True):
     permission_type: int
 
 
-class CreateAclsRequest(Struct, frozen=True, kw_only=True):
+class CreateAclsRequest(Struct, frozen=True, kw_only=True, gc=False):
     creations: tuple[AclCreation, ...]
 
 
-class AclCreationResult(Struct, frozen=True, kw_only=True):
+class AclCreationResult(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
 
 
-class CreateAclsResponse(Struct, frozen=True, kw_only=True):
+class CreateAclsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     results: tuple[AclCreationResult, ...]
 

@@ -9,29 +9,29 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class CreatePartitionsAssignment(Struct, frozen=True, kw_only=True):
+class CreatePartitionsAssignment(Struct, frozen=True, kw_only=True, gc=False):
     broker_ids: tuple[int, ...] = ()
 
 
-class CreatePartitionsTopic(Struct, frozen=True, kw_only=True):
+class CreatePartitionsTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     count: int
     assignments: tuple[CreatePartitionsAssignment, ...] | None = None
 
 
-class CreatePartitionsRequest(Struct, frozen=True, kw_only=True):
+class CreatePartitionsRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[CreatePartitionsTopic, ...]
     timeout: int
     validate_only: bool = False
 
 
-class CreatePartitionsTopicResult(Struct, frozen=True, kw_only=True):
+class CreatePartitionsTopicResult(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
 
 
-class CreatePartitionsResponse(Struct, frozen=True, kw_only=True):
+class CreatePartitionsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     results: tuple[CreatePartitionsTopicResult, ...]
 

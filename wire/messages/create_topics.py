@@ -11,17 +11,17 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class CreatableReplicaAssignment(Struct, frozen=True, kw_only=True):
+class CreatableReplicaAssignment(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     broker_ids: tuple[int, ...] = ()
 
 
-class CreatableTopicConfig(Struct, frozen=True, kw_only=True):
+class CreatableTopicConfig(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     value: str | None
 
 
-class CreatableTopic(Struct, frozen=True, kw_only=True):
+class CreatableTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     num_partitions: int
     replication_factor: int
@@ -29,13 +29,13 @@ class CreatableTopic(Struct, frozen=True, kw_only=True):
     configs: tuple[CreatableTopicConfig, ...] = ()
 
 
-class CreateTopicsRequest(Struct, frozen=True, kw_only=True):
+class CreateTopicsRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[CreatableTopic, ...]
     timeout: int = 60_000
     validate_only: bool = False
 
 
-class CreatableTopicConfigs(Struct, frozen=True, kw_only=True):
+class CreatableTopicConfigs(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     value: str | None
     read_only: bool = False
@@ -43,7 +43,7 @@ class CreatableTopicConfigs(Struct, frozen=True, kw_only=True):
     is_sensitive: bool = False
 
 
-class CreatableTopicResult(Struct, frozen=True, kw_only=True):
+class CreatableTopicResult(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     topic_id: uuid.UUID | None = None
     error_code: ErrorCode = ErrorCode.none
@@ -54,7 +54,7 @@ class CreatableTopicResult(Struct, frozen=True, kw_only=True):
     configs: tuple[CreatableTopicConfigs, ...] | None = None
 
 
-class CreateTopicsResponse(Struct, frozen=True, kw_only=True):
+class CreateTopicsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     topics: tuple[CreatableTopicResult, ...]
 

@@ -9,7 +9,7 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class DeleteAclsFilter(Struct, frozen=True, kw_only=True):
+class DeleteAclsFilter(Struct, frozen=True, kw_only=True, gc=False):
     resource_type_filter: int
     resource_name_filter: str | None
     pattern_type_filter: int
@@ -19,11 +19,11 @@ class DeleteAclsFilter(Struct, frozen=True, kw_only=True):
     permission_type: int
 
 
-class DeleteAclsRequest(Struct, frozen=True, kw_only=True):
+class DeleteAclsRequest(Struct, frozen=True, kw_only=True, gc=False):
     filters: tuple[DeleteAclsFilter, ...]
 
 
-class DeleteAclsMatchingAcl(Struct, frozen=True, kw_only=True):
+class DeleteAclsMatchingAcl(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     resource_type: int
@@ -35,13 +35,13 @@ class DeleteAclsMatchingAcl(Struct, frozen=True, kw_only=True):
     permission_type: int
 
 
-class DeleteAclsFilterResult(Struct, frozen=True, kw_only=True):
+class DeleteAclsFilterResult(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     matching_acls: tuple[DeleteAclsMatchingAcl, ...] = ()
 
 
-class DeleteAclsResponse(Struct, frozen=True, kw_only=True):
+class DeleteAclsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     filter_results: tuple[DeleteAclsFilterResult, ...]
 

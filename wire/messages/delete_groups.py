@@ -6,16 +6,16 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class DeleteGroupsRequest(Struct, frozen=True, kw_only=True):
+class DeleteGroupsRequest(Struct, frozen=True, kw_only=True, gc=False):
     groups_names: tuple[str, ...]
 
 
-class DeletableGroupResult(Struct, frozen=True, kw_only=True):
+class DeletableGroupResult(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     error_code: ErrorCode = ErrorCode.none
 
 
-class DeleteGroupsResponse(Struct, frozen=True, kw_only=True):
+class DeleteGroupsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     results: tuple[DeletableGroupResult, ...]
 

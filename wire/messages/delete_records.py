@@ -9,33 +9,33 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class DeleteRecordsPartition(Struct, frozen=True, kw_only=True):
+class DeleteRecordsPartition(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     offset: int
 
 
-class DeleteRecordsTopic(Struct, frozen=True, kw_only=True):
+class DeleteRecordsTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[DeleteRecordsPartition, ...]
 
 
-class DeleteRecordsRequest(Struct, frozen=True, kw_only=True):
+class DeleteRecordsRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[DeleteRecordsTopic, ...]
     timeout: int
 
 
-class DeleteRecordsPartitionResult(Struct, frozen=True, kw_only=True):
+class DeleteRecordsPartitionResult(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     low_watermark: int = -1
     error_code: ErrorCode = ErrorCode.none
 
 
-class DeleteRecordsTopicResult(Struct, frozen=True, kw_only=True):
+class DeleteRecordsTopicResult(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[DeleteRecordsPartitionResult, ...]
 
 
-class DeleteRecordsResponse(Struct, frozen=True, kw_only=True):
+class DeleteRecordsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     topics: tuple[DeleteRecordsTopicResult, ...]
 

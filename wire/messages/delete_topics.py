@@ -11,25 +11,25 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class DeleteTopicState(Struct, frozen=True, kw_only=True):
+class DeleteTopicState(Struct, frozen=True, kw_only=True, gc=False):
     name: str | None = None
     topic_id: uuid.UUID | None = None
 
 
-class DeleteTopicsRequest(Struct, frozen=True, kw_only=True):
+class DeleteTopicsRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[DeleteTopicState, ...] = ()  # from version 6
     topic_names: tuple[str, ...] = ()  # before
     timeout: int
 
 
-class DeletableTopicResult(Struct, frozen=True, kw_only=True):
+class DeletableTopicResult(Struct, frozen=True, kw_only=True, gc=False):
     name: str | None
     topic_id: uuid.UUID | None = None
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
 
 
-class DeleteTopicsResponse(Struct, frozen=True, kw_only=True):
+class DeleteTopicsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     responses: tuple[DeletableTopicResult, ...]
 

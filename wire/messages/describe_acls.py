@@ -10,7 +10,7 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class DescribeAclsRequest(Struct, frozen=True, kw_only=True):
+class DescribeAclsRequest(Struct, frozen=True, kw_only=True, gc=False):
     resource_type_filter: int
     resource_name_filter: str | None
     pattern_type_filter: int
@@ -20,21 +20,21 @@ class DescribeAclsRequest(Struct, frozen=True, kw_only=True):
     permission_type: int
 
 
-class AclDescription(Struct, frozen=True, kw_only=True):
+class AclDescription(Struct, frozen=True, kw_only=True, gc=False):
     principal: str
     host: str
     operation: int
     permission_type: int
 
 
-class DescribeAclsResource(Struct, frozen=True, kw_only=True):
+class DescribeAclsResource(Struct, frozen=True, kw_only=True, gc=False):
     resource_type: int
     resource_name: str
     pattern_type: int
     acls: tuple[AclDescription, ...]
 
 
-class DescribeAclsResponse(Struct, frozen=True, kw_only=True):
+class DescribeAclsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

@@ -16,33 +16,33 @@ class QuotaMatch(IntEnum):
     ANY = 2
 
 
-class ComponentData(Struct, frozen=True, kw_only=True):
+class ComponentData(Struct, frozen=True, kw_only=True, gc=False):
     entity_type: str
     match_type: int  # a QuotaMatch; anything else is the peer's mistake
     match: str | None
 
 
-class DescribeClientQuotasRequest(Struct, frozen=True, kw_only=True):
+class DescribeClientQuotasRequest(Struct, frozen=True, kw_only=True, gc=False):
     components: tuple[ComponentData, ...]
     strict: bool = False
 
 
-class EntityData(Struct, frozen=True, kw_only=True):
+class EntityData(Struct, frozen=True, kw_only=True, gc=False):
     entity_type: str
     entity_name: str | None
 
 
-class ValueData(Struct, frozen=True, kw_only=True):
+class ValueData(Struct, frozen=True, kw_only=True, gc=False):
     key: str
     value: float
 
 
-class EntryData(Struct, frozen=True, kw_only=True):
+class EntryData(Struct, frozen=True, kw_only=True, gc=False):
     entity: tuple[EntityData, ...]
     values: tuple[ValueData, ...]
 
 
-class DescribeClientQuotasResponse(Struct, frozen=True, kw_only=True):
+class DescribeClientQuotasResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

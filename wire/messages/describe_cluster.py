@@ -12,19 +12,19 @@ NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked 
 BROKERS = 1  # the endpoint type that asks for brokers
 
 
-class DescribeClusterRequest(Struct, frozen=True, kw_only=True):
+class DescribeClusterRequest(Struct, frozen=True, kw_only=True, gc=False):
     include_cluster_authorized_operations: bool = False
     endpoint_type: int = BROKERS
 
 
-class DescribeClusterBroker(Struct, frozen=True, kw_only=True):
+class DescribeClusterBroker(Struct, frozen=True, kw_only=True, gc=False):
     broker_id: int
     host: str
     port: int
     rack: str | None = None
 
 
-class DescribeClusterResponse(Struct, frozen=True, kw_only=True):
+class DescribeClusterResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

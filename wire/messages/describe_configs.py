@@ -45,25 +45,25 @@ class ConfigType(IntEnum):
     PASSWORD = 9
 
 
-class DescribeConfigsResource(Struct, frozen=True, kw_only=True):
+class DescribeConfigsResource(Struct, frozen=True, kw_only=True, gc=False):
     resource_type: int
     resource_name: str
     configuration_keys: tuple[str, ...] | None = ()  # null asks for all
 
 
-class DescribeConfigsRequest(Struct, frozen=True, kw_only=True):
+class DescribeConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
     resources: tuple[DescribeConfigsResource, ...]
     include_synonyms: bool = False
     include_documentation: bool = False
 
 
-class DescribeConfigsSynonym(Struct, frozen=True, kw_only=True):
+class DescribeConfigsSynonym(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     value: str | None
     source: int
 
 
-class DescribeConfigsResourceResult(Struct, frozen=True, kw_only=True):
+class DescribeConfigsResourceResult(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     value: str | None
     read_only: bool = False
@@ -74,7 +74,7 @@ class DescribeConfigsResourceResult(Struct, frozen=True, kw_only=True):
     documentation: str | None = None
 
 
-class DescribeConfigsResult(Struct, frozen=True, kw_only=True):
+class DescribeConfigsResult(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     resource_type: int
@@ -82,7 +82,7 @@ class DescribeConfigsResult(Struct, frozen=True, kw_only=True):
     configs: tuple[DescribeConfigsResourceResult, ...] = ()
 
 
-class DescribeConfigsResponse(Struct, frozen=True, kw_only=True):
+class DescribeConfigsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     results: tuple[DescribeConfigsResult, ...]
 

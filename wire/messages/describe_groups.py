@@ -11,12 +11,12 @@ from wire.errors import ErrorCode
 NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
 
 
-class DescribeGroupsRequest(Struct, frozen=True, kw_only=True):
+class DescribeGroupsRequest(Struct, frozen=True, kw_only=True, gc=False):
     groups: tuple[str, ...] = ()
     include_authorized_operations: bool = False
 
 
-class DescribedGroupMember(Struct, frozen=True, kw_only=True):
+class DescribedGroupMember(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str
     group_instance_id: str | None = None
     client_id: str
@@ -25,7 +25,7 @@ class DescribedGroupMember(Struct, frozen=True, kw_only=True):
     member_assignment: bytes = b""
 
 
-class DescribedGroup(Struct, frozen=True, kw_only=True):
+class DescribedGroup(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     group_id: str
     group_state: str = ""
@@ -36,7 +36,7 @@ class DescribedGroup(Struct, frozen=True, kw_only=True):
     authorized_operations: int = NOT_ASKED
 
 
-class DescribeGroupsResponse(Struct, frozen=True, kw_only=True):
+class DescribeGroupsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     groups: tuple[DescribedGroup, ...]
 

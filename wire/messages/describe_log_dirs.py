@@ -9,28 +9,28 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class DescribableLogDirTopic(Struct, frozen=True, kw_only=True):
+class DescribableLogDirTopic(Struct, frozen=True, kw_only=True, gc=False):
     topic: str
     partitions: tuple[int, ...] = ()
 
 
-class DescribeLogDirsRequest(Struct, frozen=True, kw_only=True):
+class DescribeLogDirsRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[DescribableLogDirTopic, ...] | None
 
 
-class DescribeLogDirsPartition(Struct, frozen=True, kw_only=True):
+class DescribeLogDirsPartition(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     partition_size: int
     offset_lag: int = 0
     is_future_key: bool = False
 
 
-class DescribeLogDirsTopic(Struct, frozen=True, kw_only=True):
+class DescribeLogDirsTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[DescribeLogDirsPartition, ...]
 
 
-class DescribeLogDirsResult(Struct, frozen=True, kw_only=True):
+class DescribeLogDirsResult(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     log_dir: str
     topics: tuple[DescribeLogDirsTopic, ...] = ()
@@ -38,7 +38,7 @@ class DescribeLogDirsResult(Struct, frozen=True, kw_only=True):
     usable_bytes: int = -1
 
 
-class DescribeLogDirsResponse(Struct, frozen=True, kw_only=True):
+class DescribeLogDirsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     results: tuple[DescribeLogDirsResult, ...]

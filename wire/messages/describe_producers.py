@@ -9,16 +9,16 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class TopicRequest(Struct, frozen=True, kw_only=True):
+class TopicRequest(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partition_indexes: tuple[int, ...] = ()
 
 
-class DescribeProducersRequest(Struct, frozen=True, kw_only=True):
+class DescribeProducersRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[TopicRequest, ...]
 
 
-class ProducerState(Struct, frozen=True, kw_only=True):
+class ProducerState(Struct, frozen=True, kw_only=True, gc=False):
     producer_id: int
     producer_epoch: int
     last_sequence: int = -1
@@ -27,19 +27,19 @@ class ProducerState(Struct, frozen=True, kw_only=True):
     current_txn_start_offset: int = -1
 
 
-class PartitionResponse(Struct, frozen=True, kw_only=True):
+class PartitionResponse(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     active_producers: tuple[ProducerState, ...] = ()
 
 
-class TopicResponse(Struct, frozen=True, kw_only=True):
+class TopicResponse(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[PartitionResponse, ...]
 
 
-class DescribeProducersResponse(Struct, frozen=True, kw_only=True):
+class DescribeProducersResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     topics: tuple[TopicResponse, ...]
 

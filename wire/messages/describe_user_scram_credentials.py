@@ -6,27 +6,27 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class UserName(Struct, frozen=True, kw_only=True):
+class UserName(Struct, frozen=True, kw_only=True, gc=False):
     name: str
 
 
-class DescribeUserScramCredentialsRequest(Struct, frozen=True, kw_only=True):
+class DescribeUserScramCredentialsRequest(Struct, frozen=True, kw_only=True, gc=False):
     users: tuple[UserName, ...] | None  # None or empty: all
 
 
-class CredentialInfo(Struct, frozen=True, kw_only=True):
+class CredentialInfo(Struct, frozen=True, kw_only=True, gc=False):
     mechanism: int  # 1: SCRAM-SHA-256, 2: SCRAM-SHA-512
     iterations: int
 
 
-class DescribeUserScramCredentialsResult(Struct, frozen=True, kw_only=True):
+class DescribeUserScramCredentialsResult(Struct, frozen=True, kw_only=True, gc=False):
     user: str
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     credential_infos: tuple[CredentialInfo, ...] = ()
 
 
-class DescribeUserScramCredentialsResponse(Struct, frozen=True, kw_only=True):
+class DescribeUserScramCredentialsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

@@ -10,14 +10,14 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class EndTxnRequest(Struct, frozen=True, kw_only=True):
+class EndTxnRequest(Struct, frozen=True, kw_only=True, gc=False):
     transactional_id: str
     producer_id: int
     producer_epoch: int
     committed: bool
 
 
-class EndTxnResponse(Struct, frozen=True, kw_only=True):
+class EndTxnResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
 

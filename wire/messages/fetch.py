@@ -15,7 +15,7 @@ from wire.errors import ErrorCode
 from wire.slices import FileSlice
 
 
-class FetchPartition(Struct, frozen=True, kw_only=True):
+class FetchPartition(Struct, frozen=True, kw_only=True, gc=False):
     partition: int
     current_leader_epoch: int = -1
     fetch_offset: int
@@ -24,17 +24,17 @@ class FetchPartition(Struct, frozen=True, kw_only=True):
     partition_max_bytes: int
 
 
-class FetchTopic(Struct, frozen=True, kw_only=True):
+class FetchTopic(Struct, frozen=True, kw_only=True, gc=False):
     topic: str
     partitions: tuple[FetchPartition, ...]
 
 
-class ForgottenTopic(Struct, frozen=True, kw_only=True):
+class ForgottenTopic(Struct, frozen=True, kw_only=True, gc=False):
     topic: str
     partitions: tuple[int, ...] = ()
 
 
-class FetchRequest(Struct, frozen=True, kw_only=True):
+class FetchRequest(Struct, frozen=True, kw_only=True, gc=False):
     cluster_id: str | None = None
     replica_id: int = -1
     max_wait: int
@@ -48,27 +48,27 @@ class FetchRequest(Struct, frozen=True, kw_only=True):
     rack_id: str = ""
 
 
-class EpochEndOffset(Struct, frozen=True, kw_only=True):
+class EpochEndOffset(Struct, frozen=True, kw_only=True, gc=False):
     epoch: int = -1
     end_offset: int = -1
 
 
-class LeaderIdAndEpoch(Struct, frozen=True, kw_only=True):
+class LeaderIdAndEpoch(Struct, frozen=True, kw_only=True, gc=False):
     leader_id: int = -1
     leader_epoch: int = -1
 
 
-class SnapshotId(Struct, frozen=True, kw_only=True):
+class SnapshotId(Struct, frozen=True, kw_only=True, gc=False):
     end_offset: int = -1
     epoch: int = -1
 
 
-class AbortedTransaction(Struct, frozen=True, kw_only=True):
+class AbortedTransaction(Struct, frozen=True, kw_only=True, gc=False):
     producer_id: int
     first_offset: int
 
 
-class PartitionData(Struct, frozen=True, kw_only=True):
+class PartitionData(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     error_code: ErrorCode = ErrorCode.none
     high_watermark: int = -1
@@ -82,12 +82,12 @@ class PartitionData(Struct, frozen=True, kw_only=True):
     records: memoryview | bytes | FileSlice | None = b""
 
 
-class FetchableTopicResponse(Struct, frozen=True, kw_only=True):
+class FetchableTopicResponse(Struct, frozen=True, kw_only=True, gc=False):
     topic: str
     partitions: tuple[PartitionData, ...]
 
 
-class FetchResponse(Struct, frozen=True, kw_only=True):
+class FetchResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     session_id: int = 0

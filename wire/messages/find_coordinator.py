@@ -13,13 +13,13 @@ GROUP = 0
 TRANSACTION = 1
 
 
-class FindCoordinatorRequest(Struct, frozen=True, kw_only=True):
+class FindCoordinatorRequest(Struct, frozen=True, kw_only=True, gc=False):
     key: str = ""
     key_type: int = GROUP
     coordinator_keys: tuple[str, ...] = ()
 
 
-class Coordinator(Struct, frozen=True, kw_only=True):
+class Coordinator(Struct, frozen=True, kw_only=True, gc=False):
     key: str
     node_id: int = -1
     host: str = ""
@@ -28,7 +28,7 @@ class Coordinator(Struct, frozen=True, kw_only=True):
     error_message: str | None = None
 
 
-class FindCoordinatorResponse(Struct, frozen=True, kw_only=True):
+class FindCoordinatorResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

@@ -9,14 +9,14 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class HeartbeatRequest(Struct, frozen=True, kw_only=True):
+class HeartbeatRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     generation_id: int
     member_id: str
     group_instance_id: str | None = None
 
 
-class HeartbeatResponse(Struct, frozen=True, kw_only=True):
+class HeartbeatResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
 

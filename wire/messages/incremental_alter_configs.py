@@ -20,31 +20,31 @@ class ConfigOperation(IntEnum):
     SUBTRACT = 3
 
 
-class AlterableConfig(Struct, frozen=True, kw_only=True):
+class AlterableConfig(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     config_operation: int  # a ConfigOperation; anything else is the peer's mistake
     value: str | None
 
 
-class AlterConfigsResource(Struct, frozen=True, kw_only=True):
+class AlterConfigsResource(Struct, frozen=True, kw_only=True, gc=False):
     resource_type: int
     resource_name: str
     configs: tuple[AlterableConfig, ...]
 
 
-class IncrementalAlterConfigsRequest(Struct, frozen=True, kw_only=True):
+class IncrementalAlterConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):
     resources: tuple[AlterConfigsResource, ...]
     validate_only: bool = False
 
 
-class AlterConfigsResourceResponse(Struct, frozen=True, kw_only=True):
+class AlterConfigsResourceResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     resource_type: int
     resource_name: str
 
 
-class IncrementalAlterConfigsResponse(Struct, frozen=True, kw_only=True):
+class IncrementalAlterConfigsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     responses: tuple[AlterConfigsResourceResponse, ...]
 

@@ -9,14 +9,14 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class InitProducerIdRequest(Struct, frozen=True, kw_only=True):
+class InitProducerIdRequest(Struct, frozen=True, kw_only=True, gc=False):
     transactional_id: str | None = None
     transaction_timeout: int = 0
     producer_id: int = -1
     producer_epoch: int = -1
 
 
-class InitProducerIdResponse(Struct, frozen=True, kw_only=True):
+class InitProducerIdResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     producer_id: int = -1

@@ -14,17 +14,16 @@ from msgspec.structs import replace
 
 from wire.codec import Api
 from wire.errors import ErrorCode
-from wire.primitives import MessageBuffer
 
 UNKNOWN_MEMBER_ID = ""  # of who has not been given one yet
 
 
-class JoinGroupRequestProtocol(Struct, frozen=True, kw_only=True):
+class JoinGroupRequestProtocol(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     metadata: bytes
 
 
-class JoinGroupRequest(Struct, frozen=True, kw_only=True):
+class JoinGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     session_timeout: int
     rebalance_timeout: int = -1
@@ -39,13 +38,13 @@ class JoinGroupRequest(Struct, frozen=True, kw_only=True):
     """Whether, as the leader, it computes no assignment when it is told so (KIP-814)."""
 
 
-class JoinGroupResponseMember(Struct, frozen=True, kw_only=True):
+class JoinGroupResponseMember(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str
     group_instance_id: str | None = None
     metadata: bytes
 
 
-class JoinGroupResponse(Struct, frozen=True, kw_only=True):
+class JoinGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     generation_id: int = -1
@@ -58,8 +57,7 @@ class JoinGroupResponse(Struct, frozen=True, kw_only=True):
 
 
 class _JoinGroupApi(Api[JoinGroupRequest, JoinGroupResponse]):
-    def decode_request(self, version: int, body: memoryview) -> JoinGroupRequest:
-        request = super().decode_request(version, body)
+    def levelled(self, version: int, request: JoinGroupRequest) -> JoinGroupRequest:
         return replace(
             request,
             rebalance_timeout=request.rebalance_timeout if version else request.session_timeout,
@@ -67,10 +65,10 @@ class _JoinGroupApi(Api[JoinGroupRequest, JoinGroupResponse]):
             understands_skip_assignment=version >= 9,
         )
 
-    def encode_response(self, version: int, response: JoinGroupResponse) -> MessageBuffer:
+    def lowered(self, version: int, response: JoinGroupResponse) -> JoinGroupResponse:
         if version < 7 and response.protocol_name is None:
             response = replace(response, protocol_name="")
-        return super().encode_response(version, response)
+        return response
 
 
 API = _JoinGroupApi(

@@ -15,34 +15,33 @@ from wire.primitives import MessageBuffer
 _FIRST_OF_SEVERAL = 3
 
 
-class MemberIdentity(Struct, frozen=True, kw_only=True):
+class MemberIdentity(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str = ""
     """Empty where only the instance is known: an operator's request."""
     group_instance_id: str | None = None
     reason: str | None = None
 
 
-class LeaveGroupRequest(Struct, frozen=True, kw_only=True):
+class LeaveGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     member_id: str = ""
     members: tuple[MemberIdentity, ...] = ()
 
 
-class MemberResponse(Struct, frozen=True, kw_only=True):
+class MemberResponse(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str
     group_instance_id: str | None = None
     error_code: ErrorCode = ErrorCode.none
 
 
-class LeaveGroupResponse(Struct, frozen=True, kw_only=True):
+class LeaveGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     members: tuple[MemberResponse, ...] = ()
 
 
 class _LeaveGroupApi(Api[LeaveGroupRequest, LeaveGroupResponse]):
-    def decode_request(self, version: int, body: memoryview) -> LeaveGroupRequest:
-        request = super().decode_request(version, body)
+    def levelled(self, version: int, request: LeaveGroupRequest) -> LeaveGroupRequest:
         if version < _FIRST_OF_SEVERAL:
             return replace(request, members=(MemberIdentity(member_id=request.member_id),))
         return request
@@ -53,11 +52,11 @@ class _LeaveGroupApi(Api[LeaveGroupRequest, LeaveGroupResponse]):
             request = replace(request, member_id=only.member_id)
         return super().encode_request(version, request)
 
-    def encode_response(self, version: int, response: LeaveGroupResponse) -> MessageBuffer:
+    def lowered(self, version: int, response: LeaveGroupResponse) -> LeaveGroupResponse:
         if version < _FIRST_OF_SEVERAL and response.members and not response.error_code:
             (only,) = response.members
             response = replace(response, error_code=only.error_code)
-        return super().encode_response(version, response)
+        return response
 
 
 API = _LeaveGroupApi(

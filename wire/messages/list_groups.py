@@ -9,18 +9,18 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class ListGroupsRequest(Struct, frozen=True, kw_only=True):
+class ListGroupsRequest(Struct, frozen=True, kw_only=True, gc=False):
     states_filter: tuple[str, ...] = ()
     """Empty for groups in any state."""
 
 
-class ListedGroup(Struct, frozen=True, kw_only=True):
+class ListedGroup(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     protocol_type: str
     group_state: str = ""
 
 
-class ListGroupsResponse(Struct, frozen=True, kw_only=True):
+class ListGroupsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     groups: tuple[ListedGroup, ...] = ()

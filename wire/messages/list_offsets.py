@@ -13,24 +13,24 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3  # from version 7: the record of the greatest timestamp
 
 
-class ListOffsetsPartition(Struct, frozen=True, kw_only=True):
+class ListOffsetsPartition(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     current_leader_epoch: int = -1
     timestamp: int
 
 
-class ListOffsetsTopic(Struct, frozen=True, kw_only=True):
+class ListOffsetsTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[ListOffsetsPartition, ...]
 
 
-class ListOffsetsRequest(Struct, frozen=True, kw_only=True):
+class ListOffsetsRequest(Struct, frozen=True, kw_only=True, gc=False):
     replica_id: int = -1
     isolation_level: int = 0
     topics: tuple[ListOffsetsTopic, ...]
 
 
-class ListOffsetsPartitionResponse(Struct, frozen=True, kw_only=True):
+class ListOffsetsPartitionResponse(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     error_code: ErrorCode = ErrorCode.none
     timestamp: int = -1
@@ -38,12 +38,12 @@ class ListOffsetsPartitionResponse(Struct, frozen=True, kw_only=True):
     leader_epoch: int = -1
 
 
-class ListOffsetsTopicResponse(Struct, frozen=True, kw_only=True):
+class ListOffsetsTopicResponse(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[ListOffsetsPartitionResponse, ...]
 
 
-class ListOffsetsResponse(Struct, frozen=True, kw_only=True):
+class ListOffsetsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     topics: tuple[ListOffsetsTopicResponse, ...]
 

@@ -9,29 +9,29 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class ListPartitionReassignmentsTopics(Struct, frozen=True, kw_only=True):
+class ListPartitionReassignmentsTopics(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partition_indexes: tuple[int, ...] = ()
 
 
-class ListPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True):
+class ListPartitionReassignmentsRequest(Struct, frozen=True, kw_only=True, gc=False):
     timeout: int = 60_000
     topics: tuple[ListPartitionReassignmentsTopics, ...] | None = None
 
 
-class OngoingPartitionReassignment(Struct, frozen=True, kw_only=True):
+class OngoingPartitionReassignment(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     replicas: tuple[int, ...] = ()
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
 
 
-class OngoingTopicReassignment(Struct, frozen=True, kw_only=True):
+class OngoingTopicReassignment(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[OngoingPartitionReassignment, ...]
 
 
-class ListPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True):
+class ListPartitionReassignmentsResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None

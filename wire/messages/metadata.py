@@ -13,30 +13,31 @@ from msgspec.structs import replace
 
 from wire.codec import Api, Kept
 from wire.errors import ErrorCode
+from wire.primitives import MessageBuffer, Writer
 
 NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
 
 
-class MetadataRequestTopic(Struct, frozen=True, kw_only=True):
+class MetadataRequestTopic(Struct, frozen=True, kw_only=True, gc=False):
     topic_id: uuid.UUID | None = None
     name: str | None
 
 
-class MetadataRequest(Struct, frozen=True, kw_only=True):
+class MetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[MetadataRequestTopic, ...] | None
     allow_auto_topic_creation: bool = True
     include_topic_authorized_operations: bool = False
     include_cluster_authorized_operations: bool = False
 
 
-class MetadataResponseBroker(Struct, frozen=True, kw_only=True):
+class MetadataResponseBroker(Struct, frozen=True, kw_only=True, gc=False):
     node_id: int
     host: str
     port: int
     rack: str | None = None
 
 
-class MetadataResponsePartition(Struct, frozen=True, kw_only=True):
+class MetadataResponsePartition(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     partition_index: int
     leader_id: int
@@ -55,7 +56,16 @@ class MetadataResponseTopic(Kept, frozen=True, kw_only=True, dict=True):
     topic_authorized_operations: int = NOT_ASKED
 
 
-class MetadataResponse(Struct, frozen=True, kw_only=True):
+class AbsentTopic(MetadataResponseTopic, frozen=True, kw_only=True, dict=True):
+    """One that is not there, or not to be seen: nobody else is told the same, so it is not kept."""
+
+    def encoded(self, write: Writer) -> bytes:
+        out = MessageBuffer()
+        write(out, self)
+        return bytes(out)
+
+
+class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     brokers: tuple[MetadataResponseBroker, ...]
     cluster_id: str | None = None
@@ -65,8 +75,7 @@ class MetadataResponse(Struct, frozen=True, kw_only=True):
 
 
 class _MetadataApi(Api[MetadataRequest, MetadataResponse]):
-    def decode_request(self, version: int, body: memoryview) -> MetadataRequest:
-        request = super().decode_request(version, body)
+    def levelled(self, version: int, request: MetadataRequest) -> MetadataRequest:
         if version == 0:
             return replace(request, topics=request.topics or None)
         if version in {10, 11} and request.topics:

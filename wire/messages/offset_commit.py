@@ -11,19 +11,19 @@ from wire.errors import ErrorCode
 NO_GENERATION = -1  # of who belongs to no group and only keeps its offsets under the name of one
 
 
-class OffsetCommitRequestPartition(Struct, frozen=True, kw_only=True):
+class OffsetCommitRequestPartition(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     committed_offset: int
     committed_leader_epoch: int = -1
     committed_metadata: str | None = None
 
 
-class OffsetCommitRequestTopic(Struct, frozen=True, kw_only=True):
+class OffsetCommitRequestTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[OffsetCommitRequestPartition, ...]
 
 
-class OffsetCommitRequest(Struct, frozen=True, kw_only=True):
+class OffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     generation_id_or_member_epoch: int = NO_GENERATION
     member_id: str = ""
@@ -32,17 +32,17 @@ class OffsetCommitRequest(Struct, frozen=True, kw_only=True):
     topics: tuple[OffsetCommitRequestTopic, ...]
 
 
-class OffsetCommitResponsePartition(Struct, frozen=True, kw_only=True):
+class OffsetCommitResponsePartition(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     error_code: ErrorCode = ErrorCode.none
 
 
-class OffsetCommitResponseTopic(Struct, frozen=True, kw_only=True):
+class OffsetCommitResponseTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[OffsetCommitResponsePartition, ...]
 
 
-class OffsetCommitResponse(Struct, frozen=True, kw_only=True):
+class OffsetCommitResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     topics: tuple[OffsetCommitResponseTopic, ...]
 

@@ -9,31 +9,31 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class OffsetDeleteRequestPartition(Struct, frozen=True, kw_only=True):
+class OffsetDeleteRequestPartition(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
 
 
-class OffsetDeleteRequestTopic(Struct, frozen=True, kw_only=True):
+class OffsetDeleteRequestTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[OffsetDeleteRequestPartition, ...]
 
 
-class OffsetDeleteRequest(Struct, frozen=True, kw_only=True):
+class OffsetDeleteRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     topics: tuple[OffsetDeleteRequestTopic, ...]
 
 
-class OffsetDeleteResponsePartition(Struct, frozen=True, kw_only=True):
+class OffsetDeleteResponsePartition(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     error_code: ErrorCode = ErrorCode.none
 
 
-class OffsetDeleteResponseTopic(Struct, frozen=True, kw_only=True):
+class OffsetDeleteResponseTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[OffsetDeleteResponsePartition, ...]
 
 
-class OffsetDeleteResponse(Struct, frozen=True, kw_only=True):
+class OffsetDeleteResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     throttle_time: int = 0
     topics: tuple[OffsetDeleteResponseTopic, ...] = ()

@@ -20,25 +20,25 @@ _FIRST_WITH_A_GROUPS_ERROR = 2
 _FIRST_OF_SEVERAL = 8
 
 
-class OffsetFetchRequestTopic(Struct, frozen=True, kw_only=True):
+class OffsetFetchRequestTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partition_indexes: tuple[int, ...] = ()
 
 
-class OffsetFetchRequestGroup(Struct, frozen=True, kw_only=True):
+class OffsetFetchRequestGroup(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     topics: tuple[OffsetFetchRequestTopic, ...] | None
     """None asks for all that the group has committed: from version 2 on."""
 
 
-class OffsetFetchRequest(Struct, frozen=True, kw_only=True):
+class OffsetFetchRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str = ""
     topics: tuple[OffsetFetchRequestTopic, ...] | None = ()
     groups: tuple[OffsetFetchRequestGroup, ...] = ()
     require_stable: bool = False
 
 
-class OffsetFetchResponsePartition(Struct, frozen=True, kw_only=True):
+class OffsetFetchResponsePartition(Struct, frozen=True, kw_only=True, gc=False):
     partition_index: int
     committed_offset: int = NO_OFFSET
     committed_leader_epoch: int = -1
@@ -46,18 +46,18 @@ class OffsetFetchResponsePartition(Struct, frozen=True, kw_only=True):
     error_code: ErrorCode = ErrorCode.none
 
 
-class OffsetFetchResponseTopic(Struct, frozen=True, kw_only=True):
+class OffsetFetchResponseTopic(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partitions: tuple[OffsetFetchResponsePartition, ...]
 
 
-class OffsetFetchResponseGroup(Struct, frozen=True, kw_only=True):
+class OffsetFetchResponseGroup(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     topics: tuple[OffsetFetchResponseTopic, ...] = ()
     error_code: ErrorCode = ErrorCode.none
 
 
-class OffsetFetchResponse(Struct, frozen=True, kw_only=True):
+class OffsetFetchResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     topics: tuple[OffsetFetchResponseTopic, ...] = ()
     error_code: ErrorCode = ErrorCode.none
@@ -65,8 +65,7 @@ class OffsetFetchResponse(Struct, frozen=True, kw_only=True):
 
 
 class _OffsetFetchApi(Api[OffsetFetchRequest, OffsetFetchResponse]):
-    def decode_request(self, version: int, body: memoryview) -> OffsetFetchRequest:
-        request = super().decode_request(version, body)
+    def levelled(self, version: int, request: OffsetFetchRequest) -> OffsetFetchRequest:
         if version < _FIRST_OF_SEVERAL:
             only = OffsetFetchRequestGroup(group_id=request.group_id, topics=request.topics)
             return replace(request, groups=(only,))
@@ -78,14 +77,14 @@ class _OffsetFetchApi(Api[OffsetFetchRequest, OffsetFetchResponse]):
             request = replace(request, group_id=only.group_id, topics=only.topics)
         return super().encode_request(version, request)
 
-    def encode_response(self, version: int, response: OffsetFetchResponse) -> MessageBuffer:
+    def lowered(self, version: int, response: OffsetFetchResponse) -> OffsetFetchResponse:
         if version < _FIRST_OF_SEVERAL and response.groups:
             (only,) = response.groups
             topics = only.topics
             if version < _FIRST_WITH_A_GROUPS_ERROR and only.error_code:
                 topics = tuple(_refused(topic, only.error_code) for topic in topics)
             response = replace(response, topics=topics, error_code=only.error_code)
-        return super().encode_response(version, response)
+        return response
 
     def decode_response(self, version: int, body: memoryview) -> OffsetFetchResponse:
         response = super().decode_response(version, body)

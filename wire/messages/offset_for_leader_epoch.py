@@ -9,35 +9,35 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class OffsetForLeaderPartition(Struct, frozen=True, kw_only=True):
+class OffsetForLeaderPartition(Struct, frozen=True, kw_only=True, gc=False):
     partition: int
     current_leader_epoch: int = -1
     leader_epoch: int
 
 
-class OffsetForLeaderTopic(Struct, frozen=True, kw_only=True):
+class OffsetForLeaderTopic(Struct, frozen=True, kw_only=True, gc=False):
     topic: str
     partitions: tuple[OffsetForLeaderPartition, ...]
 
 
-class OffsetForLeaderEpochRequest(Struct, frozen=True, kw_only=True):
+class OffsetForLeaderEpochRequest(Struct, frozen=True, kw_only=True, gc=False):
     replica_id: int = -2
     topics: tuple[OffsetForLeaderTopic, ...]
 
 
-class EpochEndOffset(Struct, frozen=True, kw_only=True):
+class EpochEndOffset(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     partition: int
     leader_epoch: int = -1
     end_offset: int = -1
 
 
-class OffsetForLeaderTopicResult(Struct, frozen=True, kw_only=True):
+class OffsetForLeaderTopicResult(Struct, frozen=True, kw_only=True, gc=False):
     topic: str
     partitions: tuple[EpochEndOffset, ...]
 
 
-class OffsetForLeaderEpochResponse(Struct, frozen=True, kw_only=True):
+class OffsetForLeaderEpochResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     topics: tuple[OffsetForLeaderTopicResult, ...]
 

@@ -12,29 +12,29 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class PartitionProduceData(Struct, frozen=True, kw_only=True):
+class PartitionProduceData(Struct, frozen=True, kw_only=True, gc=False):
     index: int
     records: memoryview | None
 
 
-class TopicProduceData(Struct, frozen=True, kw_only=True):
+class TopicProduceData(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partition_data: tuple[PartitionProduceData, ...]
 
 
-class ProduceRequest(Struct, frozen=True, kw_only=True):
+class ProduceRequest(Struct, frozen=True, kw_only=True, gc=False):
     transactional_id: str | None = None
     acks: int
     timeout: int
     topic_data: tuple[TopicProduceData, ...]
 
 
-class BatchIndexAndErrorMessage(Struct, frozen=True, kw_only=True):
+class BatchIndexAndErrorMessage(Struct, frozen=True, kw_only=True, gc=False):
     batch_index: int
     batch_index_error_message: str | None = None
 
 
-class PartitionProduceResponse(Struct, frozen=True, kw_only=True):
+class PartitionProduceResponse(Struct, frozen=True, kw_only=True, gc=False):
     index: int
     error_code: ErrorCode = ErrorCode.none
     base_offset: int = -1
@@ -44,12 +44,12 @@ class PartitionProduceResponse(Struct, frozen=True, kw_only=True):
     error_message: str | None = None
 
 
-class TopicProduceResponse(Struct, frozen=True, kw_only=True):
+class TopicProduceResponse(Struct, frozen=True, kw_only=True, gc=False):
     name: str
     partition_responses: tuple[PartitionProduceResponse, ...]
 
 
-class ProduceResponse(Struct, frozen=True, kw_only=True):
+class ProduceResponse(Struct, frozen=True, kw_only=True, gc=False):
     responses: tuple[TopicProduceResponse, ...]
     throttle_time: int = 0
 

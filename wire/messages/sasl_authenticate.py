@@ -6,11 +6,11 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class SaslAuthenticateRequest(Struct, frozen=True, kw_only=True):
+class SaslAuthenticateRequest(Struct, frozen=True, kw_only=True, gc=False):
     auth_bytes: bytes
 
 
-class SaslAuthenticateResponse(Struct, frozen=True, kw_only=True):
+class SaslAuthenticateResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     error_message: str | None = None
     auth_bytes: bytes = b""

@@ -9,11 +9,11 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class SaslHandshakeRequest(Struct, frozen=True, kw_only=True):
+class SaslHandshakeRequest(Struct, frozen=True, kw_only=True, gc=False):
     mechanism: str
 
 
-class SaslHandshakeResponse(Struct, frozen=True, kw_only=True):
+class SaslHandshakeResponse(Struct, frozen=True, kw_only=True, gc=False):
     error_code: ErrorCode = ErrorCode.none
     mechanisms: tuple[str, ...] = ()
 

@@ -10,12 +10,12 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 
 
-class SyncGroupRequestAssignment(Struct, frozen=True, kw_only=True):
+class SyncGroupRequestAssignment(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str
     assignment: bytes
 
 
-class SyncGroupRequest(Struct, frozen=True, kw_only=True):
+class SyncGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     generation_id: int
     member_id: str
@@ -25,7 +25,7 @@ class SyncGroupRequest(Struct, frozen=True, kw_only=True):
     assignments: tuple[SyncGroupRequestAssignment, ...] = ()
 
 
-class SyncGroupResponse(Struct, frozen=True, kw_only=True):
+class SyncGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     throttle_time: int = 0
     error_code: ErrorCode = ErrorCode.none
     protocol_type: str | None = None

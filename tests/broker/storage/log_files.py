@@ -1,6 +1,7 @@
 """Batches to append, and logs that are driven as a broker does."""
 
 import os
+import random
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,10 +27,11 @@ def batch(
     codec: Codec = Codec.NONE,
     producer: tuple[int, int, int] = (-1, -1, -1),
 ) -> bytearray:
-    """A batch as a producer sends it; `producer` is its id, epoch and base sequence."""
+    """A batch as a producer sends it, the same for the same producer, epoch and sequence."""
     times = timestamps or [NOW] * records
-    messages = [Record(at, time, b"key", os.urandom(size)) for at, time in enumerate(times)]
     producer_id, epoch, sequence = producer
+    chance = random.Random(str(producer) if producer_id >= 0 else None)
+    messages = [Record(at, time, b"key", chance.randbytes(size)) for at, time in enumerate(times)]
     return bytearray(
         build_batch(
             messages,

@@ -175,7 +175,7 @@ def test_producers_are_known_though_the_first_segments_snapshot_is_not(tmp_path:
     again = reopen(log, recovery_point=0)
     assert again.start_offset == bases[1]
     assert len(again.producers) == 1
-    assert append(again, batch(3, producer=(5, 0, 177))).duplicate
+    assert append(again, batch(3, size=20, producer=(5, 0, 177))).duplicate
     assert append(again, batch(3, producer=(5, 0, 180))).base_offset == 180
 
 

@@ -151,7 +151,7 @@ def test_a_crash_at_any_step_is_gone_on_from(tmp_path: Path, way: str) -> None:
 def test_a_producer_goes_on_where_the_log_does(tmp_path: Path) -> None:
     kept = grown(tmp_path / "it")
     kept.log.truncate(60, NOW)
-    assert append(kept.log, batch(3, producer=(5, 0, 57))).duplicate
+    assert append(kept.log, batch(3, size=20, producer=(5, 0, 57))).duplicate
     again = append(kept.log, batch(3, producer=(5, 0, 60)))
     assert again == (60, 62, False)
     kept.close()

@@ -43,7 +43,7 @@ def test_nothing_is_lost_when_a_process_is_killed(tmp_path: Path) -> None:
     assert again.end_offset == again.exposed_offset == again.recovery_point == 600
     assert offsets(again) == list(range(0, 600, 3))
     assert append(again, batch(1, producer=(5, 0, 600))).base_offset == 600
-    assert append(again, batch(3, producer=(5, 0, 594))).duplicate is True
+    assert append(again, batch(3, size=20, producer=(5, 0, 594))).duplicate is True
 
 
 @pytest.mark.not_quick("goes on from a crash at each of very many steps")

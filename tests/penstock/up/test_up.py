@@ -6,6 +6,7 @@ import signal
 import subprocess
 import urllib.request
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -59,6 +60,7 @@ def test_from_an_open_pipeline_to_one_behind_locks(
         rotated.unlink()
         web.write(10, other)
 
+    places.directory.mkdir(mode=0o755)  # it was there before
     directory = ("--dir", str(places.directory))
     followed = (f"web={tmp_path}/app.log*", f"web={other}", f"shop={shop.path}")
     follow = [word for each in followed for word in ("--follow", each)]
@@ -93,6 +95,7 @@ def test_from_an_open_pipeline_to_one_behind_locks(
         wait_until_standing(asking, web.are_stored)
         assert up.times("this pipeline was open, and is behind locks from now on") == 1
         pids = family(up.process.pid)
+        assert_private(places, pids)
         up.process.kill()
         assert up.wait() < 0
         wait_until_gone(pids)
@@ -155,6 +158,18 @@ def assert_kept_secret(
         assert path.stat().st_mode & 0o777 == 0o600
         found = [str(each) for each, content in said.items() if secret.strip() in content]
         assert found == [], path.name
+
+
+def assert_private(places: Places, pids: Iterable[int]) -> None:
+    """Nobody else looks into folders that were there before, nor into files that are made now."""
+    folders = [each for each in places.folders if each.exists()]
+    assert {places.data("zookeeper"), places.data("broker"), places.warehouse} <= {*folders}
+    assert {each.name: f"{each.stat().st_mode & 0o777:o}" for each in folders} == dict.fromkeys(
+        (each.name for each in folders), "700"
+    )
+    for pid in pids:
+        with suppress(FileNotFoundError):  # it has ended
+            assert "\nUmask:\t0077\n" in Path(f"/proc/{pid}/status").read_text()
 
 
 def assert_refused(addresses: Addresses) -> None:

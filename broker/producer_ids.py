@@ -1,0 +1,51 @@
+"""Producer ids: nobody can guess one, and each says to the brokers whose it is.
+
+An id is a positive int64: 40 random bits, then 23 of a keyed hash of these and of the principal
+that it was given to. The key is the cluster's, and only brokers can read it. So an id belongs to
+its principal on every broker and in every partition, without anything to remember or to replicate:
+under a new leader, after a restart, and when a partition has long forgotten the producer.
+
+Ids that another cluster has made, or this one before its key was lost, belong to nobody here. A
+client that is refused one takes another. The mirror's batches keep the ids that they have, and are
+not asked about.
+"""
+
+import secrets
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+
+from broker.caller import ANONYMOUS
+
+_RANDOM_BITS: Final = 40
+_MARK_BITS: Final = 23
+_REMEMBERED: Final = 16_384  # of ids that are in use, that they belong to whoever uses them
+
+
+class ProducerIds:
+    """Makes ids, and knows them again. `key` is the same on all brokers of the cluster.
+
+    Clients that do not log in are one principal, whose ids cannot be told apart. They may use any
+    id, unless they have rights of their own (`guards_anonymous`)."""
+
+    def __init__(self, key: bytes, *, guards_anonymous: bool) -> None:
+        self._key = key
+        self._guards_anonymous = guards_anonymous
+        self.belongs = lru_cache(_REMEMBERED)(self._belongs)
+
+    def new(self, principal: str) -> int:
+        """An id that nobody had before."""
+        drawn = secrets.randbits(_RANDOM_BITS)
+        return drawn << _MARK_BITS | self._mark(drawn, principal)
+
+    def _belongs(self, producer_id: int, principal: str) -> bool:
+        """Whether that principal may use it. Asked for every batch: answers are kept."""
+        if principal == ANONYMOUS and not self._guards_anonymous:
+            return True
+        mark = producer_id & (1 << _MARK_BITS) - 1
+        return self._mark(producer_id >> _MARK_BITS, principal) == mark
+
+    def _mark(self, drawn: int, principal: str) -> int:
+        told = drawn.to_bytes(8) + principal.encode()
+        digest = blake2b(told, digest_size=8, key=self._key, person=b"producer id").digest()
+        return int.from_bytes(digest) >> 64 - _MARK_BITS
