@@ -4,6 +4,9 @@ What a leader has forgotten of a producer still stands in the headers of its bat
 epoch, base sequence. Whoever knows an offset before which a batch cannot be reads from there to the
 end, or until all are found. That may be many gigabytes, and takes as long as consuming them.
 
+Somebody else may have written under these numbers: a batch with another CRC is another one, unless
+the broker has rewritten it, with its own times or compression or fewer records.
+
 Only what consumers are shown is looked at: what is found is there to stay.
 """
 
@@ -17,7 +20,7 @@ from client.delivery import Stamped, TopicPartition
 from client.errors import ConnectionLost, ErrorCode, Refused
 from client.fetcher import Fetcher
 from client.offsets import offsets_at
-from wire.batch import BatchHeader
+from wire.batch import BatchHeader, read_header
 from wire.messages.list_offsets import EARLIEST, LATEST
 
 _POLL_SECONDS: Final = 0.5
@@ -71,9 +74,10 @@ def search(
                 begins = fetcher.positions[target.partition] = first
                 continue
             for each in batches:
-                if stamped := missing.pop(_numbers_in_log(each.header), None):
+                numbers = _numbers_in_log(each.header)
+                if (stamped := missing.get(numbers)) and not _is_other(stamped, each.header):
                     sighting = BatchLocation(each.header.base_offset, each.header.leader_epoch)
-                    found[stamped] = sighting
+                    found[missing.pop(numbers)] = sighting
     finally:
         fetcher.close()
     return Searched(found, begins, end)
@@ -95,3 +99,9 @@ def _numbers_in_log(header: BatchHeader) -> Numbers:
         *(header.producer_id, header.producer_epoch, header.base_sequence),
         header.last_offset_delta + 1,
     )
+
+
+def _is_other(batch: Stamped, there: BatchHeader) -> bool:
+    ours = read_header(batch.head)
+    is_rewritten = (ours.attributes, ours.record_count) != (there.attributes, there.record_count)
+    return not is_rewritten and ours.crc != there.crc

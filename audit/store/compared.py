@@ -9,11 +9,13 @@ Rule 3. A claim is held against what was listed under its own leader epoch or hi
         log was written anew, there are several batches at an offset. It is wrong only by its own
         epoch. What another leader has listed differently may have been lost with the former one,
         and is missing by other rules.
-Rule 4. What was compared is dropped. So is what waits for longer than a day, and what is too much.
+Rule 4. What was compared is dropped. So are claims that wait for longer than an hour, batches that
+        wait for longer than a day, and what is too much.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
+from typing import Any, Final, Self
 
 import msgspec
 import numpy as np
@@ -23,14 +25,16 @@ from audit.folding.columns import Batches, Numbers, numbers
 from audit.folding.keyed import Mask
 from audit.store.chunks import Chunk
 from audit.store.offsets import PassagePlaces
-from ground.intervals import Intervals, covers, merged, minus, union
+from ground.intervals import Intervals, merged, minus, union
 from ground.known_types import known_type
 
 _BATCH: Final = np.dtype(
     [("first", "<i8"), ("end", "<i8"), ("crc", "<i8"), ("epoch", "<i8"), ("said", "<i8")]
 )
 _MOST: Final = 100_000  # batches of a partition
+_MOST_CLAIMS: Final = 20_000
 _KEPT: Final = 86_400_000  # milliseconds
+_CLAIM_KEPT: Final = 3_600_000
 _HOUR: Final = 3_600_000
 _FOR_EVER: Final = 1 << 60
 _REASON: Final = "an agent has sent other batches than lie there: their CRCs differ"
@@ -66,23 +70,24 @@ class LogListing(msgspec.Struct):
 
     def compare(self) -> list[Claim]:
         """Those claims that are wrong. What was compared is gone."""
-        wrong, left, done = [], [], []
-        pools: dict[int, tuple[_Pool, ...]] = {}
-        for claim in self.claims:
-            listed = [some for epoch, some in self.offsets.items() if epoch >= claim.epoch]
-            wanted = merged(claim.stretches)
-            if not covers(union(*listed), wanted):
-                left.append(claim)
+        wrong: list[Claim] = []
+        left: list[Claim] = []
+        done: list[tuple[int, int]] = []
+        for epoch in {each.epoch for each in self.claims}:
+            claims = [each for each in self.claims if each.epoch == epoch]
+            claimed = _Claimed.of(claims)
+            newer = [some for at, some in self.offsets.items() if at >= epoch]
+            known = claimed.within(union(*newer))
+            left += compress(claims, ~known)
+            if not known.any():
                 continue
-            if claim.epoch not in pools:
-                mine = self.batches[self.batches["epoch"] >= claim.epoch]
-                pools[claim.epoch] = _without_overlaps(mine)
-            first, end = np.array(claim.stretches, np.int64).T
-            if any(pool.makes_up(claim.crc_sum, first, end) for pool in pools[claim.epoch]):
-                done += claim.stretches
-            elif claim.epoch < 0 or covers(self.offsets.get(claim.epoch, ()), wanted):
-                done += claim.stretches
-                wrong.append(claim)
+            right = np.zeros(len(claims), np.bool_)
+            for pool in _without_overlaps(self.batches[self.batches["epoch"] >= epoch]):
+                right |= pool.makes_up(claimed)
+            own = claimed.within(self.offsets.get(epoch, ())) | (epoch < 0)
+            wrong += compress(claims, known & own & ~right)
+            for each in compress(claims, known & (own | right)):
+                done += each.stretches
         self.claims = left
         if done:
             self._drop(merged(done))
@@ -97,8 +102,10 @@ class LogListing(msgspec.Struct):
         self.batches = self.batches[~inside]
 
     def forget(self, before: int) -> None:
-        """What was said before a time, and what is too much."""
-        self.claims = [each for each in self.claims if each.said >= before]
+        """What was said before a time, and what is too much. Where nobody lists batches, claims
+        wait in vain, so fewer of them wait, and not for long."""
+        early = before + _KEPT - _CLAIM_KEPT
+        self.claims = [each for each in self.claims if each.said >= early][-_MOST_CLAIMS:]
         kept = self.batches[self.batches["said"] >= before][-_MOST:]
         if len(kept) < len(self.batches):
             self.batches = kept
@@ -119,16 +126,46 @@ class _Pool:
         self._crcs = _sums(np.maximum(batches["crc"], 0))
         self._unproven = _sums((batches["crc"] < 0).astype(np.int64))
 
-    def makes_up(self, crc_sum: int, first: Numbers, end: Numbers) -> bool:
-        """Whether these stretches consist of batches with this sum; or if that is not known."""
-        at = np.searchsorted(self._first, first, "right") - 1
+    def makes_up(self, claimed: "_Claimed") -> Mask:
+        """Whose stretches consist of batches with this sum; or of whom that is not known."""
+        at = np.searchsorted(self._first, claimed.first, "right") - 1
         # Where no batch begins or goes on, the first one behind it.
-        at += (at < 0) | (np.append(self._end, 0)[at] <= first)
-        after = np.searchsorted(self._first, end)
-        if (self._unproven[after] > self._unproven[at]).any():
-            return True
-        whole = self._counts[after] - self._counts[at] == end - first
-        return bool(whole.all()) and int((self._crcs[after] - self._crcs[at]).sum()) == crc_sum
+        at += (at < 0) | (np.append(self._end, 0)[at] <= claimed.first)
+        after = np.searchsorted(self._first, claimed.end)
+        unproven = claimed.each(np.logical_or, self._unproven[after] > self._unproven[at])
+        counts = self._counts[after] - self._counts[at]
+        whole = claimed.each(np.logical_and, counts == claimed.end - claimed.first)
+        sums = claimed.each(np.add, self._crcs[after] - self._crcs[at])
+        right: Mask = unproven | (whole & (sums == claimed.crc_sum))
+        return right
+
+
+class _Claimed(msgspec.Struct, frozen=True):
+    """Claims as columns: of all stretches, and of the claims where theirs begin."""
+
+    first: Numbers
+    end: Numbers
+    begins: Numbers
+    crc_sum: Numbers
+
+    @classmethod
+    def of(cls, claims: Sequence[Claim]) -> Self:
+        first, end = np.array([some for each in claims for some in each.stretches], np.int64).T
+        counts = np.array([len(each.stretches) for each in claims], np.int64)
+        crc_sum = np.array([each.crc_sum for each in claims], np.int64)
+        return cls(first, end, np.cumsum(counts) - counts, crc_sum)
+
+    def each(self, over: np.ufunc, of_stretches: NDArray[Any]) -> NDArray[Any]:
+        return over.reduceat(of_stretches, self.begins)
+
+    def within(self, offsets: Intervals) -> Mask:
+        """Which claims lie in these offsets."""
+        if not offsets:
+            return np.zeros(len(self.begins), np.bool_)
+        begin, end = np.array(offsets, np.int64).T
+        at = np.searchsorted(begin, self.first, "right") - 1
+        inside = (at >= 0) & (end[np.maximum(at, 0)] >= self.end)
+        return self.each(np.logical_and, inside)
 
 
 def _sums(column: Numbers) -> Numbers:

@@ -36,7 +36,8 @@ def shipped(brokers: Brokers, target: TopicPartition, count: int) -> list[Stampe
 def test_each_is_found_where_it_is(brokers: Brokers, target: TopicPartition) -> None:
     first, second = shipped(brokers, target, 7), shipped(brokers, target, 3)
     other = stamped(first[0].batch, Identity(first[0].identity.producer_id, 9), 0)
-    found = search(brokers, target, [first[6], second[0], first[2], other], 0)
+    forged = stamped(numbered_batch(target, 42), first[4].identity, first[4].base_sequence)
+    found = search(brokers, target, [first[6], second[0], first[2], other, forged], 0)
     assert found.found == {
         first[2]: BatchLocation(2 * RECORDS, found.found[first[2]].leader_epoch),
         first[6]: BatchLocation(6 * RECORDS, found.found[first[6]].leader_epoch),

@@ -69,7 +69,7 @@ def write(application: Application, hour: int) -> None:
     application.write(2, time=BEGAN + hour * HOUR, partition=1)
     application.write(1, time=BEGAN)
     source, seq = application.written[-2]
-    application.send(BEGAN, source, seq, partition=1)
+    application.send(BEGAN + hour * HOUR + 1, source, seq, partition=1)
     application.flush()
 
 

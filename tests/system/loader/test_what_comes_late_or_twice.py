@@ -90,17 +90,17 @@ def test_what_is_sent_again_is_there_once(
         application.flush()
 
     for _ in range(4):
-        application.write(50, time=BEGAN)
+        application.write(50, time=BEGAN, step=0)
     again(0, 10, 0)
     again(150, 170, 0)
     again(0, 100, 1)
-    application.write(10, time=BEGAN, partition=1)
+    application.write(10, time=BEGAN, step=0, partition=1)
     again(200, 210, 1)
     first = load_once(spark, config)
     assert (first.rows, first.duplicates) == (210, 140)
     assert landed(rows_of(spark, config, application.topic)) == sorted(application.written)
 
-    application.write(5, time=BEGAN)
+    application.write(5, time=BEGAN, step=0)
     again(0, 215, 0)
     again(0, 215, 1)
     with pytest.raises(TooManyDuplicates, match=r"430 of 435 .* duplicate_share=1$"):
