@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -34,18 +35,23 @@ DAY_MILLIS = 86_400_000
 
 
 class Watcher:
-    """What was seen last."""
+    """All that was seen, as what lasts for one look is gone by the time somebody asks."""
 
     def __init__(self) -> None:
-        self.seen = GroupsSeen()
+        self._looks: deque[GroupsSeen] = deque()
 
     def found(self, _: str, seen: GroupsSeen) -> None:
-        self.seen = seen
+        self._looks.append(seen)
 
     def until(self, condition: Callable[[GroupsSeen], object], what: str) -> GroupsSeen:
+        """The first look that is so, of those that were not asked for before."""
+
         def met() -> list[GroupsSeen]:
-            seen = self.seen
-            return [seen] if condition(seen) else []
+            while self._looks:
+                seen = self._looks.popleft()
+                if condition(seen):
+                    return [seen]
+            return []
 
         return wait_until(met, within=WITHIN, what=what)[0]
 
