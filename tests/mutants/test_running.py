@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.waiting import wait_until
 from tests.mutants.drawing import Mutant, edits
 from tests.mutants.outcomes import Outcome, Verdict, losses, table
 from tests.mutants.running import MARK, Copy, Ran, end, groups, judge
@@ -70,6 +71,13 @@ def test_the_time_is_over(copy: Copy) -> None:
     assert (ran.code, ran.failure, ran.passed) == (None, "", 0)
 
 
+def is_over(process: Path) -> bool:
+    try:
+        return "\nState:\tZ" in (process / "status").read_text()
+    except OSError:
+        return True
+
+
 def test_what_a_run_has_started_ends_with_it() -> None:
     environment = {MARK: "a mark of this test", "PATH": "/usr/bin"}
     command = [sys.executable, "-c", PARENT]
@@ -81,7 +89,7 @@ def test_what_a_run_has_started_ends_with_it() -> None:
         child = Path("/proc", process.stdout.readline().decode().strip())
     assert child.exists()
     end(process, environment[MARK])
-    assert not child.exists() or "\nState:\tZ" in (child / "status").read_text()
+    wait_until(lambda: is_over(child), what="it is killed, too")
 
 
 @pytest.mark.parametrize(
