@@ -222,8 +222,8 @@ class Hole(msgspec.Struct, frozen=True, order=True):
 
 
 class Disputed(msgspec.Struct, frozen=True):
-    """Numbers of a journal of which there are two entries that say other things. From `since` on
-    nothing is proven that the journal is about."""
+    """Numbers of a journal under which two different entries exist. From `since` on, nothing
+    that rests on the journal is proven."""
 
     journal: str
     tier: TierKind

@@ -1,4 +1,4 @@
-"""Producer ids: nobody can guess one, and each says to the brokers whose it is.
+"""Producer ids: they cannot be guessed, and each tells the brokers which principal it belongs to.
 
 An id is a positive int64: 40 random bits, then 23 of a keyed hash of these and of the principal
 that it was given to. The key is the cluster's, and only brokers can read it. So an id belongs to

@@ -1,8 +1,8 @@
 """Which events lie at which offsets, as agents claim it: the runs of a passage, laid upon its
 offsets. Both are in the same order: the first event of the first run is at the first offset.
 
-A claim names the journal it was made in. It is believed whoever wrote it: journals are not signed
-yet, and a source does not say whose it is. Pure.
+A claim names the journal it was made in, and is believed as it stands: journals are not signed yet,
+and a source does not name its owner. Pure.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -1,17 +1,17 @@
-"""Which files an agent opens: through which links, and which never.
+"""Decides which files an agent opens, and through which links.
 
-An agent often may read more than those who write in the folders that it follows. Whoever may write
-there can make a link to any file of the host, and the agent would ship what it finds.
+An agent can often read more than the applications whose folders it follows. An application could
+link to any file on the host, and the agent would ship that file.
 
-Rule 1: only regular files are opened, and nothing else is even touched: to open a FIFO can block
-for ever, and to open a device can do things.
+Rule 1: only regular files are opened. Opening a FIFO can block for ever, and opening a device can
+have side effects.
 
 Rule 2 (`same_owner`): a symbolic link that root or the agent's own user made leads anywhere. One
 that somebody else made leads to files of that user, and to those that everybody may read. That goes
 for links in place of folders too, and for links behind links.
 
 Rule 3 (`same_owner`): a file with several names counts as one behind a link, which the owner of its
-folder made. Where everybody may write in that folder, nobody knows who made it.
+folder made. If the folder is world-writable, the maker is unknown.
 
 Rule 4: Penstock's own secrets and journal are never opened, under whatever name.
 

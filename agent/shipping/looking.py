@@ -3,8 +3,8 @@
 The leader's memory comes first, as it is one question. The log is read only for batches that the
 leader does not call absent: they are there, and their offset is wanted, or nobody remembers.
 
-Nobody is asked about the ledger, which an agent need not be allowed to read: an entry has a number
-of its own, and is the same entry however often it is there.
+The ledger is not searched, as agents need no right to read it: an entry has its own number, and
+counts once however often it is there.
 """
 
 import logging

@@ -1,7 +1,6 @@
-"""Digests of entries: two that say the same have the same one, whichever version of the schema they
-were written with. They are made with a key, so that nobody who does not know it can write two
-entries of one digest. Columns are hashed as a whole: nothing takes Python's time for each entry but
-texts that are there for the first time. Pure.
+"""Keyed digests of ledger entries. Equal entries have equal digests, whichever schema version they
+were written with. The key is secret, so that an attacker cannot construct two entries with the same
+digest. Whole columns are hashed at once; only each distinct text costs a call in Python. Pure.
 """
 
 import hashlib

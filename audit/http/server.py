@@ -43,7 +43,7 @@ HEAD_SECONDS: Final = 5.0  # from the first byte of a request, or a connection's
 
 
 class _StrictRequests(h11.Connection):
-    """h11 takes heads of which a proxy may think otherwise."""
+    """Refuses request heads that h11 accepts but a proxy may parse differently."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         if self.their_state is h11.IDLE:

@@ -30,7 +30,7 @@ _HEADERS: Final = [
 
 
 class Streams:
-    """All that are open. `line` makes what is said. Whoever serves one asks for `room` before."""
+    """The open streams. `line` makes the next event; a caller takes a place in `room` first."""
 
     def __init__(self, line: Callable[[], bytes], longest_s: float = LONGEST_S) -> None:
         self._line = line

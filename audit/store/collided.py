@@ -1,6 +1,6 @@
-"""Events that loaders made dead letters, as others have their source and seq, and other content. If
-an agent claims their offsets, they are missing; whoever judges compares the two, in whichever order
-they were said.
+"""Events that loaders made dead letters because other events have their source and seq with other
+content. If an agent claims their offsets, they are missing: the verdict compares both statements,
+whichever came first.
 
 What a run says here is void once a later run has rebuilt the time of these events.
 """

@@ -101,12 +101,12 @@ class LogListing(msgspec.Struct):
         inside = (at >= 0) & (self.batches["first"] < ends[np.maximum(at, 0)])
         self.batches = self.batches[~inside]
 
-    def forget(self, before: int) -> None:
-        """What was said before a time, and what is too much. Where nobody lists batches, claims
-        wait in vain, so fewer of them wait, and not for long."""
-        early = before + _KEPT - _CLAIM_KEPT
-        self.claims = [each for each in self.claims if each.said >= early][-_MOST_CLAIMS:]
-        kept = self.batches[self.batches["said"] >= before][-_MOST:]
+    def forget(self, now: int) -> None:
+        """Drops what is old or too much. Claims are dropped sooner than batches: where no broker
+        lists batches, no claim is ever compared."""
+        recent = [each for each in self.claims if each.said >= now - _CLAIM_KEPT]
+        self.claims = recent[-_MOST_CLAIMS:]
+        kept = self.batches[self.batches["said"] >= now - _KEPT][-_MOST:]
         if len(kept) < len(self.batches):
             self.batches = kept
             first = int(kept["first"].min()) if len(kept) else _FOR_EVER
@@ -127,7 +127,7 @@ class _Pool:
         self._unproven = _sums((batches["crc"] < 0).astype(np.int64))
 
     def makes_up(self, claimed: "_Claimed") -> Mask:
-        """Whose stretches consist of batches with this sum; or of whom that is not known."""
+        """Which claims match these batches exactly, or cover one without a usable CRC."""
         at = np.searchsorted(self._first, claimed.first, "right") - 1
         # Where no batch begins or goes on, the first one behind it.
         at += (at < 0) | (np.append(self._end, 0)[at] <= claimed.first)
@@ -204,7 +204,7 @@ def keep(chunk: Chunk, places: PassagePlaces) -> None:
     for (topic, partition), each in logs.items():
         for claim in each.compare():
             _keep_wrong(chunk, topic, partition, claim)
-        each.forget(chunk.entries.latest - _KEPT)
+        each.forget(chunk.entries.latest)
     chunk.connection.executemany(
         "INSERT OR REPLACE INTO listed VALUES (?, ?, ?, ?, ?, ?)",
         (
