@@ -272,6 +272,16 @@ def test_a_command_of_ansibles_names_what_there_is(block: Block) -> None:
     assert set(_GIVEN.findall(block.text)) - variables() == set()
 
 
+@pytest.mark.parametrize("index", ["docs/README.md", "docs/decisions/README.md"])
+def test_an_index_names_every_page_once(index: str) -> None:
+    folder = (ROOT / index).parent
+    listed = re.findall(r"\]\(([^)#:]+\.md)\)", (ROOT / index).read_text())
+    pages_here = {page.name for page in folder.glob("*.md")} - {"README.md", "code-map.md"}
+    own_pages = [link for link in listed if "/" not in link]
+    assert sorted(own_pages) == sorted(pages_here)
+    assert all((folder / link).is_file() for link in listed)
+
+
 def test_there_are_commands_of_ansibles() -> None:
     named = {name for block in PLAYED for name in _PLAYBOOK.findall(block.text)}
     assert {"site", "agents", "rolling", "rollback", "retire_host"} <= named
