@@ -38,6 +38,9 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+WITHOUT_LOADER: Final = (
+    f"tar --delete -f {HOUSE} wheels/requirements-loader.txt && sha256sum penstock-* > SHA256SUMS"
+)
 # What is done to the folder, what hosts need, and what the message names.
 WRONG: Final[dict[str, tuple[str, dict[str, Any], tuple[str, ...]]]] = {
     "nothing is missing": ("true", WHOLE, ()),
@@ -47,7 +50,11 @@ WRONG: Final[dict[str, tuple[str, dict[str, Any], tuple[str, ...]]]] = {
         WHOLE,
         ("there is no release folder", "make release"),
     ),
-    "no PySpark": (f"rm {SPARK}", WHOLE, (SPARK, "without PySpark", "--for-ansible --spark")),
+    "no PySpark": (
+        f"rm {SPARK}; {WITHOUT_LOADER}",
+        WHOLE,
+        (SPARK, "without PySpark", "--for-ansible --spark"),
+    ),
     "no jars and no agent": (
         f"rm {JARS} {AGENT}",
         WHOLE,
@@ -84,5 +91,6 @@ def test_what_is_missing_is_named_with_the_command_that_makes_it(
     plays = play(tmp_path, document, here).plays()
     for (name, (_, _, expected)), played in zip(WRONG.items(), plays, strict=True):
         assert (played.code, played.changed) == (2 if expected else 0, []), (name, played.said)
+        assert not expected or played.failure.count("Make it again") <= 1, name
         for text in expected:
             assert text in played.failure, name
