@@ -1,6 +1,5 @@
 """What a controller installs from a release folder: the collection, and the command `penstock`."""
 
-import ensurepip
 import json
 import os
 import shutil
@@ -13,16 +12,14 @@ from typing import Any, Final
 import pytest
 
 from cluster.jars import find_tls_class_path
-from deploy.bundle import collection, wheelhouse, wheels, zookeeper_jars
+from deploy.bundle import collection, wheels, zookeeper_jars
 from deploy.bundle.archives import sha256
-from deploy.bundle.targets import PROCESSORS, Target
 from harness.ansible_tools import ansible_tool
-from tests.bundle.made_wheels import made_wheel
+from tests.bundle.made_wheels import made_wheel, made_wheelhouse
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 VERSION: Final = "0.1.0+g0123456789"
 MOMENT: Final = 1_700_000_000
-MACHINE: Final = os.uname().machine
 
 
 @pytest.fixture(scope="module")
@@ -84,16 +81,11 @@ def release(tmp_path: Path) -> Path:
     folder, shelf = tmp_path / "release", tmp_path / "shelf"
     folder.mkdir()
     main = f"def main():\n    print('penstock {VERSION}')\n"
-    made = [
+    house = made_wheelhouse(
+        *(folder, VERSION),
         made_wheel(shelf, "penstock", VERSION, "one", module=main, command="penstock:main"),
         made_wheel(shelf, "one", "1"),
-    ]
-    found = {each.name: each for each in map(wheels.read_wheel, made)}
-    target = Target(PROCESSORS[MACHINE], f"{sys.version_info.major}.{sys.version_info.minor}")
-    places = (Path(ensurepip.__file__).with_name("_bundled"), Path("/usr/share/python-wheels"))
-    pip = next(each for place in places for each in place.glob("pip-*.whl"))
-    house = folder / f"penstock-wheelhouse-{VERSION}-{target.tag}-linux-{MACHINE}.tar"
-    wheelhouse.write(house, found, wheels.read_wheel(pip), target, MOMENT)
+    )
     (folder / "SHA256SUMS").write_text(f"{sha256(house)}  {house.name}\n")
     script = (ROOT / "deploy/bundle/install.sh").read_text().replace("@VERSION@", VERSION)
     (folder / f"penstock-install-{VERSION}.sh").write_text(script)
