@@ -1,17 +1,14 @@
-"""Which wheels a target needs, and a wheelhouse that pip installs from without the internet."""
+"""Which wheels a target needs, and what is compiled into Penstock's own."""
 
-import os
 import subprocess
 import sys
-import tarfile
-import venv
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from deploy.bundle import elf, wheelhouse, wheels
+from deploy.bundle import elf, wheels
 from deploy.bundle.targets import GLIBC, PROCESSORS, Target
 from deploy.bundle.wheels import Wanted, Wheel, closure, pins, with_modules
 from tests.bundle.made_wheels import made_wheel
@@ -84,51 +81,6 @@ def test_every_wheel_that_fits_is_old_enough() -> None:
         minors = [int(each.split("_")[2]) for each in platforms if each.startswith("manylinux_")]
         assert max(minors) == GLIBC[1]
         assert all(each.endswith(f"_{target.processor.name}") for each in platforms)
-
-
-@pytest.mark.slow
-def test_pip_installs_from_a_wheelhouse_with_sums_alone(tmp_path: Path) -> None:
-    own = made_wheel(
-        tmp_path, "penstock", "0.1.0", "one", 'two; extra == "agent"', "pyspark; extra == 'loader'"
-    )
-    other = (made_wheel(tmp_path, "one", "1"), made_wheel(tmp_path, "two", "2"))
-    found = {each.name: each for each in map(wheels.read_wheel, (own, *other))}
-    installer = wheels.read_wheel(made_wheel(tmp_path, "pip", "26"))
-    files = [tmp_path / "first.tar", tmp_path / "second.tar"]
-    for file in files:
-        wheelhouse.write(tmp_path / "wheelhouse.tar", found, installer, OLDER, 1700000000)
-        (tmp_path / "wheelhouse.tar").rename(file)
-    assert files[0].read_bytes() == files[1].read_bytes()
-    with tarfile.open(files[0]) as archive:
-        archive.extractall(tmp_path, filter="data")
-    house = tmp_path / "wheelhouse"
-    lists = {path.name for path in house.glob("requirements-*.txt")}
-    assert "requirements-agent.txt" in lists
-    assert (house / "pip-26-py3-none-any.whl").exists()
-    assert "requirements-loader.txt" not in lists
-    venv.create(tmp_path / "environment", symlinks=True)
-    python = tmp_path / "environment/bin/python"
-
-    def install() -> subprocess.CompletedProcess[str]:
-        lists = ["-r", f"{house}/requirements-broker.txt", "-r", f"{house}/requirements-agent.txt"]
-        offline = ["--no-index", f"--find-links={house}", "--require-hashes"]
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", f"--python={python}"]
-        return subprocess.run(
-            [*pip, "install", "--quiet", "--no-cache-dir", *offline, *lists],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "PIP_FIND_LINKS": ""},
-        )
-
-    # A wheel that was exchanged is refused.
-    kept = other[1].read_bytes()
-    made_wheel(house, "two", "2", module="print()")
-    assert "DO NOT MATCH" in install().stderr
-    (house / other[1].name).write_bytes(kept)
-    assert install().stderr == ""
-    ran = [str(python), "-c", "import one, two, penstock; print(two.NAME)"]
-    assert subprocess.check_output(ran, text=True) == "two\n"
 
 
 @pytest.mark.not_quick("builds a wheel")

@@ -1,26 +1,15 @@
 """A host that had an agent's bundle gets a server's packages, on a simulated host."""
 
-import ensurepip
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from deploy.bundle import wheelhouse, wheels
-from deploy.bundle.targets import PROCESSORS, Target
-from harness.simulated_hosts import (
-    MACHINE,
-    Played,
-    SimulatedHosts,
-    ansible_bin,
-    simulated_hosts,
-    tree,
-)
-from tests.bundle.made_wheels import made_wheel
+from harness.simulated_hosts import Played, SimulatedHosts, ansible_bin, simulated_hosts, tree
+from tests.bundle.made_wheels import made_wheel, made_wheelhouse
 
 pytestmark = [
     pytest.mark.long,
@@ -47,7 +36,8 @@ _RELEASES = """
 """
 
 
-VERSION = "1.0.0"
+VERSION = "1.0.0+g0123456789"
+LONG_NAME = "one_whose_path_in_a_wheelhouse_has_over_a_hundred_characters"
 # What its wheel's command is: it says which interpreter it runs on.
 _MAIN = """
 def main():
@@ -71,18 +61,11 @@ def play(hosts: SimulatedHosts, *, is_server: bool) -> Played:
 
 
 def make_wheelhouse(hosts: SimulatedHosts, shelf: Path) -> Path:
-    """With the pip that Python has for venvs; Debian's has it in a place of its own."""
-    made = [
-        made_wheel(shelf, "penstock", VERSION, "one", module=_MAIN, command="penstock:main"),
-        made_wheel(shelf, "one", "1"),
-    ]
-    found = {each.name: each for each in map(wheels.read_wheel, made)}
-    tag = f"{sys.version_info.major}.{sys.version_info.minor}"
-    target = Target(PROCESSORS[MACHINE], tag)
-    file = hosts.release / f"penstock-wheelhouse-{VERSION}-{target.tag}-linux-{MACHINE}.tar"
-    places = (Path(ensurepip.__file__).with_name("_bundled"), Path("/usr/share/python-wheels"))
-    pip = next(each for place in places for each in place.glob("pip-*.whl"))
-    wheelhouse.write(file, found, wheels.read_wheel(pip), target, 1700000000)
+    file = made_wheelhouse(
+        *(hosts.release, VERSION),
+        made_wheel(shelf, "penstock", VERSION, LONG_NAME, module=_MAIN, command="penstock:main"),
+        made_wheel(shelf, LONG_NAME, "1"),
+    )
     hosts.write_sums()
     return file
 
@@ -107,7 +90,7 @@ def test_a_server_comes_beside_an_agent_that_runs(hosts: SimulatedHosts, tmp_pat
     assert tree(hosts.host(name), ["opt"]) == there
 
     # A wheel that does not fit leaves the agent's command as it was, and is made up for.
-    listed = b"one==1 --hash=sha256:"
+    listed = f"{LONG_NAME.replace('_', '-')}==1 --hash=sha256:".encode()
     at = whole.index(listed) + len(listed)
     house.write_bytes(whole[:at] + (b"1" if whole[at] == ord("0") else b"0") + whole[at + 1 :])
     hosts.write_sums()

@@ -1,6 +1,6 @@
 """Hosts and plays on them: `with Fleet(directory, {"a": Host()}) as fleet: fleet.play("site", …)`.
 
-Plays run the collection as it is built and installed from its archive, with ssh to hosts as
+Plays run the collection of a release, installed from its archive, with ssh to hosts as
 `deployer`, who may sudo: from an ansible of their own, in whose folder PENSTOCK_ANSIBLE is (its
 `bin`). What the user has of Ansible's settings is not looked at.
 """
@@ -8,9 +8,7 @@ Plays run the collection as it is built and installed from its archive, with ssh
 import json
 import os
 import shlex
-import shutil
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,14 +19,13 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from harness import simulated_hosts
 from harness.host_roots import OPERATOR
 from harness.hosts import Ended, HostFailed, Hosts
+from tests.fleet import releases
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-COLLECTION: Final = ROOT / "deploy/ansible"
 _CALLBACKS: Final = Path(__file__).with_name("callbacks")
 _WITHIN: Final = 1800.0
-_VENVS: Final = (".venv-ansible", ".venv")  # of the repository
 
 Inventory = Mapping[str, Any]
 
@@ -49,9 +46,6 @@ class Played(msgspec.Struct, frozen=True):
     seconds: float
     output: str
     tasks: tuple[Task, ...]
-
-    def count(self, outcome: str, host: str | None = None) -> int:
-        return len(self.of(outcome, host))
 
     def of(self, outcome: str, host: str | None = None) -> list[Task]:
         """Tasks that came out like this, on one host or on all."""
@@ -115,16 +109,18 @@ class Fleet(Hosts):
         words = (name, "--inventory", str(path), *given, *how, *arguments)
         return self._start("ansible-playbook", *words)
 
-    def ansible(self, *arguments: str, program: str = "ansible-playbook") -> Played:
-        """Any command of Ansible's, as typed."""
-        return self._start(program, *arguments).wait(within=_WITHIN)
-
     def typed(self, text: str, folder: Path) -> Ended:
         """By whoever is at the controller, in a folder of theirs: into a shell that knows how hosts
-        are reached and where Ansible and penstock are, and has its collections in that folder."""
+        are reached and where Ansible is, and has its collections in that folder. Of `penstock` it
+        has what is installed in ~/penstock."""
+        tools = self._made("ansible")
+        for tool in ansible_bin().glob("ansible*"):
+            if not (tools / tool.name).exists():
+                (tools / tool.name).symlink_to(tool)
+        path = os.defpath + os.pathsep + "/usr/sbin:/sbin"
         environment = {
             **self._environment,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{self._environment['PATH']}",
+            "PATH": os.pathsep.join([f"{self._made('home')}/penstock/bin", str(tools), path]),
             "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
             "ANSIBLE_PRIVATE_KEY_FILE": str(self.key),
             "ANSIBLE_SSH_COMMON_ARGS": " ".join(self.ssh_options),
@@ -179,7 +175,8 @@ class Fleet(Hosts):
     @cached_property
     def collections(self) -> Path:
         """Where the collection lies, from its archive."""
-        return install_collection(self._made("collection"))
+        release = releases.made(releases.working_tree())
+        return install_collection(self._made("collection"), release.collection)
 
     def _inventory(self, inventory: Inventory | Path) -> Path:
         if isinstance(inventory, Path):
@@ -250,41 +247,25 @@ def _children(inventory: Inventory) -> dict[str, Any]:
 
 def ansible_bin() -> Path:
     """The folder of Ansible's commands."""
-    given = os.environ.get("PENSTOCK_ANSIBLE")
-    places = [Path(given)] if given else [ROOT / name / "bin" for name in _VENVS]
-    for place in (*places, Path(sys.executable).parent):
-        if (place / "ansible-playbook").exists():
-            return place
-    found = shutil.which("ansible-playbook")
+    found = simulated_hosts.ansible_bin()
     if found is None:
         raise HostFailed("no ansible-playbook: PENSTOCK_ANSIBLE=/path/to/venv/bin says where")
-    return Path(found).parent
+    return found
 
 
-def install_collection(directory: Path, source: Path = COLLECTION) -> Path:
-    """Built into an archive, and installed from it: the path for ANSIBLE_COLLECTIONS_PATH."""
+def install_collection(directory: Path, archive: Path) -> Path:
+    """The path for ANSIBLE_COLLECTIONS_PATH."""
     target = directory / "installed"
-    if target.exists():
-        return target
-    galaxy = str(ansible_bin() / "ansible-galaxy")
-    environment = {**os.environ, "ANSIBLE_HOME": str(directory), "HOME": str(directory)}
-    build = (galaxy, "collection", "build", str(source), "--output-path", str(directory))
-    _quietly(build, environment)
-    archive = next(iter(directory.glob("penstock-pipeline-*.tar.gz")))
-    install = (galaxy, "collection", "install", str(archive), "--collections-path", str(target))
-    _quietly(install, environment)
+    if not target.exists():
+        galaxy = str(ansible_bin() / "ansible-galaxy")
+        ended = subprocess.run(
+            [galaxy, "collection", "install", str(archive), "--collections-path", str(target)],
+            env={**os.environ, "ANSIBLE_HOME": str(directory), "HOME": str(directory)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ended.returncode:
+            raise HostFailed(f"{archive.name}: {ended.stdout}{ended.stderr}")
     return target
-
-
-def _quietly(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
-    ended = subprocess.run(
-        command,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ended.returncode:
-        raise HostFailed(f"{' '.join(command)}: {ended.stdout}{ended.stderr}")
-    return Ended(ended.returncode, ended.stdout, ended.stderr)
