@@ -125,8 +125,8 @@ def test_the_second_operator_is_told_and_a_dead_one_is_not_waited_for(
             refused = controller.play(controller.roll("begun", what="rollback"))
             assert refused.code == 2
             assert " runs rolling since " in refused.output
-            assert "Z (at broker-2), and one at a time" in refused.output
-            assert "say -e penstock_gate_take_over=true" in refused.output
+            assert "Z (at broker-2). Only one run" in refused.output
+            assert "-e penstock_gate_take_over=true" in refused.output
             assert controller.holder()["what"] == "rolling"
         finally:
             kill_with_all_below(first.pid)

@@ -81,14 +81,14 @@ def test_a_host_that_loses_power_in_the_middle_of_a_roll(site: Site) -> None:
     assert played.exit_code != 0
     assert played.unreachable == {AWAY}
     # Ansible goes on to the next host when it has lost one: that host is not touched.
-    must_have_stopped(played, SMALL, f"{SMALL} was not touched, since not all brokers are there")
+    must_have_stopped(played, SMALL, f"{SMALL} was not changed, because not all brokers are there")
     site.must_serve(FIRST, SMALL)
 
     # While it is away nobody else is touched, and no second broker is away with it.
     running = site.fleet.ssh(SMALL, "systemctl show -P InvocationID penstock-broker")
     early = site.play("rolling", AGAIN)
     assert early.exit_code != 0
-    assert "was not touched, since not all brokers are there and in sync" in early.output
+    assert "was not changed, because not all brokers are there and in sync" in early.output
     assert site.fleet.ssh(SMALL, "systemctl show -P InvocationID penstock-broker") == running
     refused = site.play("site")
     assert refused.exit_code != 0
@@ -115,7 +115,7 @@ def test_a_broker_that_does_not_come_back_and_a_second_operator(site: Site) -> N
     second = site.play("site")
     assert second.exit_code != 0
     assert " runs rolling since " in second.output
-    assert "say -e penstock_gate_take_over=true" in second.output
+    assert "-e penstock_gate_take_over=true" in second.output
     assert second.changed == []
 
     played = playing.wait()

@@ -10,6 +10,7 @@ import fcntl
 import ipaddress
 import os
 import re
+import shutil
 import ssl
 import subprocess
 import tempfile
@@ -43,7 +44,10 @@ class ActionModule(ActionBase):
         if given.get("source") == "files":
             if not file.exists() or not (directory / "ca.pem").exists():
                 raise AnsibleActionFail(f"{directory} needs {name}.pem, with its key, and ca.pem")
-        elif why and not self._task.check_mode:
+        elif why and self._task.check_mode:
+            if given.get("try_command"):
+                self._try(given)
+        elif why:
             with alone(directory):
                 # Another one may have done it meanwhile, unless it is wanted in any case.
                 if self._why(file, hosts, given):
@@ -69,6 +73,19 @@ class ActionModule(ActionBase):
         has = {plain(value) for _kind, value in known.get("subjectAltName", ())}
         lacking = [each for each in hosts if plain(each) not in has]
         return f"it is not for {', '.join(lacking)}" if lacking else ""
+
+    def _try(self, given):
+        """Fails unless the command that signs, or issues, is on the controller."""
+        if given.get("source") == "command":
+            command = [str(each) for each in given.get("issue") or [""]]
+            if shutil.which(command[0]) is None:
+                raise AnsibleActionFail(
+                    f"{command[0] or 'no command'} is not on the controller: set "
+                    "penstock_certificates_issue_command to the command that issues certificates"
+                )
+            return
+        penstock = [str(each) for each in given.get("penstock") or ["penstock"]]
+        self._command([*penstock, "certificates", "sign", "--help"])
 
     def _sign(self, name, file, hosts, given):
         days = str(given.get("days") or 365)
