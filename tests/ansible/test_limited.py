@@ -26,8 +26,12 @@ def rolled(folder: Path, *options: str, keeper: dict[str, Any] | None = None) ->
 
 
 def paths(folder: Path) -> dict[str, Any]:
-    """Nothing of this machine's."""
+    """Nothing of this machine's. The release is on each host."""
+    marker = folder / "nothing/releases/1.0.0/release.json"
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    marker.write_text('{"extras": ["broker"]}')
     return {
+        "penstock_release": "1.0.0",
         "penstock_root": f"{folder}/nothing",
         "penstock_gate_lock": f"{folder}/roll/roll.json",
         "penstock_gate_baseline": f"{folder}/roll/baseline.json",
@@ -90,7 +94,7 @@ def test_a_run_that_was_not_begun_touches_no_host(ansible: None, tmp_path: Path)
     ]
     played = play(tmp_path, document, {"penstock_broker": {"hosts": {"one": HERE}}}, variables=lock)
     assert played.code != 0
-    assert "This run has not begun" in played.failure
+    assert "this run has not begun" in played.failure
 
 
 def test_a_playbook_that_takes_the_lock_begins_with_who_speaks() -> None:
