@@ -124,7 +124,7 @@ def test_the_second_operator_is_told_and_a_dead_one_is_not_waited_for(
             )
             refused = controller.play(controller.roll("begun", what="rollback"))
             assert refused.code == 2
-            assert " runs rolling since " in refused.output
+            assert " has been running rolling since " in refused.output
             assert "Z (at broker-2). Only one run" in refused.output
             assert "-e penstock_gate_take_over=true" in refused.output
             assert controller.holder()["what"] == "rolling"
@@ -190,9 +190,9 @@ def test_another_controllers_run_is_taken_over_only_by_who_says_so(controller: C
     )
     assert refused.code == 0
     assert refused.output.count("...ignoring") == 2
-    assert "ada@elsewhere runs rolling since 2026-11-20T07:12:00Z" in refused.output
+    assert "ada@elsewhere has been running rolling since 2026-11-20T07:12:00Z" in refused.output
     # A file that says nothing is somebody's.
-    assert "somebody runs something" in refused.output
+    assert "somebody has been running something" in refused.output
     assert damaged.read_text() == "{"
     assert controller.holder()["owner"] == "ada@elsewhere"
     taken = controller.play(controller.roll("begun", take_over=True))

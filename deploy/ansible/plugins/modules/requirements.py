@@ -65,9 +65,9 @@ _OLDEST_PYTHON = (3, 11)
 _JAVA = re.compile(r'version "(?:1\.)?([0-9]+)')
 _MEGABYTE = 1_000_000
 # About what is unpacked: a module that installs knows it exactly, and looks again.
-_LOADER_MEGABYTES = 1200
-_PACKAGES_MEGABYTES = 300
-_BUNDLE_MEGABYTES = 150
+_MEGABYTES_OF = {"loader": 1000, "audit": 350, "all": 1200}
+_OTHER_MEGABYTES = 120
+_BUNDLE_MEGABYTES = 100
 
 
 def known(path):
@@ -155,7 +155,7 @@ def main():
     needs_bundle = given["bundle"] and not has & {"agent", "all"}
     megabytes = _BUNDLE_MEGABYTES if needs_bundle else 0
     if missing:
-        megabytes += _LOADER_MEGABYTES if "loader" in missing else _PACKAGES_MEGABYTES
+        megabytes += max(_MEGABYTES_OF.get(extra, _OTHER_MEGABYTES) for extra in missing)
     problems = [
         problem_of_python(module) if given["extras"] else "",
         problem_of_java(module) if given["java"] else "",

@@ -90,8 +90,8 @@ def write(path, holder):
 def in_words(holder):
     where = f" (at {holder['host']})" if holder.get("host") else ""
     return (
-        f"{holder.get('owner', 'somebody')} runs {holder.get('what') or 'something'} since "
-        f"{holder.get('since', '?')}{where}"
+        f"{holder.get('owner', 'somebody')} has been running {holder.get('what') or 'something'} "
+        f"since {holder.get('since', '?')}{where}"
     )
 
 
