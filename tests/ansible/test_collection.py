@@ -32,8 +32,11 @@ def run(folder: Path, *command: str) -> str:
     return ended.stdout + ended.stderr
 
 
-def test_every_role_has_specs() -> None:
+def test_every_role_and_playbook_is_in_the_readme() -> None:
     assert roles() == ROLES
+    readme = (COLLECTION / "README.md").read_text()
+    playbooks = (COLLECTION / "playbooks").glob("*.yml")
+    assert [path.stem for path in (*ROLES, *playbooks) if f"`{path.stem}`" not in readme] == []
 
 
 @pytest.mark.parametrize("role", roles(), ids=lambda role: role.name)
