@@ -78,7 +78,7 @@ reference: $(VENV)/.installed-development ## what is made from the code: tables 
 newcomer: ## as root: what the README promises, tried in a minimal Debian made by debootstrap; ARGS="--test" for make test too
 	@$(PYTHON3) -m deploy.newcomer $(ARGS)
 
-release: $(VENV)/.installed-development ## what hosts install, into dist/release: agent bundles, packages, wheelhouses; ARGS="--spark", "--help"
+release: $(VENV)/.installed-development ## what hosts install, into dist/release; ARGS="--for-ansible" for what Ansible needs on this processor, "--spark" for loaders, "--help"
 	nice $(PYTHON) -m deploy.bundle --out dist/release $(ARGS)
 
 release-tried: $(VENV)/.installed-development ## as root: dist/release in systems without Python, shipping lines over TLS; ARGS="--system buster", "--system arm64", "--help"

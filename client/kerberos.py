@@ -157,7 +157,7 @@ def _library() -> Any:
         import gssapi  # noqa: PLC0415 -- few log in like that, and have it
     except ImportError as error:
         raise LoginFailed(
-            "Kerberos needs the package gssapi: pip install 'penstock[kerberos]', with gcc, "
+            "Kerberos needs the package gssapi: pip install gssapi, with gcc, "
             f"python3-dev and libkrb5-dev ({plain_words(str(error))})"
         ) from None
     return gssapi

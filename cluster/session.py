@@ -441,8 +441,8 @@ def _check_login(security: ZooKeeperSecurity) -> None:
         return
     if not can_log_in():
         raise Unavailable(
-            "a login at ZooKeeper needs the package pure-sasl: "
-            "pip install 'penstock[zookeeper-login]'"
+            "a login at ZooKeeper needs the package pure-sasl, of a release's "
+            "requirements-zookeeper-login.txt"
         )
     try:
         security.password.read()

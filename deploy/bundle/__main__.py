@@ -1,12 +1,13 @@
 """`python -m deploy.bundle --out DIR`: makes a release, the folder that hosts are installed from.
 
-It holds the agent's bundle and its Debian package, a wheelhouse for each Python, a list of what is
-in them (CycloneDX), and SHA256SUMS. It is made of what is committed, and two builds of a commit on
-the same Debian are equal byte by byte, wherever, whenever and by whomever they are made. It appears
-in DIR when it is whole; whatever goes wrong leaves DIR as it was.
+It holds the agent's bundle and its Debian package, a wheelhouse for each Python, ZooKeeper's jars,
+the collection for Ansible, a script that installs programs by hand, a list of what is in them
+(CycloneDX), and SHA256SUMS. It is made of what is committed, and two builds of a commit on the same
+Debian are equal byte by byte, wherever, whenever and by whomever they are made. It appears in DIR
+when it is whole; whatever goes wrong leaves DIR as it was.
 
 `python -m deploy.bundle lock` asks Debian for newer packages for the bundle, and PyPI for the sums
-of what constraints.txt pins.
+of what constraints.txt pins; the sums of ZooKeeper's jars come from PySpark there.
 """
 
 import argparse
@@ -18,21 +19,25 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from deploy.bundle import (
     agent,
+    collection,
     debian_package,
     debian_packages,
     pypi,
     sbom,
     wheelhouse,
     wheels,
+    zookeeper_jars,
 )
-from deploy.bundle.archives import sha256, write_tar_gz
+from deploy.bundle.archives import members_in, sha256, write_gz
 from deploy.bundle.debian_packages import POOL, Package
 from deploy.bundle.targets import BUNDLED_PYTHON, PROCESSORS, PYTHONS, Processor, Target
 from deploy.bundle.wheels import Wheel
@@ -69,14 +74,15 @@ def main() -> int:
         made = Path(beside) / "release"
         made.mkdir()
         release = Release(commit, Path(folder), made, arguments.cache, arguments.pool)
+        here = [platform.machine()] if arguments.for_ansible else list(PROCESSORS)
         release.make(
-            arguments.processor or list(PROCESSORS),
+            arguments.processor or here,
             arguments.python or list(PYTHONS),
             spark=arguments.spark,
+            packages=not arguments.for_ansible,
         )
         made.rename(out)
-    for path in sorted(out.iterdir()):
-        print(f"{path.stat().st_size / 1e6:8.1f} MB  {path}")
+    print(f"release {commit.version} is in {out}")
     return 0
 
 
@@ -99,7 +105,7 @@ def lock() -> int:
     with tempfile.TemporaryDirectory(prefix="penstock-lock-") as folder:
         work = Path(folder)
         own = wheels.built(ROOT, work / "own")
-        fetcher = pypi.Fetcher(work, None)
+        fetcher = pypi.Fetcher(work, None, _CACHE)
         for processor in PROCESSORS.values():
             for python in sorted({*PYTHONS, BUNDLED_PYTHON}):
                 target = Target(processor, python)
@@ -107,10 +113,13 @@ def lock() -> int:
                 into.mkdir()
                 wanted = wheels.Wanted((EVERYTHING,), target)
                 fetch = partial(fetcher.fetch, target=target, into=into)
-                wheels.fetched(wanted, own, pinned, into, fetch)
+                found = wheels.fetched(wanted, own, pinned, into, fetch)
+        jars = zookeeper_jars.needed(found["pyspark"].path)
+        zookeeper_jars.LOCK.write_text(zookeeper_jars.lock_text(jars))
         fetcher.tool(pypi.INSTALLER)
         pypi.LOCK.write_text(pypi.lock_text(fetcher.seen))
-    print(f"written: {debian_packages.LOCK}, {pypi.LOCK}. Build, try (make release-tried), commit.")
+    written = ", ".join(str(module.LOCK) for module in (debian_packages, pypi, zookeeper_jars))
+    print(f"written: {written}. Build, try (make release-tried), commit.")
     return 0
 
 
@@ -124,6 +133,11 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--python", action="append", choices=list(PYTHONS), help="wheelhouses for these; all else"
+    )
+    parser.add_argument(
+        "--for-ansible",
+        action="store_true",
+        help="what the collection installs on this processor: no Debian packages; the quickest",
     )
     parser.add_argument("--spark", action="store_true", help="PySpark for loaders, too: 450 MB")
     parser.add_argument("--cache", type=Path, default=_CACHE, help="fetched packages (%(default)s)")
@@ -152,7 +166,8 @@ def commit_of(repository: Path, name: str) -> Commit:
 
 
 class Release:
-    """One that is being made: what was found goes into the list of its parts."""
+    """A release that is being made: its parts side by side. Each is reported when it is there, with
+    its size and the seconds that it took."""
 
     def __init__(self, commit: Commit, work: Path, out: Path, cache: Path, pool: str) -> None:
         self._commit = commit
@@ -162,31 +177,84 @@ class Release:
         self._pool = pool
         self._parts: list[sbom.Part] = []
 
-    def make(self, processors: list[str], pythons: list[str], *, spark: bool) -> None:
-        here = platform.machine()
+    def make(
+        self, processors: list[str], pythons: list[str], *, spark: bool, packages: bool
+    ) -> None:
+        version, moment = self._commit.version, self._commit.time
         source = wheels.exported(ROOT, self._commit.revision, self._work / "source")
-        packages = debian_packages.locked(self._committed(debian_packages.LOCK).read_text())
+        wheels.stamp(source, version)
         files = pypi.locked(self._committed(pypi.LOCK).read_text())
         (self._work / "pypi").mkdir()
-        self._fetcher = pypi.Fetcher(self._work / "pypi", files)
-        pure = wheels.built(source, self._work / "pure")
-        pinned = wheels.pins((source / "constraints.txt").read_text())
-        own = dict.fromkeys(PROCESSORS, pure)
-        if here in processors:
-            modules = wheels.compiled(source, self._work)
-            own[here] = wheels.with_modules(pure, modules, PROCESSORS[here], self._work / "own")
-        for name in processors:
-            for python in pythons:
-                self._wheelhouse(Target(PROCESSORS[name], python), own[name], pinned, spark=spark)
-        # Bytecode is the same for every processor; an interpreter for this machine makes it.
-        interpreter = self._tree(PROCESSORS[here], packages, {}, "interpreter")
-        for name in processors:
-            self._bundle(PROCESSORS[name], packages, own[name], pinned, interpreter)
-        version = self._commit.version
-        told = sbom.text(self._parts, version, self._commit.revision, self._commit.time)
-        (self._out / f"penstock-{version}.cdx.json").write_text(told)
+        self._fetcher = pypi.Fetcher(self._work / "pypi", files, self._cache)
+        self._pinned = wheels.pins((source / "constraints.txt").read_text())
+        with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
+            try:
+                own = self._own_wheels(source, pool)
+                making = self._bundles(processors, own, pool, packages=packages)
+                making.append(pool.submit(self._jars))
+                making.append(pool.submit(self._collection, source))
+                targets = [Target(PROCESSORS[p], python) for p in processors for python in pythons]
+                making += [
+                    pool.submit(self._wheelhouse, target, own, spark=spark) for target in targets
+                ]
+                for each in making:
+                    each.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        if spark:
+            self._spark(targets[0], own)
+        script = (source / "deploy/bundle/install.sh").read_text().replace("@VERSION@", version)
+        (self._out / f"penstock-install-{version}.sh").write_text(script)
+        text = sbom.text(self._parts, version, self._commit.revision, moment)
+        (self._out / f"penstock-{version}.cdx.json").write_text(text)
         rows = [f"{sha256(path)}  {path.name}\n" for path in sorted(self._out.iterdir())]
         (self._out / "SHA256SUMS").write_text("".join(rows))
+
+    def _own_wheels(self, source: Path, pool: Executor) -> Mapping[str, Path]:
+        """Penstock's, for each processor: with the modules in C where they can be compiled."""
+        here = platform.machine()
+        modules = pool.submit(wheels.compiled, source, self._work)
+        pure = wheels.built(source, self._work / "pure")
+        made = wheels.with_modules(pure, modules.result(), PROCESSORS[here], self._work / "own")
+        return {**dict.fromkeys(PROCESSORS, pure), here: made}
+
+    def _bundles(
+        self, processors: list[str], own: Mapping[str, Path], pool: Executor, *, packages: bool
+    ) -> list[Future[None]]:
+        here = platform.machine()
+        of_debian = debian_packages.locked(self._committed(debian_packages.LOCK).read_text())
+        wanted = {PROCESSORS[name].debian for name in {*processors, here}}
+        mine = [package for package in of_debian if package.architecture in wanted]
+        fetch = partial(debian_packages.fetched, cache=self._cache, pool=self._pool)
+        list(pool.map(fetch, mine))
+        # Bytecode is the same for every processor; an interpreter for this machine makes it.
+        interpreter = self._tree(PROCESSORS[here], mine, {}, "interpreter")
+        return [
+            pool.submit(
+                self._bundle, PROCESSORS[name], mine, own[name], interpreter, packages=packages
+            )
+            for name in processors
+        ]
+
+    @contextmanager
+    def _file(self, name: str) -> Iterator[Path]:
+        """A file of the release that is being made."""
+        began = time.monotonic()
+        path = self._out / name
+        yield path
+        seconds = time.monotonic() - began
+        print(f"{path.stat().st_size / 1e6:8.1f} MB {seconds:6.1f} s  {name}", flush=True)
+
+    def _jars(self) -> None:
+        jars = zookeeper_jars.locked(self._committed(zookeeper_jars.LOCK).read_text())
+        with self._file(f"penstock-zookeeper-jars-{self._commit.version}.tar") as path:
+            zookeeper_jars.write(path, jars, self._commit.time)
+        self._parts.extend([sbom.of_jar(jar, path.name) for jar in jars])
+
+    def _collection(self, source: Path) -> None:
+        with self._file(f"penstock-pipeline-{self._commit.version}.tar.gz") as path:
+            collection.write(path, source, self._commit.version, self._commit.time)
 
     def _committed(self, path: Path) -> Path:
         """A file of this program as the commit has it."""
@@ -198,64 +266,68 @@ class Release:
             )
         return found
 
-    def _wheelhouse(
-        self, target: Target, own: Path, pinned: Mapping[str, str], *, spark: bool
-    ) -> None:
-        left_out = frozenset() if spark else wheelhouse.SPARK
-        found = self._fetched([EVERYTHING], target, own, pinned, left_out)
-        version, time = self._commit.version, self._commit.time
+    def _wheelhouse(self, target: Target, own: Mapping[str, Path], *, spark: bool) -> None:
         platform_tag = f"{target.tag}-linux-{target.processor.name}"
-        file = f"penstock-wheelhouse-{version}-{platform_tag}.tar"
-        installer = wheels.read_wheel(self._fetcher.tool(pypi.INSTALLER))
-        wheelhouse.write(self._out / file, found, installer, target, time)
+        with self._file(f"penstock-wheelhouse-{self._commit.version}-{platform_tag}.tar") as path:
+            left_out = frozenset() if spark else wheelhouse.SPARK
+            found = self._fetched([EVERYTHING], target, own, platform_tag, left_out)
+            installer = wheels.read_wheel(self._fetcher.tool(pypi.INSTALLER))
+            wheelhouse.write(path, found, installer, target, self._commit.time)
         inside = {name: each for name, each in found.items() if name not in wheelhouse.SPARK}
-        self._list({**inside, installer.name: installer}, file)
-        spark_file = f"penstock-wheelhouse-{version}-spark.tar"
-        if spark and not (self._out / spark_file).exists():
-            wheelhouse.write_spark(self._out / spark_file, found, time)
-            self._list({name: found[name] for name in wheelhouse.SPARK}, spark_file)
+        self._list({**inside, installer.name: installer}, path.name)
+
+    def _spark(self, target: Target, own: Mapping[str, Path]) -> None:
+        with self._file(f"penstock-wheelhouse-{self._commit.version}-spark.tar") as path:
+            found = self._fetched(["penstock[loader]"], target, own, "spark")
+            wheelhouse.write_spark(path, found, self._commit.time)
+        self._list({name: found[name] for name in wheelhouse.SPARK}, path.name)
 
     def _bundle(
         self,
         processor: Processor,
-        packages: list[Package],
+        of_debian: list[Package],
         own: Path,
-        pinned: Mapping[str, str],
         interpreter: Path,
+        *,
+        packages: bool,
     ) -> None:
+        version, moment = self._commit.version, self._commit.time
         target = Target(processor, BUNDLED_PYTHON)
-        found = self._fetched(["penstock[agent]"], target, own, pinned)
-        tree = self._tree(processor, packages, found, f"bundle-{processor.name}")
-        agent.compile_modules(tree, interpreter)
-        if wrong := agent.checked(tree, processor):
-            raise SystemExit("the agent's bundle would not run:\n" + "\n".join(wrong))
-        if processor.name == platform.machine() and (said := agent.imports(tree)):
-            raise SystemExit(f"the agent's bundle lacks something:\n{said}")
-        version, time = self._commit.version, self._commit.time
         name = f"penstock-agent-{version}-linux-{processor.name}"
-        write_tar_gz(self._out / f"{name}.tar.gz", tree, name, time)
-        deb = f"penstock-agent_{version}_{processor.debian}.deb"
-        source = self._work / "source"
-        debian_package.build(self._out / deb, tree, source, processor, version=version, time=time)
-        for file in (f"{name}.tar.gz", deb):
+        with self._file(f"{name}.tar.gz") as path:
+            roots = ["penstock[agent]"]
+            found = self._fetched(roots, target, {processor.name: own}, f"agent-{processor.name}")
+            tree = self._tree(processor, of_debian, found, f"bundle-{processor.name}")
+            agent.compile_modules(tree, interpreter)
+            if wrong := agent.checked(tree, processor):
+                raise SystemExit("the agent's bundle would not run:\n" + "\n".join(wrong))
+            if processor.name == platform.machine() and (error := agent.imports(tree)):
+                raise SystemExit(f"the agent's bundle lacks something:\n{error}")
+            write_gz(path, members_in(tree, name), moment)
+        files = [path.name]
+        if packages:
+            source = self._work / "source"
+            with self._file(f"penstock-agent_{version}_{processor.debian}.deb") as path:
+                debian_package.build(path, tree, source, processor, version=version, time=moment)
+            files.append(path.name)
+        for file in files:
             self._list(found, file)
-            mine = [each for each in packages if each.architecture == processor.debian]
-            self._parts += [sbom.of_debian(each, file) for each in mine]
+            mine = [each for each in of_debian if each.architecture == processor.debian]
+            self._parts.extend([sbom.of_debian(each, file) for each in mine])
 
     def _fetched(
         self,
         roots: list[str],
         target: Target,
-        own: Path,
-        pinned: Mapping[str, str],
+        own: Mapping[str, Path],
+        folder: str,
         without: frozenset[str] = frozenset(),
     ) -> dict[str, Wheel]:
-        into = self._work / f"{target.tag}-{target.processor.name}"
-        into.mkdir(exist_ok=True)
-
+        into = self._work / f"wheels-{folder}"
+        into.mkdir()
         wanted = wheels.Wanted(tuple(roots), target, without)
         fetch = partial(self._fetcher.fetch, target=target, into=into)
-        return wheels.fetched(wanted, own, pinned, into, fetch)
+        return wheels.fetched(wanted, own[target.processor.name], self._pinned, into, fetch)
 
     def _tree(
         self, processor: Processor, packages: list[Package], found: Mapping[str, Wheel], name: str
@@ -271,8 +343,8 @@ class Release:
         return tree
 
     def _list(self, found: Mapping[str, Wheel], file: str) -> None:
-        parts = (sbom.of_wheel(each, sha256(each.path), file) for each in found.values())
-        self._parts += parts
+        parts = [sbom.of_wheel(each, sha256(each.path), file) for each in found.values()]
+        self._parts.extend(parts)
 
 
 if __name__ == "__main__":

@@ -1,40 +1,51 @@
 """Archives whose bytes depend on nothing but what is in them.
 
-Members are sorted by name and belong to root. Their modes are 0755 or 0644, and their time is the
-one that was given.
+Members belong to root, and those of a folder are sorted by name. Their modes are 0755 or 0644, and
+their time is the one that was given.
 """
 
 import gzip
 import hashlib
 import tarfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 
 def write_tar(file: IO[bytes] | gzip.GzipFile, tree: Path, inside: str, time: int) -> None:
     """All of `tree`, in a folder named `inside`."""
-    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        archive.addfile(_member(tree, inside, time))
-        for path in sorted(tree.rglob("*")):
-            member = _member(path, f"{inside}/{path.relative_to(tree)}", time)
-            if member.isreg():
-                with path.open("rb") as content:
-                    archive.addfile(member, content)
-            else:
-                archive.addfile(member)
+    _write(file, members_in(tree, inside), time)
 
 
-def write_tar_gz(path: Path, tree: Path, inside: str, time: int) -> None:
+def write_gz(path: Path, members: Iterable[tuple[Path, str]], time: int) -> None:
+    """A compressed tar of these files and folders, in this order and by these names."""
     with (
         path.open("wb") as file,
         gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=time) as packed,
     ):
-        write_tar(packed, tree, inside, time)
+        _write(packed, members, time)
+
+
+def members_in(tree: Path, inside: str) -> Iterator[tuple[Path, str]]:
+    yield tree, inside
+    for path in sorted(tree.rglob("*")):
+        yield path, f"{inside}/{path.relative_to(tree)}"
 
 
 def sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write(file: IO[bytes] | gzip.GzipFile, members: Iterable[tuple[Path, str]], time: int) -> None:
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path, name in members:
+            member = _member(path, name, time)
+            if member.isreg():
+                with path.open("rb") as content:
+                    archive.addfile(member, content)
+            else:
+                archive.addfile(member)
 
 
 def _member(path: Path, name: str, time: int) -> tarfile.TarInfo:

@@ -6,12 +6,19 @@ they are made into wheels here, by the setuptools that is in the lock as well, w
 anybody, and never by what pip remembers of an earlier build.
 """
 
+import hashlib
+import os
+import sys
 import tempfile
+import threading
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from shutil import copyfile
 from typing import Final
 
 import msgspec
+from packaging.tags import Tag
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 
 from deploy.bundle.agent import unpack
@@ -26,6 +33,8 @@ _SOURCES_ONLY: Final = frozenset({"pyspark", "pure-sasl"})
 # release depends on their versions: the lock has the newest of its day.
 BUILDER: Final = "setuptools"
 INSTALLER: Final = "pip"
+_ANY: Final = {Tag("py3", "none", "any"): 0}
+_MOMENT: Final = "315619200"  # 1980, when zip's calendar begins: the time in wheels that are made
 
 
 class File(msgspec.Struct, frozen=True, order=True):
@@ -60,35 +69,37 @@ def file_of(path: Path) -> File:
 
 
 class Fetcher:
-    """`work` is a folder of its own. Without `files` anything is taken: that is how a lock is made,
-    and `seen` is what it is made of."""
+    """Gets packages into `work`, a folder of its own. Each is kept in `cache` by its sum, so that a
+    later build downloads only what has changed. Without `files` any file of a package is taken: a
+    lock is made so, of `seen`."""
 
-    def __init__(self, work: Path, files: Iterable[File] | None) -> None:
+    def __init__(self, work: Path, files: Iterable[File] | None, cache: Path) -> None:
         self._work = work
         self._files = None if files is None else list(files)
+        self._cache = cache
         self._made: dict[str, Path] = {}
+        self._lock = threading.RLock()
         self.seen: set[File] = set()
 
     def fetch(self, versions: Mapping[str, str], target: Target, into: Path) -> None:
         """Wheels of these packages for `target`. Raises SystemExit if there is anything wrong."""
         ready = {name: each for name, each in versions.items() if name not in _SOURCES_ONLY}
-        if ready:
-            fits = [f"--platform={each}" for each in target.platforms()]
-            fits += [f"--python-version={target.python}", "--implementation=cp"]
-            self._download(ready, into, "--only-binary=:all:", *fits)
-            self.seen |= {file_of(path) for path in into.glob("*.whl")}
+        fits = [f"--platform={each}" for each in target.platforms()]
+        fits += [f"--python-version={target.python}", "--implementation=cp"]
+        self._get(ready, into, target.tags(), "--only-binary=:all:", *fits)
         for name in sorted(set(versions) - set(ready)):
-            if name not in self._made:
-                self._made[name] = self._from_sources(name, versions[name])
-            (into / self._made[name].name).hardlink_to(self._made[name])
+            with self._lock:
+                if name not in self._made:
+                    self._made[name] = self._from_sources(name, versions[name])
+            _link(self._made[name], into / self._made[name].name)
 
     def tool(self, name: str) -> Path:
         """The wheel of `BUILDER` or `INSTALLER`, which run on every Python."""
         into = self._work / name
-        if not into.exists():
-            version = "" if self._files is None else self._rows(name)[0].version
-            self._download({name: version}, into, "--only-binary=:all:")
-            self.seen |= {file_of(path) for path in into.iterdir()}
+        with self._lock:
+            if not into.exists():
+                version = "" if self._files is None else self._rows(name)[0].version
+                self._get({name: version}, into, _ANY, "--only-binary=:all:")
         (wheel,) = into.glob("*.whl")
         return wheel
 
@@ -96,30 +107,65 @@ class Fetcher:
         tools = self._work / "tools"
         if not tools.exists():
             unpack(self.tool(BUILDER), tools)
-        sources, made = self._work / f"{name}-sources", self._work / f"{name}-made"
-        known = {"PYTHONPATH": str(tools)}
+        sources = self._work / f"{name}-sources"
+        known = {"PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": _MOMENT}
         options = ("--no-binary=:all:", "--no-build-isolation")
-        self._download({name: version}, sources, *options, more=known)
+        self._get({name: version}, sources, {}, *options, more=known)
         (source,) = sources.iterdir()
-        self.seen.add(file_of(source))
-        own = ["--no-build-isolation", "--no-index", "--no-cache-dir", "--no-deps"]
-        run_pip("wheel", *own, f"--wheel-dir={made}", str(source), more=known)
-        (wheel,) = made.glob("*.whl")
+        # The wheel depends on these alone: on no commit.
+        stands_on = (
+            sha256(source),
+            sha256(self.tool(BUILDER)),
+            sys.version,
+            zlib.ZLIB_RUNTIME_VERSION,
+        )
+        kept = self._cache / "made" / hashlib.sha256("\0".join(stands_on).encode()).hexdigest()
+        if not any(kept.glob("*.whl")):
+            made = self._work / f"{name}-made"
+            own = ["--no-build-isolation", "--no-index", "--no-cache-dir", "--no-deps"]
+            run_pip("wheel", *own, f"--wheel-dir={made}", str(source), more=known)
+            (wheel,) = made.glob("*.whl")
+            _keep(wheel, kept / wheel.name)
+        (wheel,) = kept.glob("*.whl")
         return wheel
 
-    def _download(
+    def _get(
         self,
         versions: Mapping[str, str],
         into: Path,
+        tags: Mapping[Tag, int],
         *options: str,
         more: Mapping[str, str] | None = None,
     ) -> None:
+        into.mkdir(exist_ok=True)
+        missing = {}
+        for name, version in versions.items():
+            row = None if self._files is None else _best(self._rows(name, version), tags)
+            if row is None or not self._from_cache(row, into):
+                missing[name] = version
+        if not missing:
+            return
         with tempfile.TemporaryDirectory(dir=self._work) as folder:
-            wanted = Path(folder) / "wanted.txt"
-            wanted.write_text("".join(self._row(*each) for each in sorted(versions.items())))
+            wanted, new = Path(folder) / "wanted.txt", Path(folder) / "new"
+            wanted.write_text("".join(self._row(*each) for each in sorted(missing.items())))
             sums = [] if self._files is None else ["--require-hashes"]
-            get = ["--no-deps", *sums, *options, f"--dest={into}", f"--requirement={wanted}"]
+            get = ["--no-deps", *sums, *options, f"--dest={new}", f"--requirement={wanted}"]
             run_pip("download", *get, more=more)
+            for path in new.iterdir():
+                file = file_of(path)
+                self.seen.add(file)
+                _keep(path, self._cache / file.sha256)
+                _link(self._cache / file.sha256, into / file.file)
+
+    def _from_cache(self, row: File, into: Path) -> bool:
+        kept = self._cache / row.sha256
+        if not kept.exists():
+            return False
+        if sha256(kept) != row.sha256:
+            raise SystemExit(f"{kept} is not what its name says: remove it")
+        self.seen.add(row)
+        _link(kept, into / row.file)
+        return True
 
     def _row(self, name: str, version: str) -> str:
         if self._files is None:
@@ -139,3 +185,32 @@ class Fetcher:
                 "and commit what it writes"
             )
         return rows
+
+
+def _best(rows: Iterable[File], tags: Mapping[Tag, int]) -> File | None:
+    """The file that pip would take: the one with the first of these tags, or sources."""
+    ranks = {}
+    for row in rows:
+        if row.file.endswith(".whl"):
+            found = [tags[tag] for tag in parse_wheel_filename(row.file)[3] if tag in tags]
+            if found:
+                ranks[min(found), row] = row
+        elif not tags:
+            ranks[0, row] = row
+    return ranks[min(ranks)] if ranks else None
+
+
+def _keep(path: Path, kept: Path) -> None:
+    """In the cache, whole or not at all: two builds may share it."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    part = kept.with_name(f".{kept.name}.{os.getpid()}.{threading.get_ident()}.part")
+    copyfile(path, part)
+    part.replace(kept)
+
+
+def _link(kept: Path, to: Path) -> None:
+    if not to.exists():
+        try:
+            to.hardlink_to(kept)
+        except OSError:  # on another filesystem
+            copyfile(kept, to)

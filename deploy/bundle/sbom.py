@@ -1,4 +1,4 @@
-"""What is in a release, in CycloneDX 1.5: Debian's packages and PyPI's, and where each of them is.
+"""What is in a release, in CycloneDX 1.5: packages of Debian and PyPI, and jars, with their files.
 
 It holds no time but the release's, and no number of its own, so that two builds are the same.
 """
@@ -12,6 +12,7 @@ import msgspec
 
 from deploy.bundle.debian_packages import Package
 from deploy.bundle.wheels import Wheel
+from deploy.bundle.zookeeper_jars import Jar
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -34,6 +35,10 @@ def of_debian(package: Package, file: str) -> Part:
 def of_wheel(wheel: Wheel, sha256: str, file: str) -> Part:
     purl = f"pkg:pypi/{wheel.name}@{quote(wheel.version)}?file_name={quote(wheel.path.name)}"
     return Part(wheel.name, wheel.version, purl, sha256, wheel.license, file)
+
+
+def of_jar(jar: Jar, file: str) -> Part:
+    return Part(jar.name, jar.version, jar.purl, jar.sha256, "", file)
 
 
 def text(parts: Iterable[Part], version: str, commit: str, time: int) -> str:

@@ -3,6 +3,7 @@
 from typing import Final
 
 import msgspec
+from packaging.tags import Tag, compatible_tags, cpython_tags
 
 GLIBC: Final = (2, 28)  # the oldest that is promised: RHEL 8, Debian 10
 PYTHONS: Final = ("3.11", "3.12", "3.13")
@@ -41,6 +42,16 @@ class Target(msgspec.Struct, frozen=True):
         if self.processor.name == "x86_64":
             former += ["manylinux2010", "manylinux1"]
         return [f"{each}_{self.processor.name}" for each in (*manylinux, *former)]
+
+    def tags(self) -> dict[Tag, int]:
+        """The tags of wheels that fit, with their ranks."""
+        version = tuple(map(int, self.python.split(".")))
+        name = "cp" + self.python.replace(".", "")
+        own = cpython_tags(version, [name], self.platforms())
+        return {
+            tag: rank
+            for rank, tag in enumerate((*own, *compatible_tags(version, name, self.platforms())))
+        }
 
     def markers(self) -> dict[str, str]:
         """What conditions of requirements (`; python_version < "3.12"`) are asked with. The full

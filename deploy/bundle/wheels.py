@@ -8,12 +8,14 @@ import base64
 import hashlib
 import io
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from email.parser import HeaderParser
 from pathlib import Path
 from typing import Final
@@ -134,6 +136,21 @@ def exported(repository: Path, commit: str, into: Path) -> Path:
     return into
 
 
+def stamp(source: Path, version: str) -> None:
+    """Names the version in a tree that was exported: two commits have two versions."""
+    for name, pattern in (
+        ("pyproject.toml", r'^version = "[^"]*"$'),
+        ("penstock/__init__.py", r'^__version__ = "[^"]*"$'),
+    ):
+        file = source / name
+        former = file.read_text()
+        lines = re.findall(pattern, former, re.MULTILINE)
+        if len(lines) != 1:
+            raise SystemExit(f"{name} has {len(lines)} lines that name a version, instead of one")
+        line = f'{lines[0].partition(" = ")[0]} = "{version}"'
+        file.write_text(former.replace(lines[0], line))
+
+
 def built(source: Path, into: Path) -> Path:
     """Penstock's wheel, without anything compiled."""
     # CC: the module would be of this machine's Python and glibc.
@@ -162,7 +179,11 @@ def compiled(source: Path, into: Path) -> dict[str, Path]:
     """The modules in C for this machine's processor, for every Python from 3.11 on, by where they
     lie in the wheel. Raises SystemExit if there is no compiler, or if one needs a younger glibc
     than was promised."""
-    return {f"penstock/programs/{name}.abi3.so": _compiled(source, name, into) for name in MODULES}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        files = list(pool.map(lambda name: _compiled(source, name, into), MODULES))
+    return {
+        f"penstock/programs/{name}.abi3.so": file for name, file in zip(MODULES, files, strict=True)
+    }
 
 
 def _compiled(source: Path, name: str, into: Path) -> Path:

@@ -10,7 +10,7 @@ import pytest
 
 from deploy.bundle import debian_packages, sbom
 from deploy.bundle.agent import unpack
-from deploy.bundle.archives import write_tar, write_tar_gz
+from deploy.bundle.archives import members_in, write_gz, write_tar
 from deploy.bundle.debian_packages import LOCK, NAMES, Package
 from deploy.bundle.targets import PROCESSORS
 from deploy.bundle.wheels import Wheel
@@ -38,7 +38,7 @@ def test_archives_of_equal_trees_are_equal(tmp_path: Path) -> None:
         where = tree(tmp_path / f"tree-{number}", order)
         (where / "a").chmod(0o644 if number else 0o600)
         os.utime(where / "a", (number, number))
-        write_tar_gz(tmp_path / f"{number}.tar.gz", where, "named", 1700000000)
+        write_gz(tmp_path / f"{number}.tar.gz", members_in(where, "named"), 1700000000)
         made.append((tmp_path / f"{number}.tar.gz").read_bytes())
     assert made[0] == made[1] == made[2]
 

@@ -40,20 +40,31 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.not_quick("runs pip")
 def test_only_a_file_of_the_lock_is_taken(shelf: Path, tmp_path: Path) -> None:
     wheel = made_wheel(shelf, "one", "1")
-    fetcher = Fetcher(tmp_path / "work", [File("one", "1", wheel.name, sha256(wheel))])
+    digest = sha256(wheel)
+    row, cache = File("one", "1", wheel.name, digest), tmp_path / "cache"
+    fetcher = Fetcher(tmp_path / "work", [row], cache)
     fetcher.fetch({"one": "1"}, TARGET, tmp_path / "into")
-    assert sha256(tmp_path / "into" / wheel.name) == sha256(wheel)
-    assert fetcher.seen == {pypi.file_of(wheel)}
+    assert sha256(tmp_path / "into" / wheel.name) == digest
+    assert fetcher.seen == {row}
 
-    (tmp_path / "into" / wheel.name).unlink()
+    # From then on it comes from the cache, and from there undamaged only.
+    wheel.unlink()
+    fetcher.fetch({"one": "1"}, TARGET, tmp_path / "again")
+    assert sha256(tmp_path / "again" / wheel.name) == digest
+    (cache / digest).write_bytes(b"something else")
+    with pytest.raises(SystemExit, match="is not what its name says: remove it"):
+        fetcher.fetch({"one": "1"}, TARGET, tmp_path / "third")
+
+    (cache / digest).unlink()
     made_wheel(shelf, "one", "1", module="print()")
     with pytest.raises(SystemExit, match="DO NOT MATCH"):
-        fetcher.fetch({"one": "1"}, TARGET, tmp_path / "into")
-    assert list((tmp_path / "into").iterdir()) == []
+        fetcher.fetch({"one": "1"}, TARGET, tmp_path / "third")
+    assert list((tmp_path / "third").iterdir()) == []
 
 
 def test_what_the_lock_has_not_is_not_asked_for(tmp_path: Path) -> None:
-    fetcher = Fetcher(tmp_path, [File("one", "1", "one-1-py3-none-any.whl", "0" * 64)])
+    rows = [File("one", "1", "one-1-py3-none-any.whl", "0" * 64)]
+    fetcher = Fetcher(tmp_path, rows, tmp_path / "cache")
     with pytest.raises(SystemExit, match=r"wheels\.lock has no one 2: run"):
         fetcher.fetch({"one": "2"}, TARGET, tmp_path)
 
@@ -64,4 +75,5 @@ def test_a_file_that_was_cut_off_is_told_with_its_name(shelf: Path, tmp_path: Pa
     files = [File("one", "1", wheel.name, sha256(wheel))]
     wheel.write_bytes(wheel.read_bytes()[:-9])
     with pytest.raises(SystemExit, match=r"pip download failed, and nothing was made:[^$]*one"):
-        Fetcher(tmp_path / "work", files).fetch({"one": "1"}, TARGET, tmp_path / "into")
+        fetcher = Fetcher(tmp_path / "work", files, tmp_path / "cache")
+        fetcher.fetch({"one": "1"}, TARGET, tmp_path / "into")

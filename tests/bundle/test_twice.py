@@ -14,9 +14,9 @@ _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 _MAKE: Final = """
 import sys
 from pathlib import Path
-from deploy.bundle import agent, debian_package, wheelhouse, wheels
+from deploy.bundle import agent, collection, debian_package, wheelhouse, wheels, zookeeper_jars
 from deploy.bundle.__main__ import settle
-from deploy.bundle.archives import write_tar_gz
+from deploy.bundle.archives import members_in, write_gz
 from deploy.bundle.targets import PROCESSORS, Target
 from tests.bundle.made_wheels import made_wheel
 
@@ -35,10 +35,13 @@ python = work / "interpreter/bin/python3"
 python.parent.mkdir(parents=True)
 python.symlink_to(sys.executable)
 agent.compile_modules(tree, work / "interpreter")
-write_tar_gz(out / "agent.tar.gz", tree, "agent", 1700000000)
+write_gz(out / "agent.tar.gz", members_in(tree, "agent"), 1700000000)
 debian_package.build(
     out / "agent.deb", tree, Path.cwd(), processor, version="1", time=1700000000
 )
+collection.write(out / "collection.tar.gz", Path.cwd(), "1", 1700000000)
+jars = zookeeper_jars.locked(zookeeper_jars.LOCK.read_text())
+zookeeper_jars.write(out / "jars.tar", jars, 1700000000)
 wheelhouse.write(out / "house.tar", found, found["penstock"], Target(processor, "3.11"), 1700000000)
 """
 
@@ -64,7 +67,9 @@ def test_a_small_release_is_the_same_wherever_and_by_whomever(tmp_path: Path) ->
         TZ="Asia/Kathmandu",
         LC_ALL="C",
     )
-    assert sorted(path.name for path in one.iterdir()) == ["agent.deb", "agent.tar.gz", "house.tar"]
+    assert sorted(path.name for path in one.iterdir()) == [
+        *("agent.deb", "agent.tar.gz", "collection.tar.gz", "house.tar", "jars.tar"),
+    ]
     assert differences(one, other) == []
     # What it would say if anything were not.
     changed = make(tmp_path / "changed", "penstock,b,a,d", 0o022)
@@ -77,7 +82,10 @@ def test_a_small_release_is_the_same_wherever_and_by_whomever(tmp_path: Path) ->
 def test_the_options_are_told_by_the_files(tmp_path: Path) -> None:
     for name in ("py311-linux-x86_64", "py313-linux-x86_64", "py311-linux-aarch64"):
         (tmp_path / f"penstock-wheelhouse-0.1.0+g0123456789-{name}.tar").touch()
+    (tmp_path / "penstock-agent_0.1.0+g0123456789_amd64.deb").touch()
     options = ["--python=3.11", "--python=3.13", "--processor=aarch64", "--processor=x86_64"]
     assert made_with(tmp_path) == options
     (tmp_path / "penstock-wheelhouse-0.1.0+g0123456789-spark.tar").touch()
     assert made_with(tmp_path) == [*options, "--spark"]
+    next(tmp_path.glob("*.deb")).unlink()
+    assert made_with(tmp_path) == [*options, "--spark", "--for-ansible"]

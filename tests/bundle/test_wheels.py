@@ -1,10 +1,8 @@
 """Which wheels a target needs, and a wheelhouse that pip installs from without the internet."""
 
-import os
 import subprocess
 import sys
 import tarfile
-import venv
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -86,8 +84,7 @@ def test_every_wheel_that_fits_is_old_enough() -> None:
         assert all(each.endswith(f"_{target.processor.name}") for each in platforms)
 
 
-@pytest.mark.slow
-def test_pip_installs_from_a_wheelhouse_with_sums_alone(tmp_path: Path) -> None:
+def test_a_wheelhouse_is_the_same_each_time_and_has_lists_of_what_is_whole(tmp_path: Path) -> None:
     own = made_wheel(
         tmp_path, "penstock", "0.1.0", "one", 'two; extra == "agent"', "pyspark; extra == 'loader'"
     )
@@ -100,35 +97,9 @@ def test_pip_installs_from_a_wheelhouse_with_sums_alone(tmp_path: Path) -> None:
         (tmp_path / "wheelhouse.tar").rename(file)
     assert files[0].read_bytes() == files[1].read_bytes()
     with tarfile.open(files[0]) as archive:
-        archive.extractall(tmp_path, filter="data")
-    house = tmp_path / "wheelhouse"
-    lists = {path.name for path in house.glob("requirements-*.txt")}
-    assert "requirements-agent.txt" in lists
-    assert (house / "pip-26-py3-none-any.whl").exists()
-    assert "requirements-loader.txt" not in lists
-    venv.create(tmp_path / "environment", symlinks=True)
-    python = tmp_path / "environment/bin/python"
-
-    def install() -> subprocess.CompletedProcess[str]:
-        lists = ["-r", f"{house}/requirements-broker.txt", "-r", f"{house}/requirements-agent.txt"]
-        offline = ["--no-index", f"--find-links={house}", "--require-hashes"]
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", f"--python={python}"]
-        return subprocess.run(
-            [*pip, "install", "--quiet", "--no-cache-dir", *offline, *lists],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "PIP_FIND_LINKS": ""},
-        )
-
-    # A wheel that was exchanged is refused.
-    kept = other[1].read_bytes()
-    made_wheel(house, "two", "2", module="print()")
-    assert "DO NOT MATCH" in install().stderr
-    (house / other[1].name).write_bytes(kept)
-    assert install().stderr == ""
-    ran = [str(python), "-c", "import one, two, penstock; print(two.NAME)"]
-    assert subprocess.check_output(ran, text=True) == "two\n"
+        names = {name.rpartition("/")[2] for name in archive.getnames()}
+    assert {"requirements-agent.txt", "pip-26-py3-none-any.whl"} <= names
+    assert "requirements-loader.txt" not in names
 
 
 @pytest.mark.not_quick("builds a wheel")

@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -48,9 +49,13 @@ def build_again(release: Path, out: Path, clone: Path) -> None:
     fetch = ["git", "-C", str(clone), "fetch", "--quiet", str(_REPOSITORY), commit]
     subprocess.run(fetch, check=True)
     subprocess.run(["git", "-C", str(clone), "checkout", "--quiet", commit], check=True)
-    cache = ["--cache", str(_REPOSITORY / ".cache/bundle")]
+    # Of what was fetched, not of what was made of it.
+    former, cache = _REPOSITORY / ".cache/bundle", out.with_name("cache")
+    if former.exists():
+        shutil.copytree(former, cache, ignore=shutil.ignore_patterns("made", ".*"))
+    options = ["--out", str(out), "--cache", str(cache), *made_with(release)]
     subprocess.run(
-        [sys.executable, "-m", "deploy.bundle", "--out", str(out), *cache, *made_with(release)],
+        [sys.executable, "-m", "deploy.bundle", *options],
         cwd=clone,
         check=True,
         env={**os.environ, **_UNLIKE, "PYTHONPATH": str(clone), "CFLAGS": "-O0"},
@@ -75,6 +80,7 @@ def made_with(release: Path) -> list[str]:
         *(f"--python={each}" for each in pythons),
         *(f"--processor={each}" for each in processors),
         *spark,
+        *([] if any(release.glob("*.deb")) else ["--for-ansible"]),
     ]
 
 

@@ -47,7 +47,8 @@ _RELEASES = """
 """
 
 
-VERSION = "1.0.0"
+VERSION = "1.0.0+g0123456789"
+LONG_NAME = "one_whose_path_in_a_wheelhouse_has_over_a_hundred_characters"
 # What its wheel's command is: it says which interpreter it runs on.
 _MAIN = """
 def main():
@@ -73,8 +74,8 @@ def play(hosts: SimulatedHosts, *, is_server: bool) -> Played:
 def make_wheelhouse(hosts: SimulatedHosts, shelf: Path) -> Path:
     """With the pip that Python has for venvs; Debian's has it in a place of its own."""
     made = [
-        made_wheel(shelf, "penstock", VERSION, "one", module=_MAIN, command="penstock:main"),
-        made_wheel(shelf, "one", "1"),
+        made_wheel(shelf, "penstock", VERSION, LONG_NAME, module=_MAIN, command="penstock:main"),
+        made_wheel(shelf, LONG_NAME, "1"),
     ]
     found = {each.name: each for each in map(wheels.read_wheel, made)}
     tag = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -107,7 +108,7 @@ def test_a_server_comes_beside_an_agent_that_runs(hosts: SimulatedHosts, tmp_pat
     assert tree(hosts.host(name), ["opt"]) == there
 
     # A wheel that does not fit leaves the agent's command as it was, and is made up for.
-    listed = b"one==1 --hash=sha256:"
+    listed = f"{LONG_NAME.replace('_', '-')}==1 --hash=sha256:".encode()
     at = whole.index(listed) + len(listed)
     house.write_bytes(whole[:at] + (b"1" if whole[at] == ord("0") else b"0") + whole[at + 1 :])
     hosts.write_sums()

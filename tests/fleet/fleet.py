@@ -1,6 +1,6 @@
 """Hosts and plays on them: `with Fleet(directory, {"a": Host()}) as fleet: fleet.play("site", …)`.
 
-Plays run the collection as it is built and installed from its archive, with ssh to hosts as
+Plays run the collection of a release, installed from its archive, with ssh to hosts as
 `deployer`, who may sudo: from an ansible of their own, in whose folder PENSTOCK_ANSIBLE is (its
 `bin`). What the user has of Ansible's settings is not looked at.
 """
@@ -23,9 +23,9 @@ import yaml
 
 from harness.host_roots import OPERATOR
 from harness.hosts import Ended, HostFailed, Hosts
+from tests.fleet import releases
+from tests.fleet.releases import ROOT
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-COLLECTION: Final = ROOT / "deploy/ansible"
 _CALLBACKS: Final = Path(__file__).with_name("callbacks")
 _WITHIN: Final = 1800.0
 _VENVS: Final = (".venv-ansible", ".venv")  # of the repository
@@ -121,10 +121,16 @@ class Fleet(Hosts):
 
     def typed(self, text: str, folder: Path) -> Ended:
         """By whoever is at the controller, in a folder of theirs: into a shell that knows how hosts
-        are reached and where Ansible and penstock are, and has its collections in that folder."""
+        are reached and where Ansible is, and has its collections in that folder. Of `penstock` it
+        has what is installed in ~/penstock."""
+        tools = self._made("ansible")
+        for tool in ansible_bin().glob("ansible*"):
+            if not (tools / tool.name).exists():
+                (tools / tool.name).symlink_to(tool)
+        path = os.defpath + os.pathsep + "/usr/sbin:/sbin"
         environment = {
             **self._environment,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{self._environment['PATH']}",
+            "PATH": os.pathsep.join([f"{self._made('home')}/penstock/bin", str(tools), path]),
             "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
             "ANSIBLE_PRIVATE_KEY_FILE": str(self.key),
             "ANSIBLE_SSH_COMMON_ARGS": " ".join(self.ssh_options),
@@ -179,7 +185,8 @@ class Fleet(Hosts):
     @cached_property
     def collections(self) -> Path:
         """Where the collection lies, from its archive."""
-        return install_collection(self._made("collection"))
+        release = releases.made(releases.working_tree())
+        return install_collection(self._made("collection"), release.collection)
 
     def _inventory(self, inventory: Inventory | Path) -> Path:
         if isinstance(inventory, Path):
@@ -261,18 +268,14 @@ def ansible_bin() -> Path:
     return Path(found).parent
 
 
-def install_collection(directory: Path, source: Path = COLLECTION) -> Path:
-    """Built into an archive, and installed from it: the path for ANSIBLE_COLLECTIONS_PATH."""
+def install_collection(directory: Path, archive: Path) -> Path:
+    """The path for ANSIBLE_COLLECTIONS_PATH."""
     target = directory / "installed"
-    if target.exists():
-        return target
-    galaxy = str(ansible_bin() / "ansible-galaxy")
-    environment = {**os.environ, "ANSIBLE_HOME": str(directory), "HOME": str(directory)}
-    build = (galaxy, "collection", "build", str(source), "--output-path", str(directory))
-    _quietly(build, environment)
-    archive = next(iter(directory.glob("penstock-pipeline-*.tar.gz")))
-    install = (galaxy, "collection", "install", str(archive), "--collections-path", str(target))
-    _quietly(install, environment)
+    if not target.exists():
+        galaxy = str(ansible_bin() / "ansible-galaxy")
+        environment = {**os.environ, "ANSIBLE_HOME": str(directory), "HOME": str(directory)}
+        install = (galaxy, "collection", "install", str(archive), "--collections-path", str(target))
+        _quietly(install, environment)
     return target
 
 

@@ -14,13 +14,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from harness.hosts import Ended
 from harness.waiting import wait_until
-from tests.fleet.fleet import ROOT, Fleet, Played
-from tests.fleet.releases import EXTRAS, build_wheel, make_release
+from tests.fleet import releases
+from tests.fleet.fleet import Fleet, Played
 
 TOPIC: Final = "lines"
 LOGS: Final = "/var/log/app"
@@ -117,14 +116,15 @@ class Site:
     # By Ansible
 
     def release(
-        self, version: str | None = None, tree: Path = ROOT, *, extras: Sequence[str] = EXTRAS
+        self, commit: str | None = None, *, spark: bool = False, broken: bool = False
     ) -> str:
-        """Made where the playbook looks for it, and named in the inventory; its version."""
-        wheel = build_wheel(self.fleet.directory / "wheel", version, tree)
-        made = make_release(self.fleet.inventory(self.groups).parent / "release", wheel, extras)
-        wheel.unlink()
-        self.groups["all"]["vars"]["penstock_release"] = made
-        return made
+        """Puts one of the working tree, or another commit, where the playbook looks for it, and
+        names it in the inventory; returns its version."""
+        release = releases.made(commit or releases.working_tree(), spark=spark)
+        folder = self.fleet.inventory(self.groups).parent / "release"
+        release.copy_to(folder, broken=broken)
+        self.groups["all"]["vars"]["penstock_release"] = release.version
+        return release.version
 
     def has_broker(self, host: str, number: int) -> None:
         """In the inventory."""

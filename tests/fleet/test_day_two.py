@@ -13,14 +13,13 @@ import pytest
 from harness.hosts import Host
 from tests.fleet.fleet import Fleet
 from tests.fleet.marked import plays_on_hosts
-from tests.fleet.releases import older_tree
+from tests.fleet.releases import commit_that_brought
 from tests.fleet.sites import TOPIC, Site
 
 TRIO: Final = ("dc1-a", "dc1-b", "dc1-c")
 NEXT: Final = "dc1-d"  # an agent, and later a broker
 WEB: Final = "web-1"
-FIRST_FILE: Final = "deploy/ansible/roles/gate/tasks/at.yml"  # of a release that all roles take
-BEFORE: Final = "0.0.9"  # what that is called here
+FIRST_FILE: Final = "deploy/bundle/zookeeper-jars.lock"  # of releases that all roles take
 
 
 pytestmark = plays_on_hosts(3_600)
@@ -30,22 +29,22 @@ pytestmark = plays_on_hosts(3_600)
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Of the older release, with lines on their way."""
     hosts = {name: Host(java=name in TRIO) for name in (*TRIO, NEXT, WEB)}
-    directory = tmp_path_factory.mktemp("fleet")
-    with Fleet(directory, hosts) as fleet:
+    with Fleet(tmp_path_factory.mktemp("fleet"), hosts) as fleet:
         site = Site(fleet, zookeepers=TRIO, brokers=TRIO, registries=TRIO[:2], audit=TRIO[-1])
         site.write()
-        site.release(BEFORE, older_tree(directory / "older", FIRST_FILE))
+        site.release(commit_that_brought(FIRST_FILE))
         site.play("site").must_succeed()
         yield site
 
 
 def test_another_release_and_back(site: Site) -> None:
-    assert set(site.versions().values()) == {BEFORE}
+    before = site.groups["all"]["vars"]["penstock_release"]
+    assert set(site.versions().values()) == {before}
     new = site.release()
     site.play("site").must_succeed()
     assert set(site.versions().values()) == {new}
     site.play("rollback").must_succeed()
-    assert set(site.versions().values()) == {BEFORE}
+    assert set(site.versions().values()) == {before}
     site.play("site").must_succeed()
     assert set(site.versions().values()) == {new}
     assert site.play("site").must_succeed().changed == []

@@ -2,7 +2,6 @@
 from there to the verdict, and not a word more.
 """
 
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +12,9 @@ import pytest
 from harness.hosts import Ended, Host
 from tests.docs.output import missing_line
 from tests.docs.pages import ROOT, Block, blocks_of
+from tests.fleet import releases
 from tests.fleet.fleet import Fleet
 from tests.fleet.marked import plays_on_hosts
-from tests.fleet.releases import build_wheel, make_release
 
 BLOCKS: Final = blocks_of(ROOT / "docs/deploy.md")
 ADDRESSES: Final = {"dc1-a": "10.0.0.11", "dc1-b": "10.0.0.12", "dc1-c": "10.0.0.13"}
@@ -33,9 +32,7 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 
 def test_three_empty_hosts_until_the_verdict(fleet: Fleet) -> None:
     folder = fleet.directory / "controller"
-    make_release(folder / "release", build_wheel(fleet.directory / "wheel"))
-    archive = next(fleet.collections.parent.glob("penstock-pipeline-*.tar.gz"))
-    shutil.copy(archive, folder)
+    releases.made(releases.working_tree()).copy_to(folder / "release")
     inventory = next(each for each in BLOCKS if each.language == "yaml")
     (folder / "inventory.yml").write_text(aimed(fleet, inventory))
     printed = ""

@@ -19,14 +19,13 @@ from harness.hosts import Host
 from harness.waiting import wait_until
 from tests.fleet.fleet import Fleet, Played, Playing
 from tests.fleet.marked import plays_on_hosts
-from tests.fleet.releases import build_wheel, make_release, with_broken_wheel
+from tests.fleet.releases import next_commit
 from tests.fleet.sites import LOCK, TOPIC, Site
 
 FIRST: Final = "dc1-a"
 AWAY: Final = "dc1-b"
 SMALL: Final = "dc1-c"
 DISK: Final = 1200 << 20
-NEXT: Final = "0.1.1"  # what the tree is called for an upgrade
 AGAIN: Final = {"penstock_rolling_restart": True}
 BROKEN_START: Final = "/etc/systemd/system/penstock-broker.service.d/99-broken.conf"
 # An application's team, and who may read what below a directory by ACL.
@@ -148,21 +147,17 @@ def test_a_roll_of_some_hosts_keeps_others_away_from_all(site: Site) -> None:
 
 def test_an_upgrade_with_a_broken_wheel_a_lost_connection_and_a_full_disk(site: Site) -> None:
     old, running = site.versions(), site.invocations()
-    release = site.fleet.inventory(site.groups).parent / "release"
-    wheel = build_wheel(site.fleet.directory / "wheel", NEXT)
-    site.groups["all"]["vars"]["penstock_release"] = NEXT
-    make_release(release, with_broken_wheel(wheel))
+    new = site.release(next_commit(), broken=True)
     broken = site.play("site")
     must_have_stopped(broken, FIRST, "nothing on this host has changed to it")
     assert site.versions() == old
     assert site.invocations() == running
     assert releases_on(site, FIRST) == {old[FIRST]}
 
-    make_release(release, wheel)
-    wheel.unlink()
+    site.release(next_commit())
     playing = site.fleet.start_play("site", site.groups)
     wait_until(
-        lambda: f".incoming-{NEXT}" in releases_on(site, AWAY),
+        lambda: f".incoming-{new}" in releases_on(site, AWAY),
         within=900,
         what="packages are being installed there",
         every=0.2,
@@ -180,13 +175,13 @@ def test_an_upgrade_with_a_broken_wheel_a_lost_connection_and_a_full_disk(site: 
     full = site.play("site")
     assert f"{SMALL} cannot be installed yet, and nothing was changed" in full.output
     assert "MB free, and the release needs about" in full.output
-    assert site.versions() == {**old, FIRST: NEXT, AWAY: NEXT}
+    assert site.versions() == {**old, FIRST: new, AWAY: new}
     assert releases_on(site, SMALL) == {old[SMALL]}
     site.must_serve(*site.brokers)
 
     site.fleet.ssh(SMALL, "rm /opt/much")
     site.play("site").must_succeed()
-    assert set(site.versions().values()) == {NEXT}
+    assert set(site.versions().values()) == {new}
     assert site.play("site").must_succeed().changed == []
 
 

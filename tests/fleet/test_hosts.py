@@ -12,7 +12,7 @@ import pytest
 
 from harness.hosts import CONTROLLER, Host, HostFailed, Hosts, why_no_hosts
 from harness.waiting import wait_until
-from tests.fleet.fleet import ROOT
+from tests.fleet.releases import ROOT
 
 pytestmark = [
     pytest.mark.slow,

@@ -17,7 +17,6 @@ from harness.hosts import Host
 from harness.waiting import wait_until
 from tests.fleet.fleet import Fleet
 from tests.fleet.marked import plays_on_hosts
-from tests.fleet.releases import EXTRAS
 from tests.fleet.sites import LOCK, TOPIC, Site
 
 TRIO: Final = ("dc1-a", "dc1-b", "dc1-c")
@@ -65,7 +64,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sites]:
         far.groups["all"]["vars"] |= _offline()
         far.groups |= {"penstock_mirror": [FAR], "penstock_loader": [FAR], "elsewhere": WEB}
         near.write()
-        release = near.release(extras=[*EXTRAS, "loader"])
+        release = near.release(spark=True)
         far.groups["all"]["vars"]["penstock_release"] = release
         yield Sites(near, far)
 

@@ -6,13 +6,13 @@ SHA256SUMS of the release folder says.
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
-
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-
-MACHINES = {"x86_64": ("x86_64", "amd64"), "aarch64": ("aarch64", "arm64")}
+from ansible_collections.penstock.pipeline.plugins.module_utils.release_folder import (
+    Lacks,
+    agent,
+    check_sum,
+)
 
 
 class ActionModule(ActionBase):
@@ -28,8 +28,11 @@ class ActionModule(ActionBase):
         )
         if asked.get("failed") or not asked["missing"]:
             return {**result, **asked}
-        archive = archive_for(Path(given["source"]), str(given["version"]), asked["machine"])
-        sha256 = checked_sum(archive)
+        try:
+            archive = agent(given["source"], str(given["version"]), asked["machine"])
+            sha256 = check_sum(archive)
+        except Lacks as lack:
+            raise AnsibleActionFail(str(lack)) from None
         if self._task.check_mode:
             after = {"before": "", "after": f"{asked['path']}\n"}
             return {**result, **asked, "changed": True, "diff": after}
@@ -45,34 +48,3 @@ class ActionModule(ActionBase):
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
         return {**result, **done}
-
-
-def archive_for(folder, version, machine):
-    for each in MACHINES.get(machine, (machine,)):
-        path = folder / f"penstock-agent-{version}-linux-{each}.tar.gz"
-        if path.is_file():
-            return path
-    there = sorted(each.name for each in folder.glob("penstock-agent-*.tar.gz"))
-    raise AnsibleActionFail(
-        f"{folder} has no agent of release {version} for {machine}; it has "
-        f"{', '.join(there) or 'none'}"
-    )
-
-
-def checked_sum(archive):
-    """What SHA256SUMS says of it, which it must be."""
-    sums = archive.parent / "SHA256SUMS"
-    if not sums.is_file():
-        raise AnsibleActionFail(f"there is no SHA256SUMS in {archive.parent}")
-    told = {}
-    for line in sums.read_text(encoding="utf-8").splitlines():
-        words = line.split()
-        if len(words) == 2:
-            told[words[1].lstrip("*")] = words[0]
-    digest = hashlib.sha256()
-    with archive.open("rb") as file:
-        for block in iter(lambda: file.read(1 << 20), b""):
-            digest.update(block)
-    if told.get(archive.name) != digest.hexdigest():
-        raise AnsibleActionFail(f"{archive} is not what SHA256SUMS beside it says")
-    return digest.hexdigest()

@@ -140,8 +140,10 @@ class ActionModule(ActionBase):
             )
         except FileNotFoundError:
             raise AnsibleActionFail(
-                f"{command[0]} is not on the controller: pip install 'penstock[certificates]', or "
-                "say in penstock_certificates_penstock where it is"
+                f"{command[0]} is not on the controller's PATH. The release folder installs it: "
+                "sh release/penstock-install-VERSION.sh ~/penstock certificates. Then put "
+                "~/penstock/bin on the PATH, or the command's path into "
+                "penstock_certificates_penstock"
             ) from None
         except subprocess.TimeoutExpired:
             raise AnsibleActionFail(f"{command[0]} took more than {_PATIENCE} s") from None

@@ -1,25 +1,26 @@
-"""Sends a host what it lacks of a release, and nothing else: of the wheels those that its programs
-need, and of Spark's jars those of ZooKeeper."""
+"""Sends a host what it lacks of a release, and nothing else: the wheels that its programs need, and
+ZooKeeper's jars where ZooKeeper runs."""
 
 from __future__ import annotations
 
 import io
-import os
-import pathlib
 import re
 import tarfile
 import tempfile
-import zipfile
+from pathlib import PurePosixPath
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible_collections.penstock.pipeline.plugins.action.bundle import checked_sum
+from ansible_collections.penstock.pipeline.plugins.module_utils.release_folder import (
+    NEEDS_SPARK,
+    Lacks,
+    check_sum,
+    spark,
+    wheelhouse,
+    zookeeper_jars,
+)
 
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
-_JAR = re.compile(
-    r"pyspark/jars/((?:zookeeper|zookeeper-jute|slf4j-api|metrics-core|snappy-java|log4j-api"
-    r"|log4j-core|log4j-slf4j2-impl|netty-[a-z0-9-]+)-[0-9][^/]*\.jar)"
-)
 
 
 class ActionModule(ActionBase):
@@ -32,13 +33,15 @@ class ActionModule(ActionBase):
         lacks = result.get("missing") or result.get("needs_jars")
         if result.get("failed") or not lacks or self._task.check_mode:
             return result
-        wheelhouse = self._wheelhouse(given, result["python"], result["machine"])
-        remote = self._connection._shell.join_path(
-            self._connection._shell.tmpdir or self._make_tmp_path(), "release.tar"
-        )
         with tempfile.NamedTemporaryFile(suffix=".tar") as archive:
-            pick(wheelhouse, result["missing"], archive, jars=result["needs_jars"])
+            try:
+                pack(archive, given["source"], str(given["version"]), result)
+            except Lacks as lack:
+                raise AnsibleActionFail(str(lack)) from None
             archive.flush()
+            remote = self._connection._shell.join_path(
+                self._connection._shell.tmpdir or self._make_tmp_path(), "release.tar"
+            )
             self._transfer_file(archive.name, remote)
         try:
             return self._execute_module(
@@ -47,56 +50,64 @@ class ActionModule(ActionBase):
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
 
-    def _wheelhouse(self, given, python, machine):
-        folder, version = given["source"], given["version"]
-        tags = [f"py{python}", f"pycp{python}", f"cp{python}", f"py{python[0]}.{python[1:]}"]
-        names = [f"penstock-wheelhouse-{version}-{tag}-linux-{machine}.tar" for tag in tags]
-        for name in names:
-            path = os.path.join(folder, name)
-            if os.path.exists(path):
-                checked_sum(pathlib.Path(path))
-                return path
-        raise AnsibleActionFail(
-            f"{folder} has no {names[0]}: this host has Python {python[0]}.{python[1:]} on "
-            f"{machine}, and the release was made without wheels for it"
-        )
+
+def pack(archive, folder, version, host):
+    """Writes what the host lacks. Raises Lacks if the folder has not all of it, undamaged."""
+    with tarfile.open(fileobj=archive, mode="w") as to:
+        if extras := host["missing"]:
+            shelves = [spark(folder, version)] if set(extras) & set(NEEDS_SPARK) else []
+            house = wheelhouse(folder, version, host["python"], host["machine"])
+            add_wheels(to, house, shelves, extras)
+        if host["needs_jars"]:
+            for name, content in files_of(zookeeper_jars(folder, version)):
+                if name.endswith(".jar"):
+                    add(to, f"jars/{name}", content)
 
 
-def pick(wheelhouse, extras, archive, *, jars):
-    """Of a wheelhouse, what these need, written as another archive."""
-    with tarfile.open(wheelhouse) as source, tarfile.open(fileobj=archive, mode="w") as to:
-        files = {os.path.basename(each.name): each for each in source if each.isfile()}
-        needed = set()
-        for extra in extras:
-            name = f"requirements-{extra}.txt"
-            if name not in files:
-                raise AnsibleActionFail(f"{wheelhouse} has no {name}")
-            text = source.extractfile(files[name]).read()
-            add(to, name, text)
-            needed |= {(plain(a), plain(b)) for a, b in _REQUIREMENT.findall(text.decode())}
-        for name, member in files.items():
+def add_wheels(to, house, shelves, extras):
+    """The lists of `extras`, the wheels that they name, and pip."""
+    check_sum(house)
+    lists = {f"requirements-{extra}.txt" for extra in extras}
+    needed = set()
+    with tarfile.open(house) as archive:
+        for name, member in members_of(archive):
+            if name in lists:
+                lists.remove(name)
+                text = archive.extractfile(member).read()
+                add(to, name, io.BytesIO(text))
+                needed |= {(plain(a), plain(b)) for a, b in _REQUIREMENT.findall(text.decode())}
+    if lists:
+        raise Lacks(f"{house} has no {', '.join(sorted(lists))}")
+    for shelf in (house, *shelves):
+        for name, content in files_of(shelf):
             if name.endswith(".whl"):
-                project, version = name.split("-")[:2]
-                wanted = (plain(project), plain(version)) in needed
-                if wanted or plain(project) == "pip":
-                    member.name = name
-                    to.addfile(member, source.extractfile(member))
-        if jars:
-            spark = next(
-                (each for name, each in files.items() if name.startswith("pyspark-")), None
-            )
-            if spark is None:
-                raise AnsibleActionFail(f"{wheelhouse} has no pyspark, which has ZooKeeper's jars")
-            with zipfile.ZipFile(source.extractfile(spark)) as wheel:
-                for name in wheel.namelist():
-                    if found := _JAR.fullmatch(name):
-                        add(to, f"jars/{found[1]}", wheel.read(name))
+                project, version = map(plain, name.split("-")[:2])
+                if (project, version) in needed or project == "pip":
+                    needed.discard((project, version))
+                    add(to, name, content)
+    if needed:
+        missing = ", ".join(" ".join(each) for each in sorted(needed))
+        raise Lacks(f"{house} has no wheel of {missing}: make the release again")
+
+
+def files_of(path):
+    """The files in an archive of the release, undamaged, by their names without a folder."""
+    check_sum(path)
+    with tarfile.open(path) as archive:
+        for name, member in members_of(archive):
+            yield name, archive.extractfile(member)
+
+
+def members_of(archive):
+    return ((PurePosixPath(each.name).name, each) for each in archive if each.isfile())
 
 
 def add(to, name, content):
+    """A member of its own: one that is taken over from another archive keeps that one's path."""
     member = tarfile.TarInfo(name)
-    member.size = len(content)
-    to.addfile(member, io.BytesIO(content))
+    member.size = content.seek(0, io.SEEK_END)
+    content.seek(0)
+    to.addfile(member, content)
 
 
 def plain(name):

@@ -1,0 +1,81 @@
+"""The collection for Ansible, `penstock-pipeline-VERSION.tar.gz`.
+
+The archive is what `ansible-galaxy collection build` makes of deploy/ansible, but its version is
+that of the release, and its bytes depend on nothing but the commit. Ansible's own has times and an
+order of files that differ between two builds.
+"""
+
+import fnmatch
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from deploy.bundle.archives import sha256, write_gz
+
+FOLDER: Final = "deploy/ansible"
+_NEVER: Final = ("galaxy.yml", "*.pyc", "*.retry", "*/__pycache__", "MANIFEST.json", "FILES.json")
+# Of galaxy.yml, what MANIFEST.json has, in its order.
+_KEYS: Final = (
+    *("namespace", "name", "version", "authors", "readme", "tags", "description", "license"),
+    *("license_file", "dependencies", "repository", "documentation", "homepage", "issues"),
+)
+
+
+def write(archive: Path, source: Path, version: str, time: int) -> None:
+    """`source` is what is committed."""
+    folder = source / FOLDER
+    about: dict[str, Any] = yaml.safe_load((folder / "galaxy.yml").read_text())
+    ignored = (*_NEVER, *about.get("build_ignore", ()))
+    with tempfile.TemporaryDirectory() as directory:
+        tree = Path(directory)
+        rows = [_row(".", None)]
+        paths = []
+        for file in _files(folder, folder, ignored):
+            path = tree / file.relative_to(folder)
+            name = str(file.relative_to(folder))
+            paths.append(path)
+            if file.is_dir():
+                path.mkdir()
+                rows.append(_row(name, None))
+            else:
+                shutil.copy(file, path)
+                rows.append(_row(name, sha256(path)))
+        files, manifest = tree / "FILES.json", tree / "MANIFEST.json"
+        files.write_text(_json({"files": rows, "format": 1}))
+        document = {
+            "collection_info": {key: about.get(key) for key in _KEYS} | {"version": version},
+            "file_manifest_file": _row(files.name, sha256(files)),
+            "format": 1,
+        }
+        manifest.write_text(_json(document))
+        members = [(each, str(each.relative_to(tree))) for each in (manifest, files, *paths)]
+        write_gz(archive, members, time)
+
+
+def _files(folder: Path, root: Path, ignored: tuple[str, ...]) -> Iterator[Path]:
+    """Each folder before what is in it. A link counts as what it leads to."""
+    for file in sorted(folder.iterdir()):
+        name = str(file.relative_to(root))
+        if not any(fnmatch.fnmatch(name, pattern) for pattern in ignored):
+            yield file
+            if file.is_dir():
+                yield from _files(file, root, ignored)
+
+
+def _row(name: str, digest: str | None) -> Mapping[str, Any]:
+    return {
+        "name": name,
+        "ftype": "dir" if digest is None else "file",
+        "chksum_type": None if digest is None else "sha256",
+        "chksum_sha256": digest,
+        "format": 1,
+    }
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=True)

@@ -1,0 +1,94 @@
+"""ZooKeeper's jars: one tar of those that its server needs, taken from the installed PySpark.
+
+PySpark is 450 MB; these are 9 MB. `zookeeper-jars.lock` names each by its sum, and any other file
+is refused, so that the tar is the same wherever it is made.
+"""
+
+import importlib.util
+import re
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from shutil import copyfile
+from typing import Final
+
+import msgspec
+
+from cluster.jars import find_tls_class_path
+from deploy.bundle.archives import sha256, write_tar
+
+LOCK: Final = Path(__file__).with_name("zookeeper-jars.lock")
+_HEAD: Final = (
+    "# Made by `python -m deploy.bundle lock`, from PySpark: package URL, SHA-256, file.\n"
+)
+_NAME: Final = re.compile(r"([a-z0-9-]+?)-([0-9][A-Za-z0-9.]*)\.jar")
+
+
+class Jar(msgspec.Struct, frozen=True, order=True):
+    purl: str
+    sha256: str
+    file: str
+
+    @property
+    def name(self) -> str:
+        return self.purl.rpartition("/")[2].partition("@")[0]
+
+    @property
+    def version(self) -> str:
+        return self.purl.rpartition("@")[2]
+
+
+def locked(text: str) -> list[Jar]:
+    """The jars of a lock. Raises ValueError for a line that is not one."""
+    rows = (line.split(" ") for line in text.splitlines() if line and not line.startswith("#"))
+    return [Jar(purl, digest, file) for purl, digest, file in rows]
+
+
+def lock_text(jars: Iterable[Jar]) -> str:
+    return _HEAD + "".join(f"{jar.purl} {jar.sha256} {jar.file}\n" for jar in sorted(jars))
+
+
+def needed(pyspark: Path) -> list[Jar]:
+    """The jars in a wheel of PySpark that ZooKeeper needs, also for TLS."""
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(pyspark) as wheel:
+        for name in wheel.namelist():
+            if name.startswith("pyspark/jars/") and name.endswith(".jar"):
+                wheel.extract(name, folder)
+        class_path = find_tls_class_path(Path(folder) / "pyspark/jars")
+        return [_read(Path(path)) for path in class_path.split(":")]
+
+
+def write(path: Path, jars: Iterable[Jar], time: int) -> None:
+    """The tar. Raises SystemExit if the installed PySpark has other jars."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SystemExit(
+            "PySpark, which has ZooKeeper's jars, is not installed: pip install pyspark"
+        )
+    installed = Path(spec.origin).parent / "jars"
+    with tempfile.TemporaryDirectory() as folder:
+        for jar in jars:
+            source = installed / jar.file
+            if not source.is_file() or sha256(source) != jar.sha256:
+                raise SystemExit(
+                    f"{source} is not the jar that {LOCK.name} names: install the PySpark of "
+                    "constraints.txt, or run `python -m deploy.bundle lock` if that has changed"
+                )
+            copyfile(source, Path(folder) / jar.file)
+        with path.open("wb") as file:
+            write_tar(file, Path(folder), path.name.removesuffix(".tar"), time)
+
+
+def _read(path: Path) -> Jar:
+    match = _NAME.fullmatch(path.name)
+    if match is None:
+        raise SystemExit(f"{path.name} has no version in its name")
+    with zipfile.ZipFile(path) as jar:
+        groups = [
+            parts[2]
+            for parts in (name.split("/") for name in jar.namelist())
+            if parts[:2] == ["META-INF", "maven"] and parts[3:] == [match[1], "pom.properties"]
+        ]
+    kind = f"maven/{groups[0]}" if groups else "generic"
+    return Jar(f"pkg:{kind}/{match[1]}@{match[2]}", sha256(path), path.name)

@@ -1,0 +1,186 @@
+"""What a controller installs from a release folder: the collection, and the command `penstock`."""
+
+import ensurepip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from cluster.jars import find_tls_class_path
+from deploy.bundle import collection, wheelhouse, wheels, zookeeper_jars
+from deploy.bundle.archives import sha256
+from deploy.bundle.targets import PROCESSORS, Target
+from harness.ansible_tools import ansible_tool
+from tests.bundle.made_wheels import made_wheel
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+VERSION: Final = "0.1.0+g0123456789"
+MOMENT: Final = 1_700_000_000
+MACHINE: Final = os.uname().machine
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("made") / f"penstock-pipeline-{VERSION}.tar.gz"
+    collection.write(path, ROOT, VERSION, MOMENT)
+    return path
+
+
+def galaxy(folder: Path, *words: str) -> str:
+    program = ansible_tool("ansible-galaxy")
+    if program is None:
+        pytest.skip("no ansible-galaxy")
+    environment = {**os.environ, "HOME": str(folder), "ANSIBLE_HOME": str(folder)}
+    command = [program, "collection", *words]
+    return subprocess.check_output(command, text=True, env=environment, stderr=subprocess.STDOUT)
+
+
+def contents(path: Path) -> dict[str, bytes | None]:
+    """Of the collection's files; what MANIFEST.json and FILES.json say is another matter."""
+    with tarfile.open(path) as tar:
+        found: dict[str, bytes | None] = {}
+        for member in tar:
+            file = tar.extractfile(member)
+            found[member.name] = file.read() if file else None
+    return found
+
+
+@pytest.mark.not_quick("starts Ansible")
+def test_the_collection_is_what_ansible_builds(archive: Path, tmp_path: Path) -> None:
+    galaxy(tmp_path, "build", str(ROOT / collection.FOLDER), "--output-path", str(tmp_path))
+    (path,) = tmp_path.glob("penstock-pipeline-*.tar.gz")
+    expected, made = contents(path), contents(archive)
+    for document in (expected, made):
+        listed: dict[str, Any] = json.loads(document.pop("FILES.json") or b"")
+        document["files"] = repr(sorted(listed["files"], key=lambda row: str(row["name"]))).encode()
+        about: dict[str, Any] = json.loads(document.pop("MANIFEST.json") or b"")
+        about["file_manifest_file"].pop("chksum_sha256")
+        about["collection_info"]["version"] = VERSION
+        document["about"] = repr(about).encode()
+    assert made == expected
+
+
+@pytest.mark.not_quick("starts Ansible")
+def test_the_collection_is_installed_in_the_release_s_version(
+    archive: Path, tmp_path: Path
+) -> None:
+    said = galaxy(tmp_path, "install", "--force", str(archive), "-p", str(tmp_path))
+    assert f"penstock.pipeline:{VERSION} was installed successfully" in said
+    installed = tmp_path / "ansible_collections/penstock/pipeline"
+    unit = installed / "roles/common/files/penstock-broker.service"
+    assert not unit.is_symlink()
+    assert "ExecStart=" in unit.read_text()
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    """With a wheelhouse for this Python, of two small wheels."""
+    folder, shelf = tmp_path / "release", tmp_path / "shelf"
+    folder.mkdir()
+    main = f"def main():\n    print('penstock {VERSION}')\n"
+    made = [
+        made_wheel(shelf, "penstock", VERSION, "one", module=main, command="penstock:main"),
+        made_wheel(shelf, "one", "1"),
+    ]
+    found = {each.name: each for each in map(wheels.read_wheel, made)}
+    target = Target(PROCESSORS[MACHINE], f"{sys.version_info.major}.{sys.version_info.minor}")
+    places = (Path(ensurepip.__file__).with_name("_bundled"), Path("/usr/share/python-wheels"))
+    pip = next(each for place in places for each in place.glob("pip-*.whl"))
+    house = folder / f"penstock-wheelhouse-{VERSION}-{target.tag}-linux-{MACHINE}.tar"
+    wheelhouse.write(house, found, wheels.read_wheel(pip), target, MOMENT)
+    (folder / "SHA256SUMS").write_text(f"{sha256(house)}  {house.name}\n")
+    script = (ROOT / "deploy/bundle/install.sh").read_text().replace("@VERSION@", VERSION)
+    (folder / f"penstock-install-{VERSION}.sh").write_text(script)
+    return folder
+
+
+def exchange(house: Path, wheel: Path) -> None:
+    """Puts another wheel of its name into the wheelhouse, whose own sum is right afterwards."""
+    with tarfile.open(house) as archive, tarfile.open(house.with_suffix(".new"), "w") as to:
+        for member in archive:
+            if member.name.endswith(f"/{wheel.name}"):
+                to.add(wheel, member.name)
+            else:
+                to.addfile(member, archive.extractfile(member) if member.isfile() else None)
+    house.with_suffix(".new").rename(house)
+    (house.parent / "SHA256SUMS").write_text(f"{sha256(house)}  {house.name}\n")
+
+
+@pytest.mark.not_quick("runs pip")
+def test_programs_are_installed_from_the_folder_alone(release: Path, tmp_path: Path) -> None:
+    def install(words: str) -> tuple[int, str]:
+        command = f"sh release/penstock-install-*.sh {words}"
+        ended = subprocess.run(
+            ["sh", "-c", command],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHON": sys.executable, "PIP_NO_INDEX": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return ended.returncode, ended.stdout + ended.stderr
+
+    assert install("penstock certificates") == (0, f"penstock {VERSION}\n")
+    command = [str(tmp_path / "penstock/bin/penstock")]
+    assert subprocess.check_output(command, text=True) == f"penstock {VERSION}\n"
+    # Once more in its place, but with a wheel that was exchanged.
+    (house,) = release.glob("*.tar")
+    made_wheel(tmp_path / "shelf", "one", "1", module="print()")
+    exchange(house, tmp_path / "shelf/one-1-py3-none-any.whl")
+    code, text = install("penstock certificates")
+    assert (code, "DO NOT MATCH" in text) == (1, True)
+
+    (tmp_path / "mine").mkdir()
+    away = house.with_name(house.name.replace("linux", "other"))
+    for before, words, code, expected in (
+        ("", "other", 2, "usage: sh release/penstock-install-"),
+        ("", "mine certificates", 1, "mine is there, and was not made by this script"),
+        ("", "other gossip", 1, "this release has no packages for 'gossip'"),
+        ("", "other loader", 1, f"has no penstock-wheelhouse-{VERSION}-spark.tar"),
+        (
+            f"mv {house} {away}",
+            "other certificates",
+            1,
+            f"has no {house.name}. It has:\n{away.name}",
+        ),
+        (f"mv {away} {house}; echo x >> {house}", "other agent", 1, "is not what SHA256SUMS"),
+    ):
+        subprocess.run(["sh", "-c", before or "true"], check=True)
+        ended = install(words)
+        assert (ended[0], expected in ended[1]) == (code, True), ended
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("mine", "penstock", "release", "shelf"),
+    ]
+
+
+def test_zookeeper_runs_from_the_jars_of_the_lock(tmp_path: Path) -> None:
+    """Where this fails: `python -m deploy.bundle lock`."""
+    jars = zookeeper_jars.locked(zookeeper_jars.LOCK.read_text())
+    assert zookeeper_jars.lock_text(jars) == zookeeper_jars.LOCK.read_text()
+    zookeeper_jars.write(tmp_path / "jars.tar", jars, MOMENT)
+    with tarfile.open(tmp_path / "jars.tar") as tar:
+        tar.extractall(tmp_path, filter="data")
+    class_path = find_tls_class_path(tmp_path / "jars")
+    assert {Path(path).name for path in class_path.split(":")} == {jar.file for jar in jars}
+    other = [*jars[1:], zookeeper_jars.Jar(jars[0].purl, "0" * 64, jars[0].file)]
+    with pytest.raises(SystemExit, match=r"is not the jar that zookeeper-jars\.lock names"):
+        zookeeper_jars.write(tmp_path / "jars.tar", other, MOMENT)
+
+
+def test_the_version_names_the_commit(tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "penstock/__init__.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    wheels.stamp(tmp_path, VERSION)
+    told = [f'\nversion = "{VERSION}"\n', f'\n__version__ = "{VERSION}"\n']
+    assert told[0] in (tmp_path / "pyproject.toml").read_text()
+    assert told[1] in (tmp_path / "penstock/__init__.py").read_text()
+    (tmp_path / "penstock/__init__.py").write_text("")
+    with pytest.raises(SystemExit, match=r"penstock/__init__\.py has 0 lines that name a version"):
+        wheels.stamp(tmp_path, VERSION)
