@@ -34,7 +34,7 @@ class ActionModule(ActionBase):
         given = self._task.args
         name = str(given["name"])
         if not _NAME.fullmatch(name):
-            raise AnsibleActionFail(f"{name!r} is no name of a certificate: 64 letters at most")
+            raise AnsibleActionFail(f"invalid certificate name: {name!r}")
         directory = Path(given["directory"])
         hosts = [each for each in dict.fromkeys(map(str, given.get("hosts") or [])) if host(each)]
         file = directory / f"{name}.pem"
@@ -43,7 +43,7 @@ class ActionModule(ActionBase):
         result["exists"] = file.exists()
         if given.get("source") == "files":
             if not file.exists() or not (directory / "ca.pem").exists():
-                raise AnsibleActionFail(f"{directory} needs {name}.pem, with its key, and ca.pem")
+                raise AnsibleActionFail(f"{directory} lacks {name}.pem, with its key, or ca.pem")
         elif why and self._task.check_mode:
             if given.get("try_command"):
                 self._try(given)
@@ -108,7 +108,7 @@ class ActionModule(ActionBase):
     def _issue(self, name, file, hosts, days, given):
         command = [str(each) for each in given.get("issue") or []]
         if not command:
-            raise AnsibleActionFail("say in penstock_certificates_issue_command what issues them")
+            raise AnsibleActionFail("penstock_certificates_issue_command is not set")
         about = {
             "PENSTOCK_NAME": name,
             "PENSTOCK_HOSTS": ",".join(hosts),
