@@ -11,13 +11,14 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+from harness.ansible_tools import ansible_tool
 from harness.made_secrets import made_secret
-from harness.simulated_hosts import Played, SimulatedHosts, ansible_bin, simulated_hosts, tree
+from harness.simulated_hosts import Played, SimulatedHosts, simulated_hosts, tree
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.slow,
-    pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)"),
+    pytest.mark.skipif(ansible_tool("ansible-playbook") is None, reason="no ansible-playbook"),
     pytest.mark.skipif(os.geteuid() != 0, reason="files are root's"),
 ]
 

@@ -12,11 +12,11 @@ import pytest
 
 from deploy.bundle import wheelhouse, wheels
 from deploy.bundle.targets import PROCESSORS, Target
+from harness.ansible_tools import ansible_tool
 from harness.simulated_hosts import (
     MACHINE,
     Played,
     SimulatedHosts,
-    ansible_bin,
     simulated_hosts,
     tree,
 )
@@ -25,7 +25,7 @@ from tests.bundle.made_wheels import made_wheel
 pytestmark = [
     pytest.mark.long,
     pytest.mark.slow,
-    pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)"),
+    pytest.mark.skipif(ansible_tool("ansible-playbook") is None, reason="no ansible-playbook"),
     pytest.mark.skipif(os.geteuid() != 0, reason="files are root's"),
 ]
 
