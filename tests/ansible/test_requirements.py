@@ -1,6 +1,7 @@
 """What can fail is checked before anything changes on any host: playbooks that end there."""
 
 import runpy
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +118,14 @@ def test_a_disk_without_room(tmp_path: Path) -> None:
     assert said.startswith(f"{tmp_path} has ")
     assert said.endswith("MB free, and the release needs about 1000000000 MB: make room")
     assert module["problem_of_room"](f"{tmp_path}/opt/penstock", 0) == ""
+
+
+def test_secrets_are_kept_out_of_git(ansible: None, tmp_path: Path) -> None:
+    playbook = COLLECTION / "playbooks" / "gitignore.yml"
+    inventory = {"penstock_agent": {"hosts": {"one": AWAY}}}  # no host is asked
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    first = play(tmp_path, playbook, inventory)
+    assert (first.code, first.changed) == (0, ["Write .gitignore beside the inventory"]), first.said
+    ignored = ["authority/ca.key", "secrets/users/web.password"]
+    subprocess.run(["git", "-C", str(tmp_path), "check-ignore", *ignored], check=True)
+    assert play(tmp_path, playbook, inventory).changed == []
