@@ -1,9 +1,13 @@
-"""Wheels of one module, for the tests of bundles and releases."""
+"""Wheels of one module, and wheelhouses of them, for the tests of bundles and releases."""
 
+import ensurepip
+import os
+import sys
 import zipfile
 from pathlib import Path
 
-from deploy.bundle import wheelhouse
+from deploy.bundle import wheelhouse, wheels
+from deploy.bundle.targets import PROCESSORS, Target
 
 
 def made_wheel(
@@ -28,3 +32,15 @@ def made_wheel(
         for each, text in {**files, f"{info}/RECORD": rows}.items():
             archive.writestr(zipfile.ZipInfo(each, (2020, 1, 1, 0, 0, 0)), text)
     return path
+
+
+def made_wheelhouse(folder: Path, version: str, *files: Path) -> Path:
+    """For this Python, with the pip that it has for venvs (Debian has it elsewhere)."""
+    found = {each.name: each for each in map(wheels.read_wheel, files)}
+    machine = os.uname().machine
+    target = Target(PROCESSORS[machine], f"{sys.version_info.major}.{sys.version_info.minor}")
+    file = folder / f"penstock-wheelhouse-{version}-{target.tag}-linux-{machine}.tar"
+    places = (Path(ensurepip.__file__).with_name("_bundled"), Path("/usr/share/python-wheels"))
+    pip = next(each for place in places for each in place.glob("pip-*.whl"))
+    wheelhouse.write(file, found, wheels.read_wheel(pip), target, 1700000000)
+    return file

@@ -57,7 +57,7 @@ def test_only_a_file_of_the_lock_is_taken(shelf: Path, tmp_path: Path) -> None:
 
     (cache / digest).unlink()
     made_wheel(shelf, "one", "1", module="print()")
-    with pytest.raises(SystemExit, match="DO NOT MATCH"):
+    with pytest.raises(SystemExit, match=r"nothing was made:[^$]*DO NOT MATCH[^$]*one"):
         fetcher.fetch({"one": "1"}, TARGET, tmp_path / "third")
     assert list((tmp_path / "third").iterdir()) == []
 
@@ -67,13 +67,3 @@ def test_what_the_lock_has_not_is_not_asked_for(tmp_path: Path) -> None:
     fetcher = Fetcher(tmp_path, rows, tmp_path / "cache")
     with pytest.raises(SystemExit, match=r"wheels\.lock has no one 2: run"):
         fetcher.fetch({"one": "2"}, TARGET, tmp_path)
-
-
-@pytest.mark.not_quick("runs pip")
-def test_a_file_that_was_cut_off_is_told_with_its_name(shelf: Path, tmp_path: Path) -> None:
-    wheel = made_wheel(shelf, "one", "1")
-    files = [File("one", "1", wheel.name, sha256(wheel))]
-    wheel.write_bytes(wheel.read_bytes()[:-9])
-    with pytest.raises(SystemExit, match=r"pip download failed, and nothing was made:[^$]*one"):
-        fetcher = Fetcher(tmp_path / "work", files, tmp_path / "cache")
-        fetcher.fetch({"one": "1"}, TARGET, tmp_path / "into")

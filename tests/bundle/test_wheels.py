@@ -1,15 +1,14 @@
-"""Which wheels a target needs, and a wheelhouse that pip installs from without the internet."""
+"""Which wheels a target needs, and what is compiled into Penstock's own."""
 
 import subprocess
 import sys
-import tarfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from deploy.bundle import elf, wheelhouse, wheels
+from deploy.bundle import elf, wheels
 from deploy.bundle.targets import GLIBC, PROCESSORS, Target
 from deploy.bundle.wheels import Wanted, Wheel, closure, pins, with_modules
 from tests.bundle.made_wheels import made_wheel
@@ -82,24 +81,6 @@ def test_every_wheel_that_fits_is_old_enough() -> None:
         minors = [int(each.split("_")[2]) for each in platforms if each.startswith("manylinux_")]
         assert max(minors) == GLIBC[1]
         assert all(each.endswith(f"_{target.processor.name}") for each in platforms)
-
-
-def test_a_wheelhouse_is_the_same_each_time_and_has_lists_of_what_is_whole(tmp_path: Path) -> None:
-    own = made_wheel(
-        tmp_path, "penstock", "0.1.0", "one", 'two; extra == "agent"', "pyspark; extra == 'loader'"
-    )
-    other = (made_wheel(tmp_path, "one", "1"), made_wheel(tmp_path, "two", "2"))
-    found = {each.name: each for each in map(wheels.read_wheel, (own, *other))}
-    installer = wheels.read_wheel(made_wheel(tmp_path, "pip", "26"))
-    files = [tmp_path / "first.tar", tmp_path / "second.tar"]
-    for file in files:
-        wheelhouse.write(tmp_path / "wheelhouse.tar", found, installer, OLDER, 1700000000)
-        (tmp_path / "wheelhouse.tar").rename(file)
-    assert files[0].read_bytes() == files[1].read_bytes()
-    with tarfile.open(files[0]) as archive:
-        names = {name.rpartition("/")[2] for name in archive.getnames()}
-    assert {"requirements-agent.txt", "pip-26-py3-none-any.whl"} <= names
-    assert "requirements-loader.txt" not in names
 
 
 @pytest.mark.not_quick("builds a wheel")

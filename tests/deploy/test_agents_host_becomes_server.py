@@ -1,26 +1,16 @@
 """A host that had an agent's bundle gets a server's packages, on a simulated host."""
 
-import ensurepip
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from deploy.bundle import wheelhouse, wheels
-from deploy.bundle.targets import PROCESSORS, Target
 from harness.ansible_tools import ansible_tool
-from harness.simulated_hosts import (
-    MACHINE,
-    Played,
-    SimulatedHosts,
-    simulated_hosts,
-    tree,
-)
-from tests.bundle.made_wheels import made_wheel
+from harness.simulated_hosts import Played, SimulatedHosts, simulated_hosts, tree
+from tests.bundle.made_wheels import made_wheel, made_wheelhouse
 
 pytestmark = [
     pytest.mark.long,
@@ -72,18 +62,11 @@ def play(hosts: SimulatedHosts, *, is_server: bool) -> Played:
 
 
 def make_wheelhouse(hosts: SimulatedHosts, shelf: Path) -> Path:
-    """With the pip that Python has for venvs; Debian's has it in a place of its own."""
-    made = [
+    file = made_wheelhouse(
+        *(hosts.release, VERSION),
         made_wheel(shelf, "penstock", VERSION, LONG_NAME, module=_MAIN, command="penstock:main"),
         made_wheel(shelf, LONG_NAME, "1"),
-    ]
-    found = {each.name: each for each in map(wheels.read_wheel, made)}
-    tag = f"{sys.version_info.major}.{sys.version_info.minor}"
-    target = Target(PROCESSORS[MACHINE], tag)
-    file = hosts.release / f"penstock-wheelhouse-{VERSION}-{target.tag}-linux-{MACHINE}.tar"
-    places = (Path(ensurepip.__file__).with_name("_bundled"), Path("/usr/share/python-wheels"))
-    pip = next(each for place in places for each in place.glob("pip-*.whl"))
-    wheelhouse.write(file, found, wheels.read_wheel(pip), target, 1700000000)
+    )
     hosts.write_sums()
     return file
 

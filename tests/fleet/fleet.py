@@ -8,9 +8,7 @@ Plays run the collection of a release, installed from its archive, with ssh to h
 import json
 import os
 import shlex
-import shutil
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,14 +19,13 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from harness.ansible_tools import ansible_tool
 from harness.host_roots import OPERATOR
 from harness.hosts import Ended, HostFailed, Hosts
 from tests.fleet import releases
-from tests.fleet.releases import ROOT
 
 _CALLBACKS: Final = Path(__file__).with_name("callbacks")
 _WITHIN: Final = 1800.0
-_VENVS: Final = (".venv-ansible", ".venv")  # of the repository
 
 Inventory = Mapping[str, Any]
 
@@ -49,9 +46,6 @@ class Played(msgspec.Struct, frozen=True):
     seconds: float
     output: str
     tasks: tuple[Task, ...]
-
-    def count(self, outcome: str, host: str | None = None) -> int:
-        return len(self.of(outcome, host))
 
     def of(self, outcome: str, host: str | None = None) -> list[Task]:
         """Tasks that came out like this, on one host or on all."""
@@ -114,10 +108,6 @@ class Fleet(Hosts):
         path = self._inventory(inventory)
         words = (name, "--inventory", str(path), *given, *how, *arguments)
         return self._start("ansible-playbook", *words)
-
-    def ansible(self, *arguments: str, program: str = "ansible-playbook") -> Played:
-        """Any command of Ansible's, as typed."""
-        return self._start(program, *arguments).wait(within=_WITHIN)
 
     def typed(self, text: str, folder: Path) -> Ended:
         """By whoever is at the controller, in a folder of theirs: into a shell that knows how hosts
@@ -257,12 +247,7 @@ def _children(inventory: Inventory) -> dict[str, Any]:
 
 def ansible_bin() -> Path:
     """The folder of Ansible's commands."""
-    given = os.environ.get("PENSTOCK_ANSIBLE")
-    places = [Path(given)] if given else [ROOT / name / "bin" for name in _VENVS]
-    for place in (*places, Path(sys.executable).parent):
-        if (place / "ansible-playbook").exists():
-            return place
-    found = shutil.which("ansible-playbook")
+    found = ansible_tool("ansible-playbook")
     if found is None:
         raise HostFailed("no ansible-playbook: PENSTOCK_ANSIBLE=/path/to/venv/bin says where")
     return Path(found).parent
@@ -273,21 +258,14 @@ def install_collection(directory: Path, archive: Path) -> Path:
     target = directory / "installed"
     if not target.exists():
         galaxy = str(ansible_bin() / "ansible-galaxy")
-        environment = {**os.environ, "ANSIBLE_HOME": str(directory), "HOME": str(directory)}
-        install = (galaxy, "collection", "install", str(archive), "--collections-path", str(target))
-        _quietly(install, environment)
+        ended = subprocess.run(
+            [galaxy, "collection", "install", str(archive), "--collections-path", str(target)],
+            env={**os.environ, "ANSIBLE_HOME": str(directory), "HOME": str(directory)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if ended.returncode:
+            raise HostFailed(f"{archive.name}: {ended.stdout}{ended.stderr}")
     return target
-
-
-def _quietly(command: Sequence[str], environment: Mapping[str, str]) -> Ended:
-    ended = subprocess.run(
-        command,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if ended.returncode:
-        raise HostFailed(f"{' '.join(command)}: {ended.stdout}{ended.stderr}")
-    return Ended(ended.returncode, ended.stdout, ended.stderr)

@@ -26,7 +26,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 HOSTS_PYTHON: Final = "3.11"  # of Debian 12 (harness/host_roots.py)
 _CACHE: Final = ROOT / ".cache"
 _KEPT: Final = 6  # each is 150 MB, and 600 MB with PySpark
-_NAMED: Final = {"GIT_AUTHOR_NAME": "tests", "GIT_AUTHOR_EMAIL": "tests@localhost"}
+_NAMED: Final = ("-c", "user.name=tests", "-c", "user.email=tests@localhost")
 _SUMS: Final = "SHA256SUMS"
 
 
@@ -45,11 +45,9 @@ class Release(msgspec.Struct, frozen=True):
         folder.mkdir(parents=True, exist_ok=True)
         for file in self.folder.iterdir():
             target = folder / file.name
-            target.unlink(missing_ok=True)
+            shutil.copyfile(file, target)
             if broken and "-wheelhouse-" in file.name:
-                _break_wheel(shutil.copyfile(file, target))
-            elif file.name != _SUMS:
-                os.link(file, target) if _is_beside(file, folder) else shutil.copyfile(file, target)
+                _break_wheel(target)
         files = sorted(path for path in folder.iterdir() if path.name != _SUMS)
         (folder / _SUMS).write_text("".join(f"{sha256(path)}  {path.name}\n" for path in files))
 
@@ -115,9 +113,8 @@ def _commit(tree: str, parent: str) -> str:
     """The same one each time."""
     when = _git("show", "--no-patch", "--format=%cI", parent)
     dates = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
-    named = {**_NAMED, **{key.replace("AUTHOR", "COMMITTER"): _NAMED[key] for key in _NAMED}}
-    message = ("-m", "tests: what is released here")
-    return _git("commit-tree", tree, "-p", parent, *message, environment={**named, **dates})
+    words = (tree, "-p", parent, "-m", "tests: what is released here")
+    return _git(*_NAMED, "commit-tree", *words, environment=dates)
 
 
 def _break_wheel(wheelhouse: Path) -> None:
@@ -126,10 +123,6 @@ def _break_wheel(wheelhouse: Path) -> None:
     with wheelhouse.open("r+b") as file:
         file.seek(at)
         file.write(b"no wheel")
-
-
-def _is_beside(file: Path, folder: Path) -> bool:
-    return file.stat().st_dev == folder.stat().st_dev
 
 
 def _git(*arguments: str, environment: Mapping[str, str] | None = None) -> str:

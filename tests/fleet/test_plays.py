@@ -61,8 +61,3 @@ def test_a_play_says_what_it_changed_what_it_left_out_and_who_was_not_there(flee
     fleet.heal("two")
     with pytest.raises(HostFailed, match="it is refused here"):
         partly.must_succeed()
-
-
-def test_plays_run_the_collection_from_its_archive(fleet: Fleet) -> None:
-    assert (fleet.collections / "ansible_collections/penstock/pipeline/MANIFEST.json").exists()
-    assert not (fleet.collections / "ansible_collections/penstock/pipeline/.git").exists()
