@@ -264,6 +264,7 @@ class AgentsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     by_state: dict[str, int]
     page: ListPage
     items: list[AgentRow]
+    expected_hosts: int = 0  # that the inventory file names
 
 
 class LoadRow(msgspec.Struct, frozen=True):

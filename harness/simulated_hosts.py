@@ -11,7 +11,6 @@ import io
 import json
 import os
 import re
-import shutil
 import signal
 import stat
 import subprocess
@@ -27,6 +26,8 @@ from typing import Any, Final
 
 import msgspec
 import yaml
+
+from harness.ansible_tools import ansible_tool
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 COLLECTION: Final = ROOT / "deploy/ansible"
@@ -98,17 +99,6 @@ class Readiness(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Nothing."""
-
-
-def ansible_bin() -> Path | None:
-    """Where ansible-playbook is; PENSTOCK_ANSIBLE says it first."""
-    places = [os.environ.get("PENSTOCK_ANSIBLE", ""), str(ROOT / ".venv-ansible/bin")]
-    places.append(str(Path(sys.executable).parent))
-    for each in filter(None, places):
-        if (Path(each) / "ansible-playbook").exists():
-            return Path(each)
-    found = shutil.which("ansible-playbook")
-    return Path(found).parent if found else None
 
 
 class SimulatedHosts:
@@ -196,8 +186,8 @@ class SimulatedHosts:
         )
 
     def run(self, program: str, *words: str, cwd: Path | None = None) -> Played:
-        folder = ansible_bin()
-        assert folder is not None
+        tool = ansible_tool(program)
+        assert tool is not None
         environment = {
             **os.environ,
             "ANSIBLE_CONFIG": str(self.directory / "ansible.cfg"),
@@ -205,13 +195,13 @@ class SimulatedHosts:
             "ANSIBLE_LOCAL_TEMP": str(self.directory / "ansible/tmp"),
             "ANSIBLE_REMOTE_TEMP": str(self.directory / "ansible/remote"),
             "ANSIBLE_NOCOLOR": "1",
-            "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+            "PATH": f"{Path(tool).parent}{os.pathsep}{os.environ['PATH']}",
         }
         for each in ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONDEVMODE"):
             environment.pop(each, None)
         before, began = os.times(), monotonic()
         ended = subprocess.run(
-            [str(folder / program), *words],
+            [tool, *words],
             env=environment,
             cwd=cwd or self.directory,
             capture_output=True,

@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from client.brokers import Brokers
-from ledger.names import VERSION, topic_id_text
+from ledger.names import LEDGER_TOPIC, SUBJECT, VERSION, topic_id_text
 from ledger.publishing import write_entries
+from schemas.event_schemas import LEDGER, built_in
 from schemas.registry_client import RegistryClient
+from wire.acls import Operation
 
 Statement = Mapping[str, Any]  # `accepted` or `retired`, as Ledger.avsc has it
 
@@ -45,6 +47,12 @@ def write_retired(
 ) -> None:
     """Raises ClientError or SchemaError."""
     _write(brokers, registry, cluster, {"retired": [retired]})
+
+
+def check_writable(brokers: Brokers, registry: RegistryClient) -> None:
+    """Raises ClientError or SchemaError unless brokers and registry answer and have the ledger."""
+    brokers.topic(LEDGER_TOPIC, Operation.WRITE)
+    registry.lookup(SUBJECT, built_in(LEDGER).text)
 
 
 def _write(brokers: Brokers, registry: RegistryClient, cluster: str, statement: Statement) -> None:

@@ -305,10 +305,12 @@ def agents(
     rows.sort(key=lambda each: _SORTS[name](each[1]), reverse=down)
     shown = query.cut(rows)
     topics = _topics(connection, [number for number, _ in shown])
+    (expected,) = connection.execute("SELECT count(DISTINCT host) FROM inventory").fetchone()
     return AgentsAnswer(
         by_state={each: counted[each] for each in _ORDER},
         page=query.of(len(rows)),
         items=[replace(row, topics=topics[number]) for number, row in shown],
+        expected_hosts=expected,
     )
 
 

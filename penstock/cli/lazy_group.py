@@ -46,6 +46,15 @@ class Lazy(NamedTuple):
         return command
 
 
+def without(missing: ModuleNotFoundError, command: str, extra: str) -> Failed:
+    """The error of a command whose extra is not installed. Raises `missing` if it is a module of
+    ours, or if the command has no extra."""
+    package = (missing.name or "").partition(".")[0]
+    if not extra or package in _OURS:
+        raise missing
+    return Failed(f"{command} needs {package}: pip install 'penstock[{extra}]'")
+
+
 StandIn = Callable[[Lazy], click.Command]
 
 
@@ -90,13 +99,7 @@ class LazyGroup(click.Group):
         try:
             return lazy.command()
         except ModuleNotFoundError as missing:
-            package = (missing.name or "").partition(".")[0]
-            if not lazy.extra or package in _OURS:
-                raise
-            raise Failed(
-                f"{ctx.command_path} {cmd_name} needs {package}: "
-                f"pip install 'penstock[{lazy.extra}]'"
-            ) from missing
+            raise without(missing, f"{ctx.command_path} {cmd_name}", lazy.extra) from missing
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -21,7 +21,7 @@ from client.brokers import Brokers
 from client.security import Security
 from ground.http_client import HttpUrl
 from ground.printable import one_line
-from ledger.operators import write_accepted, write_retired
+from ledger.operators import check_writable, write_accepted, write_retired
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json
 from penstock.cli.time_arguments import TimeType, time_text
@@ -360,6 +360,7 @@ def _shown_numbers(first: int, count: int) -> str:
     help="Nothing is expected from then on; without it, as far as its agents have come.",
 )
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is shown.")
+@click.option("--dry-run", is_flag=True, help="Ask the audit, brokers and registry; write nothing.")
 @audit_option
 @ledger_options
 @json_option
@@ -369,6 +370,7 @@ def retire(
     agent: str | None,
     since: int | None,
     reason: str,
+    dry_run: bool,
     audit: HttpUrl,
     ledgers: Sequence[LedgerPlace],
     as_json: bool,
@@ -383,6 +385,7 @@ def retire(
 
     \b
     Example:
+        penstock audit retire web-3 --reason "disk broke" --dry-run
         penstock audit retire web-3 --reason "disk broke"
         penstock audit retire web-3 --config audit.yaml --since 2026-11-20T07:02 --reason moved
     """
@@ -400,13 +403,16 @@ def retire(
             "operator": operator(ledger.entrance),
         }
         with ledger.opened() as (brokers, registry):
-            write_retired(brokers, registry, ledger.cluster, retired)
+            if dry_run:
+                check_writable(brokers, registry)
+            else:
+                write_retired(brokers, registry, ledger.cluster, retired)
         told.append({"cluster": ledger.cluster, **retired})
     if as_json:
         print_json(told)
         return
     for each in told:
-        click.echo(_retired_words(each))
+        click.echo(_retired_words(each, "would be" if dry_run else "is"))
     click.echo("What still waits for it is in `penstock report`.")
 
 
@@ -448,12 +454,12 @@ def _agents(audit: HttpUrl, cluster: str, host: str) -> Iterator[AgentRow]:
             return
 
 
-def _retired_words(told: Mapping[str, Any]) -> str:
+def _retired_words(told: Mapping[str, Any], verb: str) -> str:
     who = one_line(told["host"])
     if told["agent"]:
         who = f"agent {one_line(told['agent'])} on {who}"
     since = time_text(told["since"]) + " UTC" if told["since"] else "the beginning"
     return (
-        f"{who} is retired in cluster {told['cluster']}: nothing is expected from {since} on, "
+        f"{who} {verb} retired in cluster {told['cluster']}: nothing is expected from {since} on, "
         "until it is heard of again."
     )

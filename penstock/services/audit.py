@@ -4,12 +4,9 @@ from pathlib import Path
 
 import click
 
-import columns.system_memory  # noqa: F401  must come first
 from audit.config import AuditConfig
-from audit.counting import run_counter
-from audit.program import run
 from penstock.cli.event_log import LogFormat, log_to_stderr
-from penstock.cli.lazy_group import Lazy, LazyGroup
+from penstock.cli.lazy_group import Lazy, LazyGroup, without
 from penstock.config.options import configuration_options, configured, log_format_option
 
 
@@ -52,4 +49,11 @@ def command(
         return 0
     loaded = configured(AuditConfig, config, overrides)
     log_to_stderr(log_format)
+    # `retire` and `accept` work on hosts that have no packages of the audit.
+    try:
+        import columns.system_memory  # noqa: F401, PLC0415  must come first
+        from audit.counting import run_counter  # noqa: PLC0415
+        from audit.program import run  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        raise without(missing, "penstock audit", "audit") from missing
     return run_counter(loaded) if count else run(loaded)

@@ -73,6 +73,8 @@ def show_standing(standing: PipelineStatus) -> None:
         print(f"  {load_words(standing.last_load, standing.now)}")
     for waiting in waiting_words(standing):
         print(f"  {waiting}")
+    if standing.expected_hosts:
+        print(f"  the audit's inventory names {standing.expected_hosts:,} hosts")
     if standing.alerts > 0:
         alerts = "1 alert is" if standing.alerts == 1 else f"{standing.alerts:,} alerts are"
         _say(Words("!", "yellow", f"{alerts} raised"))

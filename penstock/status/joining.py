@@ -50,6 +50,7 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         registry_subjects=-1 if parts.subjects is None else parts.subjects,
         topics=topics,
         agents=tuple(_agents(parts, cluster)),
+        expected_hosts=audit.agents.expected_hosts if audit else 0,
         last_load=load,
         failing_loads=tuple(_failing(audit, cluster)),
         verdict=_verdict(rows, topics),

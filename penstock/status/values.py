@@ -89,6 +89,7 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     registry_subjects: int = -1
     topics: tuple[TopicStanding, ...] = ()
     agents: tuple[AgentStanding, ...] = ()
+    expected_hosts: int = 0  # that the audit's inventory names
     last_load: LoadStanding | None = None
     failing_loads: tuple[FailingLoadStanding, ...] = ()  # what fails longest first
     verdict: str = ""  # the worst word of all topics: complete, pending, unknown, missing …

@@ -75,7 +75,7 @@ def test_topics(played: Steps, broker: BrokerProcess, program: str) -> None:
     assert (again.code, again.changed) == (0, [])
 
     assert outcomes(changed) == {"views": "changed", "clicks": "new"}
-    assert changed.changed == ["Topics as they are declared"]
+    assert changed.changed == ["Apply the declared topics"]
     (diff,) = json.loads(changed.diff)
     assert ('"partitions": 2' in diff["before"], '"partitions": 4' in diff["after"]) == (True, True)
 

@@ -26,8 +26,12 @@ def rolled(folder: Path, *options: str, keeper: dict[str, Any] | None = None) ->
 
 
 def paths(folder: Path) -> dict[str, Any]:
-    """Nothing of this machine's."""
+    """Nothing of this machine's. The release is on each host."""
+    marker = folder / "nothing/releases/1.0.0/release.json"
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    marker.write_text('{"extras": ["broker"]}')
     return {
+        "penstock_release": "1.0.0",
         "penstock_root": f"{folder}/nothing",
         "penstock_gate_lock": f"{folder}/roll/roll.json",
         "penstock_gate_baseline": f"{folder}/roll/baseline.json",
@@ -45,7 +49,7 @@ def test_a_host_of_the_run_takes_the_lock_on_one_that_is_not_in_it(
 ) -> None:
     played = rolled(tmp_path, "--limit", "two")
     assert played.code != 0
-    assert "was not touched, since not all brokers are there" in played.said
+    assert "was not changed, because not all brokers are there" in played.said
     assert (holder(tmp_path)["what"], holder(tmp_path)["state"]) == ("rolling", "stopped")
 
 
@@ -54,8 +58,8 @@ def test_nothing_is_begun_while_the_host_is_away_that_keeps_it(
 ) -> None:
     played = rolled(tmp_path, "--limit", "!keeper", keeper=AWAY)
     assert played.code != 0
-    assert "who changes the cluster is written down on keeper, which does not answer" in played.said
-    assert "was not touched" not in played.said
+    assert "keeper, which keeps the cluster's lock, does not answer" in played.said
+    assert "was not changed" not in played.said
     assert not (tmp_path / "roll").exists()
 
 
@@ -67,13 +71,13 @@ def test_a_host_that_goes_may_be_all_that_is_in_the_run(ansible: None, tmp_path:
     path = COLLECTION / "playbooks" / "retire_host.yml"
     options = ["--limit", "web,localhost", "-e", "penstock_retired_host=web"]
     played = play(tmp_path, path, inventory, *options, variables=paths(tmp_path))
-    assert "who changes the cluster is written down on keeper, which does not answer" in played.said
+    assert "keeper, which keeps the cluster's lock, does not answer" in played.said
 
 
 def test_another_host_keeps_it_where_that_is_said(ansible: None, tmp_path: Path) -> None:
     elsewhere = ["-e", "penstock_gate_lock_host=two"]
     played = rolled(tmp_path, "--limit", "!keeper", *elsewhere, keeper=AWAY)
-    assert "one was not touched" in played.said
+    assert "one was not changed" in played.said
     assert holder(tmp_path)["state"] == "stopped"
 
 
@@ -90,7 +94,7 @@ def test_a_run_that_was_not_begun_touches_no_host(ansible: None, tmp_path: Path)
     ]
     played = play(tmp_path, document, {"penstock_broker": {"hosts": {"one": HERE}}}, variables=lock)
     assert played.code != 0
-    assert "This run has not begun" in played.failure
+    assert "this run has not begun" in played.failure
 
 
 def test_a_playbook_that_takes_the_lock_begins_with_who_speaks() -> None:

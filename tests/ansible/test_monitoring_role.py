@@ -97,7 +97,7 @@ def test_on_a_host_that_has_nothing(
     assert {each.name for each in (tmp_path / "grafana" / "penstock").iterdir()} == dashboards
 
     # Without the rules, which are copied like the dashboards.
-    templates = ("--start-at-task", "Write what is scraped")
+    templates = ("--start-at-task", "Write the scrape configuration")
     again = played(tmp_path, variables, *templates)
     assert (again.code, again.changed) == (0, [])
 

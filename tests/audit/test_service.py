@@ -334,8 +334,8 @@ def _posts(audit: AuditProcess) -> int:
 
 def test_a_host_that_never_reported(alarmed: Alarmed) -> None:
     audit, _, hosts = alarmed
-    (agent,) = audit.get("agents", answers.AgentsAnswer, search="ghost").items
-    assert agent.state == "never"
+    answer = audit.get("agents", answers.AgentsAnswer, search="ghost")
+    assert ([each.state for each in answer.items], answer.expected_hosts) == (["never"], 1)
 
     def raised() -> list[str]:
         found = audit.get("alerts", answers.AlertsAnswer, state="raised").items

@@ -1,6 +1,7 @@
 """What playbooks do where a host does not answer: nothing, and say so; or as much as they can."""
 
 import os
+import shutil
 import socket
 import tarfile
 from collections.abc import Iterator
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.simulated_hosts import SimulatedHosts, ansible_bin, simulated_hosts
+from audit.inventory import read
+from harness.ansible_tools import ansible_tool
+from harness.simulated_hosts import SimulatedHosts, simulated_hosts
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.slow,
-    pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)"),
+    pytest.mark.skipif(ansible_tool("ansible-playbook") is None, reason="no ansible-playbook"),
     pytest.mark.skipif(os.geteuid() != 0, reason="files are root's"),
 ]
 
@@ -51,22 +54,14 @@ def hosts(tmp_path: Path) -> Iterator[SimulatedHosts]:
         yield hosts
 
 
-def test_a_site_is_not_touched_while_a_broker_is_away(hosts: SimulatedHosts) -> None:
-    said = hosts.play("site")
-    assert said.code != 0
-    assert f"{AWAY} does not answer, and nothing was changed: with another host" in said.said
-    assert set(said.changed.values()) == {0}
-    assert "Nobody else changes the cluster" not in said.said
-
-
 def test_brokers_go_on_while_one_is_away_with_its_topics(
     hosts: SimulatedHosts, tmp_path: Path
 ) -> None:
     (tmp_path / "zookeeper.json").touch()
     said = hosts.play("restore", penstock_restore_from=str(tmp_path))
     assert said.code != 0
-    assert f"{AWAY} does not answer, and nothing was changed: topics come from" in said.said
-    assert "Stop them" not in said.said
+    assert f"{AWAY} does not answer, and nothing was changed" in said.said
+    assert "Stop all brokers" not in said.said
 
 
 def test_who_is_stopped_is_told_also_where_the_lock_is_out_of_reach(
@@ -77,6 +72,33 @@ def test_who_is_stopped_is_told_also_where_the_lock_is_out_of_reach(
     said = hosts.play(playbook, penstock_gate_lock_host=AWAY)
     assert said.code != 0
     assert f"Stopped at {hosts.names[0]}: it broke" in said.said
+
+
+def test_the_audit_expects_an_agent_that_is_installed_alone(hosts: SimulatedHosts) -> None:
+    """A run with --limit writes the whole list for the audit that answers, and names the other."""
+    (name,) = hosts.names
+    inventory = yaml.safe_load(hosts.inventory.read_text())
+    children = inventory["all"]["children"]
+    away = children.pop("penstock_broker")["hosts"][AWAY]
+    children["penstock_audit"] = {
+        "hosts": {"audit-1": None, AWAY: away},
+        "vars": {"penstock_audit_expected_more": [{"host": "web-9", "topics": ["clicks"]}]},
+    }
+    children["penstock_agent"]["hosts"]["web-0002"] = None
+    hosts.inventory.write_text(yaml.safe_dump(inventory))
+    config = hosts.host("audit-1") / "etc"
+    config.mkdir(parents=True)
+    (config / "audit.yaml").touch()
+    shutil.copytree(hosts.host(name), hosts.host("audit-1"), dirs_exist_ok=True)
+    hosts.make_release("1.0.0", checks=False)
+    said = hosts.play("agents", "--limit", name, penstock_audit_user="root")
+    assert [each.host for each in read(config / "audit-hosts.yaml")] == [
+        "web-0001",
+        "web-0002",
+        "web-9",
+    ]
+    assert f"WARNING: {AWAY} does not answer" in said.said
+    assert said.code == 0, said.said
 
 
 def test_a_bundle_for_support_has_those_that_answer(hosts: SimulatedHosts) -> None:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.simulated_hosts import Played, SimulatedHosts, ansible_bin, simulated_hosts, tree
+from harness.ansible_tools import ansible_tool
+from harness.simulated_hosts import Played, SimulatedHosts, simulated_hosts, tree
 from tests.bundle.made_wheels import made_wheel, made_wheelhouse
 
 pytestmark = [
     pytest.mark.long,
     pytest.mark.slow,
-    pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)"),
+    pytest.mark.skipif(ansible_tool("ansible-playbook") is None, reason="no ansible-playbook"),
     pytest.mark.skipif(os.geteuid() != 0, reason="files are root's"),
 ]
 

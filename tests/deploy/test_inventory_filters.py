@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.docs.pages import ROOT
 
@@ -88,12 +87,10 @@ def test_a_unit_for_several_has_files_and_data_of_its_own(unit: Path) -> None:
     assert made.replace("-%i", "") == text
 
 
-@pytest.mark.parametrize("role", ["broker", "certificates", "common", "registry", "zookeeper"])
-def test_every_variable_of_a_role_has_its_specification(role: str) -> None:
-    folder = COLLECTION / "roles" / role
-    defaults = yaml.safe_load((folder / "defaults" / "main.yml").read_text(encoding="utf-8"))
-    specs = yaml.safe_load((folder / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))
-    assert defaults.keys() == specs["argument_specs"]["main"]["options"].keys()
+def test_what_a_host_installs_by_its_groups() -> None:
+    extras = FILTERS["extras_of_groups"]
+    assert extras(["penstock_zookeeper", "penstock_agent", "web"]) == ["agent", "broker"]
+    assert extras(["penstock_agent"]) == []
 
 
 def test_roles_bring_every_unit() -> None:

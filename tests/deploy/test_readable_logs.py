@@ -13,7 +13,8 @@ from typing import Final
 import pytest
 import yaml
 
-from harness.simulated_hosts import COLLECTION, ansible_bin, simulated_hosts
+from harness.ansible_tools import ansible_tool
+from harness.simulated_hosts import COLLECTION, simulated_hosts
 
 pytestmark = [
     pytest.mark.slow,
@@ -105,7 +106,7 @@ def test_logs_become_readable_by_acl_and_are_so_no_more(
     assert not allow(name="shop", state="absent")
 
 
-@pytest.mark.skipif(ansible_bin() is None, reason="no ansible-playbook (PENSTOCK_ANSIBLE)")
+@pytest.mark.skipif(ansible_tool("ansible-playbook") is None, reason="no ansible-playbook")
 def test_ansible_runs_it(reads: Reads, logs: Path, records: Path, tmp_path: Path) -> None:
     write(logs / "a.log")
     with simulated_hosts(tmp_path, 1) as hosts:

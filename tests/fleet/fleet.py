@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from harness import simulated_hosts
+from harness.ansible_tools import ansible_tool
 from harness.host_roots import OPERATOR
 from harness.hosts import Ended, HostFailed, Hosts
 from tests.fleet import releases
@@ -247,10 +247,10 @@ def _children(inventory: Inventory) -> dict[str, Any]:
 
 def ansible_bin() -> Path:
     """The folder of Ansible's commands."""
-    found = simulated_hosts.ansible_bin()
+    found = ansible_tool("ansible-playbook")
     if found is None:
         raise HostFailed("no ansible-playbook: PENSTOCK_ANSIBLE=/path/to/venv/bin says where")
-    return found
+    return Path(found).parent
 
 
 def install_collection(directory: Path, archive: Path) -> Path:

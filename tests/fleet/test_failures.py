@@ -80,14 +80,14 @@ def test_a_host_that_loses_power_in_the_middle_of_a_roll(site: Site) -> None:
     assert played.exit_code != 0
     assert played.unreachable == {AWAY}
     # Ansible goes on to the next host when it has lost one: that host is not touched.
-    must_have_stopped(played, SMALL, f"{SMALL} was not touched, since not all brokers are there")
+    must_have_stopped(played, SMALL, f"{SMALL} was not changed, because not all brokers are there")
     site.must_serve(FIRST, SMALL)
 
     # While it is away nobody else is touched, and no second broker is away with it.
     running = site.fleet.ssh(SMALL, "systemctl show -P InvocationID penstock-broker")
     early = site.play("rolling", AGAIN)
     assert early.exit_code != 0
-    assert "was not touched, since not all brokers are there and in sync" in early.output
+    assert f"{AWAY} does not answer, and nothing was changed" in early.output
     assert site.fleet.ssh(SMALL, "systemctl show -P InvocationID penstock-broker") == running
     refused = site.play("site")
     assert refused.exit_code != 0
@@ -113,8 +113,8 @@ def test_a_broker_that_does_not_come_back_and_a_second_operator(site: Site) -> N
     )
     second = site.play("site")
     assert second.exit_code != 0
-    assert " runs rolling since " in second.output
-    assert "say -e penstock_gate_take_over=true" in second.output
+    assert " has been running rolling since " in second.output
+    assert "-e penstock_gate_take_over=true" in second.output
     assert second.changed == []
 
     played = playing.wait()
@@ -136,7 +136,7 @@ def test_a_roll_of_some_hosts_keeps_others_away_from_all(site: Site) -> None:
     wait_for(playing, "Run the program", AWAY)
     second = site.play("site")
     assert second.exit_code != 0
-    assert " runs rolling since " in second.output
+    assert " has been running rolling since " in second.output
     assert f"(at {AWAY})" in second.output
     assert second.changed == []
     played = playing.wait().must_succeed()
@@ -173,8 +173,8 @@ def test_an_upgrade_with_a_broken_wheel_a_lost_connection_and_a_full_disk(site: 
     # What the lost run had begun there may still be going on; the next one waits for it.
     site.fleet.ssh(SMALL, "head -c $(($(stat -f -c '%a*%S' /opt)-20000000)) /dev/zero > /opt/much")
     full = site.play("site")
-    must_have_stopped(full, SMALL, "MB are needed in /opt/penstock/releases, and ")
-    assert "Make room there, and run the same playbook again" in full.output
+    assert f"{SMALL} cannot be installed yet, and nothing was changed" in full.output
+    assert "MB free, and the release needs about" in full.output
     assert site.versions() == {**old, FIRST: new, AWAY: new}
     assert releases_on(site, SMALL) == {old[SMALL]}
     site.must_serve(*site.brokers)

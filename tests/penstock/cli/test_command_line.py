@@ -291,12 +291,16 @@ def test_streams_may_be_full_closed_or_without_letters() -> None:
 
 @pytest.mark.not_quick("starts a process")
 def test_without_an_extra_its_name_is_said(tmp_path: Path) -> None:
-    (tmp_path / "kazoo.py").write_text("raise ModuleNotFoundError(name='kazoo')\n")
-    code = "import sys; sys.argv[1:] = ['broker', '--help']; import penstock.__main__ as it"
-    ended = python(f"{code}; it.main()", PYTHONPATH=f"{tmp_path}:{REPOSITORY}")
-    assert ended.returncode == 1
-    said = "penstock: penstock broker needs kazoo: pip install 'penstock[broker]'\n"
-    assert ended.stderr == said
+    for name in ("kazoo", "pyarrow"):
+        (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError(name='{name}')\n")
+    audit = ["audit", "--set", "data_dir=/d", "--set", "cluster=c", "--set", "brokers=[b:9092]"]
+    for words, said in (
+        (["broker", "--help"], "penstock broker needs kazoo: pip install 'penstock[broker]'"),
+        (audit, "penstock audit needs pyarrow: pip install 'penstock[audit]'"),
+    ):
+        code = f"import sys; sys.argv[1:] = {words}; import penstock.__main__ as it"
+        ended = python(f"{code}; it.main()", PYTHONPATH=f"{tmp_path}:{REPOSITORY}")
+        assert (ended.returncode, ended.stderr) == (1, f"penstock: {said}\n")
 
 
 WALK = """
@@ -333,7 +337,8 @@ def test_what_needs_no_extra_says_so_and_the_others_name_theirs() -> None:
     needs = r"^penstock ([\w ]+) needs \w+: pip install 'penstock\[(\w+)\]'$"
     needed = re.findall(needs, ended.stdout, re.MULTILINE)
     assert len(needed) == len(ended.stdout.splitlines())
-    assert {"agent", "broker", "registry", "load", "audit", "topics recover"} <= dict(needed).keys()
+    assert {"agent", "broker", "registry", "load", "topics recover"} <= dict(needed).keys()
+    assert "audit retire" not in dict(needed)
 
 
 @pytest.mark.parametrize("was_enabled", [True, False])

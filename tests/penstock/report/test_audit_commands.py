@@ -138,6 +138,7 @@ def test_without_a_time_it_is_as_far_as_its_agents_have_come(cluster: Cluster) -
         where = ("--reason", "gone", "--audit", audit.url)
         said = json.loads(cluster.said("retire", "web-3", "--json", *where))
         one = json.loads(cluster.said("retire", "web-3", "--agent-id", "a3", "--json", *where))
+        cluster.said("retire", "web-3", "--dry-run", *where)
         unknown = cluster.run("retire", "web", *where)
     assert [each["since"] for each in (*said, *one)] == [SEVEN + 120_000, SEVEN + 180_000]
     assert {query["cluster"] for _, query in audit.asked} == {cluster.name}

@@ -225,7 +225,8 @@ def test_what_came_from_outside_commands_no_terminal(capsys: pytest.CaptureFixtu
 
 
 def test_of_many_agents_the_first_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    said = msgspec.structs.replace(standing(), agents=(AGENT,) * 25)
+    said = msgspec.structs.replace(standing(), agents=(AGENT,) * 25, expected_hosts=26)
     lines = printed(said, capsys)
+    assert "  the audit's inventory names 26 hosts" in lines
     assert lines[-1] == "and 5 more agents"
     assert sum(line.startswith("a1 ") for line in lines) == 20

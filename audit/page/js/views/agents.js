@@ -2,7 +2,7 @@
 
 import { ask } from "../asking.js";
 import { h } from "../dom.js";
-import { bytes, count } from "../figures.js";
+import { bytes, count, counted } from "../figures.js";
 import { name, plain, words } from "../names.js";
 import { chips, searchBox } from "../parts/controls.js";
 import { Pane, empty } from "../parts/pane.js";
@@ -18,6 +18,7 @@ const TOPICS = 3;
 export function agents(page) {
   const search = searchBox(page, "Search hosts and agents");
   const states = chips(page, "State", "state");
+  const expected = h("span", { class: "aside" });
   const list = new Pane(
     (signal) => {
       const { cluster, state, search: text, sort, page: number } = page.params;
@@ -36,6 +37,9 @@ export function agents(page) {
           answer.by_state[each] ?? 0,
         ]),
       );
+      expected.textContent = answer.expected_hosts
+        ? `${counted(answer.expected_hosts, "host")} in the inventory`
+        : "the audit has no inventory of hosts";
       if (answer.items.length === 0) {
         return page.params.search || page.params.state
           ? empty("unknown", "No agent is like that")
@@ -59,7 +63,7 @@ export function agents(page) {
         "div",
         { class: "heading" },
         h("h1", {}, "Agents"),
-        h("span", { class: "aside" }, "who is expected to ship, and how far they are"),
+        expected,
       ),
       h("div", { class: "toolbar" }, search.node, states.node),
       h("section", { class: "card", "aria-label": "Agents" }, list.node),

@@ -10,6 +10,7 @@ import fcntl
 import ipaddress
 import os
 import re
+import shutil
 import ssl
 import subprocess
 import tempfile
@@ -33,7 +34,7 @@ class ActionModule(ActionBase):
         given = self._task.args
         name = str(given["name"])
         if not _NAME.fullmatch(name):
-            raise AnsibleActionFail(f"{name!r} is no name of a certificate: 64 letters at most")
+            raise AnsibleActionFail(f"invalid certificate name: {name!r}")
         directory = Path(given["directory"])
         hosts = [each for each in dict.fromkeys(map(str, given.get("hosts") or [])) if host(each)]
         file = directory / f"{name}.pem"
@@ -42,8 +43,11 @@ class ActionModule(ActionBase):
         result["exists"] = file.exists()
         if given.get("source") == "files":
             if not file.exists() or not (directory / "ca.pem").exists():
-                raise AnsibleActionFail(f"{directory} needs {name}.pem, with its key, and ca.pem")
-        elif why and not self._task.check_mode:
+                raise AnsibleActionFail(f"{directory} lacks {name}.pem, with its key, or ca.pem")
+        elif why and self._task.check_mode:
+            if given.get("try_command"):
+                self._try(given)
+        elif why:
             with alone(directory):
                 # Another one may have done it meanwhile, unless it is wanted in any case.
                 if self._why(file, hosts, given):
@@ -70,6 +74,19 @@ class ActionModule(ActionBase):
         lacking = [each for each in hosts if plain(each) not in has]
         return f"it is not for {', '.join(lacking)}" if lacking else ""
 
+    def _try(self, given):
+        """Fails unless the command that signs, or issues, is on the controller."""
+        if given.get("source") == "command":
+            command = [str(each) for each in given.get("issue") or [""]]
+            if shutil.which(command[0]) is None:
+                raise AnsibleActionFail(
+                    f"{command[0] or 'no command'} is not on the controller: set "
+                    "penstock_certificates_issue_command to the command that issues certificates"
+                )
+            return
+        penstock = [str(each) for each in given.get("penstock") or ["penstock"]]
+        self._command([*penstock, "certificates", "sign", "--help"])
+
     def _sign(self, name, file, hosts, given):
         days = str(given.get("days") or 365)
         if given.get("source") == "command":
@@ -91,7 +108,7 @@ class ActionModule(ActionBase):
     def _issue(self, name, file, hosts, days, given):
         command = [str(each) for each in given.get("issue") or []]
         if not command:
-            raise AnsibleActionFail("say in penstock_certificates_issue_command what issues them")
+            raise AnsibleActionFail("penstock_certificates_issue_command is not set")
         about = {
             "PENSTOCK_NAME": name,
             "PENSTOCK_HOSTS": ",".join(hosts),

@@ -75,7 +75,9 @@ class ActionModule(ActionBase):
             waiting[name] = path
         strangers = rotate - {"*"} - {str(each.get("name")) for each in entries}
         if strangers:
-            raise AnsibleActionFail(f"to be rotated, and not declared: {', '.join(strangers)}")
+            raise AnsibleActionFail(
+                f"penstock_users_rotate names undeclared users: {', '.join(strangers)}"
+            )
         given["entries"], given["passwords"] = entries, passwords
         return waiting
 
@@ -117,7 +119,7 @@ class ActionModule(ActionBase):
 def schema_files(folder):
     """Contents by path below the folder, as `penstock schemas apply` would take them there."""
     if not os.path.isdir(folder):
-        raise AnsibleActionFail(f"{folder} is no folder of schemas")
+        raise AnsibleActionFail(f"there is no folder {folder}")
     found = {}
     root = os.path.realpath(folder)
     for at, folders, names in os.walk(folder):

@@ -1,5 +1,5 @@
-"""Tells the host which run of Ansible it is, and whether a run that was begun here is still there:
-the process that has this one as its child, by its number and when it was started."""
+"""Tells the host which run of Ansible this is, and whether a run of this controller that holds the
+lock is dead. A run is the process of ansible-playbook, known by its number and start time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ActionModule(ActionBase):
         given = dict(self._task.args)
         run = this_run()
         if given.get("state") == "begun":
-            # Who has it is asked without taking it, as only the controller knows who is alive.
+            # Only the controller knows whether the holder is alive, so it looks before it takes.
             looked = self._execute_module(
                 module_args={"state": "ended", "path": given.get("path", _PATH), "run": {}},
                 task_vars=task_vars,
@@ -43,7 +43,7 @@ def this_run():
 
 
 def is_dead(holder, run):
-    """A run of this controller that is no more. Of others' nobody here can tell."""
+    """Whether it is a run of this controller that has ended. Of another one's it is not known."""
     token = str(holder.get("token", ""))
     controller, _, rest = token.partition("/")
     process, _, when = rest.partition("/")
@@ -53,7 +53,7 @@ def is_dead(holder, run):
 
 
 def boot_of_this_machine():
-    """Since it was booted: what ran before that runs no more, and nobody is told so."""
+    """Runs from before a boot have ended."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return file.read().strip()
 

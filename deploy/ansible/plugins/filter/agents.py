@@ -15,7 +15,7 @@ def secret_files(secrets: dict, directory: str, owner: str, group: str) -> list[
     """{name: text} as files that a program's group may read."""
     for name in secrets:
         if not _NAME.fullmatch(str(name)):
-            raise AnsibleFilterError(f"{name!r} is no name of a file: letters, digits, _ . -")
+            raise AnsibleFilterError(f"invalid file name {name!r}: use letters, digits, _, . and -")
     about = {"owner": owner, "group": group, "mode": "0640"}
     return [
         {"path": f"{directory}/{name}", "content": f"{text}\n", **about}
@@ -41,7 +41,7 @@ def is_among(name: str, percent: float | str) -> bool:
     has all of a smaller one."""
     share = float(percent)
     if not 0 <= share <= _MOST_PERCENT:
-        raise AnsibleFilterError(f"{percent} is no share of {_MOST_PERCENT}")
+        raise AnsibleFilterError(f"{percent} is not a percentage")
     return zlib.crc32(str(name).encode()) < share / _MOST_PERCENT * 2**32
 
 

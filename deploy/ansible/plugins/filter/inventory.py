@@ -80,10 +80,30 @@ def plain_numbers(document: object) -> object:
     return document
 
 
+# By group, the packages that a program needs; an agent has its own unless the host is a server.
+_EXTRAS = {
+    "penstock_zookeeper": "broker",
+    "penstock_broker": "broker",
+    "penstock_registry": "registry",
+    "penstock_audit": "audit",
+    "penstock_mirror": "mirror",
+    "penstock_loader": "loader",
+}
+
+
+def extras_of_groups(groups: list[str]) -> list[str]:
+    """The packages of the release that a host in these groups installs."""
+    extras = {_EXTRAS[group] for group in groups if group in _EXTRAS}
+    if extras and "penstock_agent" in groups:
+        extras.add("agent")
+    return sorted(extras)
+
+
 class FilterModule:
     def filters(self) -> dict:
         return {
             "addresses": addresses,
+            "extras_of_groups": extras_of_groups,
             "joined_files": joined_files,
             "plain_numbers": plain_numbers,
             "releases": releases,

@@ -17,6 +17,10 @@ options:
   issue: {description: "A command that prints a key and a certificate.", type: list, elements: str}
   days: {description: For how long., type: int, default: 365}
   renew_days: {description: It is signed anew when less is left., type: int, default: 30}
+  try_command:
+    description: In check mode, also fail unless the command that would sign is on the controller.
+    type: bool
+    default: false
   renew: {description: It is signed anew in any case., type: bool, default: false}
 author: The Penstock authors
 """

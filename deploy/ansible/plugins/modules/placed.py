@@ -117,7 +117,7 @@ class Placing:
         command = ["useradd", "--system", *which, *shell, "--comment", "Penstock", name]
         code, _said, wrong = self.module.run_command(command)
         if code:
-            self.module.fail_json(msg=f"the user {name} cannot be made: {wrong.strip()}")
+            self.module.fail_json(msg=f"cannot create the user {name}: {wrong.strip()}")
 
     def owner(self, each):
         return number(pwd.getpwnam, each["owner"]), number(grp.getgrnam, each["group"])

@@ -140,7 +140,7 @@ def main():
     )
     given = module.params
     if not _UNIT.fullmatch(given["unit"]):
-        module.fail_json(msg=f"{given['unit']} is no unit of Penstock's")
+        module.fail_json(msg=f"{given['unit']} is not a unit of Penstock")
     unit = Unit(module)
     links = {
         os.path.join(given["root"], "current"): f"releases/{given['release']}",

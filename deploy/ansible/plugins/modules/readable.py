@@ -216,7 +216,7 @@ class Readable:
         for top in wanted:
             if os.path.islink(top) or not os.path.isdir(top):
                 self.module.fail_json(
-                    msg=f"{top} is no directory: make it first; no link is followed"
+                    msg=f"{top} is not a directory: create it first; links are not followed"
                 )
         new = {top: stays[top] if top in stays else self.seen(top, uid, known) for top in wanted}
         self.records.of[name] = {"uid": uid, "directories": new}
@@ -233,7 +233,7 @@ class Readable:
             return pwd.getpwnam(self.given["user"]).pw_uid
         except KeyError:
             if not self.module.check_mode:
-                self.module.fail_json(msg=f"there is no user {self.given['user']} here")
+                self.module.fail_json(msg=f"this host has no user {self.given['user']}")
             self.module.exit_json(changed=True)
 
     def places(self, top, without=()):
@@ -360,7 +360,7 @@ class Readable:
             try:
                 number = grp.getgrnam(group).gr_gid
             except KeyError:
-                self.module.fail_json(msg=f"there is no group {group} here")
+                self.module.fail_json(msg=f"this host has no group {group}")
         if before != text:
             self.changed.append(path)
             if not self.module.check_mode:
@@ -435,9 +435,9 @@ def main():
     )
     name, every = module.params["name"], module.params["every"]
     if every and module.params["state"] == "present":
-        module.fail_json(msg="every application's rights can only be absent")
+        module.fail_json(msg="`every` needs state: absent")
     if not every and not _NAME.fullmatch(name or ""):
-        module.fail_json(msg=f"{name} is no application's name: a-z, 0-9, _ . -")
+        module.fail_json(msg=f"invalid application name {name!r}: use a-z, 0-9, _, . and -")
     try:
         Readable(module).all()
     except OSError as error:

@@ -1,20 +1,20 @@
 #!/usr/bin/python
-"""One who changes a cluster at a time: a file on one of its hosts says who does, since when, at
-which host, and how it ended.
+"""The lock of a cluster: a file on one of its hosts names the run that changes it, since when, the
+host that is being changed, and how the run ended.
 
-    nobody ─▶ running ─▶ nobody      it went well
-                │  └──▶ stopped      something failed, or a gate stayed shut
-                └─ the run is over without a word: its controller died, or a host went away
+    free ─▶ running ─▶ free        it succeeded
+              │  └──▶ stopped      a task failed, or a gate stayed shut
+              └─ dead              its controller died, or a host went away
 
-The next run goes on from the last two: after a run without a word that of the same controller, or
-of whoever says so.
+The next run continues a stopped one. It continues a dead one on the same controller, or with
+`take_over`.
 
-No host is begun (`at`) by a run that has not begun itself, or whose place another one took. A host
-that is begun is done when that is said. Ansible may go on to the next one when it has lost a host
-in the middle: then the next one cannot be begun, nor can the run end well.
+A run that does not hold the lock cannot begin a host (`at`). A host that was begun must be recorded
+as done before the next one begins and before the run ends: Ansible may go on to the next host after
+it has lost one in the middle.
 
-The file is read and written under a lock of the kernel's, so that of two who come at once one is
-told of the other.
+The file is read and written under a lock of the kernel, so that of two runs at once one sees the
+other.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: roll
-short_description: Says that a cluster is being changed, so that two operators do not do it at once
+short_description: The lock of a cluster, so that one run at a time changes it
 description:
-  - C(begun) fails while somebody else is at it, and names him. What was C(stopped) may be taken up
-    by anybody.
+  - C(begun) takes the lock. It fails while another run holds the lock, and names that run. Any run
+    can continue one that was C(stopped).
 options:
   state:
-    description: What is so now.
+    description: The new state.
     type: str
     choices: [begun, at, stopped, ended]
     required: true
-  path: {description: The file that says so., type: path, default: /var/lib/penstock/roll/roll.json}
-  what: {description: "What is being done, in words.", type: str, default: ""}
+  path: {description: The file., type: path, default: /var/lib/penstock/roll/roll.json}
+  what: {description: "The name of the run, such as a playbook.", type: str, default: ""}
   why: {description: Why it was stopped., type: str, default: ""}
-  host: {description: At which host it is; empty between two of them., type: str, default: ""}
-  take_over: {description: Whoever is at it is not any more., type: bool, default: false}
-  run: {description: Which run of Ansible this is; its action says so., type: dict}
+  host: {description: The host that is being changed; or empty., type: str, default: ""}
+  take_over: {description: Take the lock of a run that is dead., type: bool, default: false}
+  run: {description: The run of Ansible; the action sets it., type: dict}
 author: The Penstock authors
 """
 
 EXAMPLES = r"""
-- name: Nobody else changes the cluster
+- name: Take the cluster's lock
   penstock.pipeline.roll:
     state: begun
     what: rolling
@@ -61,7 +61,7 @@ _MOST_BYTES = 65536
 
 
 def holder_of(path):
-    """Who has it; None if nobody has. What cannot be read is somebody unknown."""
+    """The run that holds the lock; None if it is free. A damaged file is held by an unknown run."""
     try:
         with open(path, "rb") as file:
             found = json.loads(file.read(_MOST_BYTES))
@@ -90,18 +90,19 @@ def write(path, holder):
 def in_words(holder):
     where = f" (at {holder['host']})" if holder.get("host") else ""
     return (
-        f"{holder.get('owner', 'somebody')} runs {holder.get('what') or 'something'} since "
-        f"{holder.get('since', '?')}{where}"
+        f"{holder.get('owner', 'somebody')} has been running {holder.get('what') or 'something'} "
+        f"since {holder.get('since', '?')}{where}"
     )
 
 
 def is_ours(holder, ours):
-    """Whether this very run has it already."""
+    """Whether this run holds the lock already."""
     return holder.get("token") == ours["token"] and holder.get("state") == RUNNING
 
 
 def begin(module, holder, ours):
-    """What is to be written, and what it follows. Fails while another one is at it."""
+    """The file's new content, and the run that this one continues. Fails while another holds the
+    lock."""
     if holder is None:
         return ours, None
     if is_ours(holder, ours):
@@ -109,29 +110,33 @@ def begin(module, holder, ours):
     is_over = module.params["take_over"] or holder.get("token") in ours["dead"]
     if holder.get("state") != STOPPED and not is_over:
         module.fail_json(
-            msg=f"{in_words(holder)}, and one at a time changes a cluster. Wait until that is over;"
-            " if nobody runs it any more, say -e penstock_gate_take_over=true.",
+            msg=f"Nothing was changed: {in_words(holder)}. Only one run at a time may change a "
+            "cluster: wait until it has ended. If it is dead, take the lock over with -e "
+            "penstock_gate_take_over=true.",
             holder=holder,
         )
     return {**ours, "left": left(holder)}, holder
 
 
 def left(holder):
-    """The host that was begun and is not done, by this run or one that it follows."""
+    """The host that this run, or one that it continues, has begun and not finished."""
     return holder.get("host") or holder.get("left") or ""
 
 
 def not_ours(holder):
-    """Why a run that has not begun, or is followed by another one, may not touch a host."""
+    """Why a run without the lock may not change a host."""
     if holder is None:
-        return "This run has not begun, so nobody else is kept away (--start-at-task, --limit?)."
-    return f"{in_words(holder)}, and not this run."
+        return (
+            "Nothing was changed: this run has not begun, so it does not hold the cluster's lock. "
+            "Do not skip its first plays (--start-at-task, --limit)."
+        )
+    return f"Nothing more was changed: this run has lost the cluster's lock. {in_words(holder)}."
 
 
 def in_the_middle(host):
     return (
         f"{host} was left in the middle: it, or the connection to it, was lost. Run the same "
-        "playbook again when it is back; it goes on there."
+        "playbook again when it is back; the run continues there."
     )
 
 

@@ -1,0 +1,131 @@
+"""What can fail is checked before anything changes on any host: playbooks that end there."""
+
+import runpy
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.ansible_tools import COLLECTION, Played, play
+from tests.ansible.conftest import HERE
+
+pytestmark = [pytest.mark.long, pytest.mark.not_quick("starts Ansible")]
+
+AWAY = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+
+
+def played(
+    folder: Path, playbook: str, inventory: dict[str, Any], *options: str, **more: Any
+) -> Played:
+    """Of hosts that are this machine, each with a folder of its own."""
+    variables = {
+        "penstock_root": f"{folder}/{{{{ inventory_hostname }}}}",
+        "penstock_release_dir": f"{folder}/release",
+        "penstock_gate_lock": f"{folder}/roll/roll.json",
+        "penstock_gate_baseline": f"{folder}/roll/baseline.json",
+        "ansible_become": False,
+        **more,
+    }
+    path = COLLECTION / "playbooks" / f"{playbook}.yml"
+    ended = play(folder, path, inventory, *options, variables=variables)
+    assert ended.code != 0
+    # Nothing was written, and the lock was not taken.
+    assert ended.changed == []
+    assert not (folder / "roll").exists()
+    return ended
+
+
+def script(path: Path, text: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_a_site_tells_all_problems_of_all_servers(ansible: None, tmp_path: Path) -> None:
+    old = script(tmp_path / "python", "echo 3 9")
+    script(tmp_path / "java8/bin/java", "echo 'openjdk version \"1.8.0_392\"' >&2")
+    inventory: dict[str, Any] = {
+        "penstock_zookeeper": {
+            "hosts": {"zk": {**HERE, "penstock_zookeeper_java_home": f"{tmp_path}/java8"}}
+        },
+        "penstock_broker": {"hosts": {"b": {**HERE, "penstock_python": old}}},
+    }
+    ended = played(tmp_path, "site", inventory, penstock_release="1.0.0")
+    assert f"{old} is Python 3.9, and servers need 3.11 or later" in ended.said
+    assert "java is Java 8, and 11 or later is needed: apt install" in ended.said
+
+
+@pytest.mark.parametrize(
+    ("servers", "release", "said"),
+    [
+        (["broker"], "", "There is no release in {}/release on the controller"),
+        (["broker"], "1.0.0", "there is no release folder {}/release"),
+        ([], "1.0.0", "there is no release folder {}/release"),
+    ],
+    ids=["no-version", "no-wheelhouse", "no-agent"],
+)
+def test_a_missing_release_is_noticed_first(
+    ansible: None, tmp_path: Path, servers: list[str], release: str, said: str
+) -> None:
+    groups = [f"penstock_{name}" for name in (*servers, "agent")]
+    inventory = {group: {"hosts": {"one": HERE}} for group in groups}
+    variables = {"penstock_release": release} if release else {}
+    ended = played(tmp_path, "site", inventory, **variables)
+    assert said.format(tmp_path) in ended.said
+    assert "rollback" not in ended.said
+
+
+def test_a_registry_that_is_away_and_a_command_that_is_missing(
+    ansible: None, tmp_path: Path
+) -> None:
+    inventory = {"penstock_registry": {"hosts": {"one": HERE, "away": AWAY}}}
+    variables = {
+        "penstock_release": "1.0.0",
+        "penstock_tls": True,
+        "penstock_certificates_penstock": ["/no/penstock"],
+        "penstock_certificates_authority": f"{tmp_path}/authority",
+    }
+    ended = played(tmp_path, "site", inventory, **variables)
+    assert "away does not answer, and nothing was changed" in ended.said
+    marker = tmp_path / "one" / "releases" / "1.0.0" / "release.json"
+    marker.parent.mkdir(parents=True)
+    marker.write_text('{"extras": ["registry"]}')
+    ended = played(tmp_path, "site", inventory, "--limit", "one", **variables)
+    assert "/no/penstock is not on the controller" in ended.said
+
+
+def test_a_host_is_not_retired_where_the_audit_cannot_be_told(
+    ansible: None, tmp_path: Path
+) -> None:
+    """Neither is its agent stopped, nor the canary's file made."""
+    script(tmp_path / "web" / "bin" / "penstock", 'echo "no audit: $*" >&2; exit 1')
+    inventory: dict[str, Any] = {
+        "penstock_broker": {"hosts": {"b": HERE}},
+        "penstock_audit": {"hosts": {"a": AWAY}},
+        "penstock_agent": {"hosts": {"web": {**HERE, "penstock_agent_host": "web.example"}}},
+    }
+    ended = played(tmp_path, "retire_host", inventory, "-e", "penstock_retired_host=web")
+    why = "Nothing was changed: the audit cannot be told that web.example is retired: no audit"
+    assert why in ended.said
+    assert "--dry-run" in ended.said
+
+
+def test_a_disk_without_room(tmp_path: Path) -> None:
+    module = runpy.run_path(str(COLLECTION / "plugins" / "modules" / "requirements.py"))
+    said = module["problem_of_room"](f"{tmp_path}/opt/penstock", 1_000_000_000)
+    assert said.startswith(f"{tmp_path} has ")
+    assert said.endswith("MB free, and the release needs about 1000000000 MB: make room")
+    assert module["problem_of_room"](f"{tmp_path}/opt/penstock", 0) == ""
+
+
+def test_secrets_are_kept_out_of_git(ansible: None, tmp_path: Path) -> None:
+    playbook = COLLECTION / "playbooks" / "gitignore.yml"
+    inventory = {"penstock_agent": {"hosts": {"one": AWAY}}}  # no host is asked
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    first = play(tmp_path, playbook, inventory)
+    assert (first.code, first.changed) == (0, ["Write .gitignore beside the inventory"]), first.said
+    ignored = ["authority/ca.key", "secrets/users/web.password"]
+    subprocess.run(["git", "-C", str(tmp_path), "check-ignore", *ignored], check=True)
+    assert play(tmp_path, playbook, inventory).changed == []
