@@ -70,7 +70,7 @@ class MirrorPorts(NamedTuple):
 
 
 class Addresses(NamedTuple):
-    """Where commands find a pipeline. An empty `broker_http` is not asked."""
+    """Where commands find a pipeline. An empty `broker_http` or `agent` is not asked."""
 
     brokers: str = f"{HOST}:{Ports().broker}"
     registry: str = f"http://{HOST}:{Ports().registry}"

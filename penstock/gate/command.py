@@ -18,11 +18,11 @@ from client.errors import BadAddress, ClientError
 from ground.http_client import HttpUrl
 from ground.http_security import HttpAccess, access_to
 from ground.printable import one_line
-from penstock.cli import address_variables
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, say
-from penstock.connections.cluster import bootstrap_option, said_security
-from penstock.connections.http_security_option import http_security_option, said_http_security
+from penstock.connections.cluster import bootstrap_option, brokers_security
+from penstock.connections.http_options import broker_http_of, broker_http_option, http_security
+from penstock.connections.profile import readable_profile
 from penstock.gate.audit import AskedAudit, AuditCheck
 from penstock.gate.baseline import AuditBefore, Baseline, read_baseline, write_baseline
 from penstock.gate.brokers import BrokersCheck, PagesCheck
@@ -30,12 +30,11 @@ from penstock.gate.canary import CanaryCheck, Proof, write_line
 from penstock.gate.reasons import Check, Reason, worst
 from penstock.gate.waiting import Waited, wait
 from penstock.report.asking import audit_option
-from penstock.services.agent_status import agent_option, said_agent_security
+from penstock.services.agent_status import agent_option, agent_security
 from penstock.status.cluster import page_addresses
 from penstock.status.part import NoStatus
 
 OPEN: Final = 0
-_PAGES: Final = "broker-http"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -44,19 +43,7 @@ def _asked(command: F) -> F:
     is None with --no-audit."""
 
     @bootstrap_option
-    @click.option(
-        "--broker-http",
-        default="",
-        envvar=address_variables.BROKER_HTTP,
-        show_envvar=True,
-        metavar="URL,…",
-        help="HTTP ports of brokers, which are asked what they have lost or cannot serve.",
-    )
-    @http_security_option(
-        _PAGES,
-        "PENSTOCK_BROKER_HTTP_SECURITY",
-        "How these ports are asked: a YAML file with `tls`, and `token_file`.",
-    )
+    @broker_http_option("HTTP ports of brokers, which report what they have lost or cannot serve.")
     @audit_option
     @click.option("--cluster", default="", metavar="NAME", help="The audit's name of the cluster.")
     @click.option("--no-audit", is_flag=True, help="There is no audit that could be asked.")
@@ -65,17 +52,22 @@ def _asked(command: F) -> F:
     def with_asked(
         *,
         bootstrap: str,
-        broker_http: str,
+        broker_http: str | None,
         audit: HttpUrl,
         cluster: str,
         no_audit: bool,
         **others: Any,
     ) -> Any:
+        if broker_http is None:
+            broker_http = broker_http_of(bootstrap) or ""
         try:
             pages = page_addresses(broker_http)
-            at = Bootstrap.of(bootstrap, said_security())
+            at = Bootstrap.of(bootstrap, brokers_security(bootstrap))
         except (BadAddress, ValueError) as error:
             raise click.UsageError(str(error)) from None
+        known = readable_profile()
+        if not cluster and known.names("brokers", bootstrap):
+            cluster = known.content.cluster
         asked = None if no_audit else AskedAudit(audit, cluster)
         return command(bootstrap=at, pages=pages, audit=asked, **others)
 
@@ -83,7 +75,7 @@ def _asked(command: F) -> F:
 
 
 def _pages_access(pages: Sequence[HttpUrl]) -> HttpAccess:
-    return access_to(said_http_security(_PAGES, *pages))
+    return access_to(http_security("broker-http", *pages))
 
 
 @click.command()
@@ -235,7 +227,7 @@ def check(
         *_audit_checks(audit, before),
     ]
     if canary is not None:
-        access = access_to(said_agent_security(agent))
+        access = access_to(agent_security(agent))
         proving = None if how_far is Proof.STORED else audit
         line = write_line(canary)
         checks.append(

@@ -23,7 +23,7 @@ from penstock.cli.failures import Failed
 from penstock.cli.http_address import get
 from penstock.cli.output import json_option, print_json, print_table, say
 from penstock.config.options import configuration_options, configured
-from penstock.connections.http_security_option import http_security_option, said_http_security
+from penstock.connections.http_options import http_security, http_security_option
 
 _SECONDS: Final = 10.0
 _STANDING: Final = "/api/v1/standing"
@@ -181,7 +181,7 @@ def _pages(config: MirrorConfig) -> HttpUrl:
 
 
 def _standing(url: HttpUrl) -> dict[str, Any]:
-    access = access_to(said_http_security("mirror", url))
+    access = access_to(http_security("mirror", url))
     answer = get(url, _STANDING, program="mirror", seconds=_SECONDS, access=access)
     if answer.status != HTTPStatus.OK:
         raise Failed(f"what answers at {url} is no mirror, or lets nobody in: {answer.status}")

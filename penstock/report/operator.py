@@ -28,10 +28,11 @@ from penstock.cli.time_arguments import TimeType, time_text
 from penstock.config.options import configured
 from penstock.connections.cluster import (
     bootstrap_option,
+    brokers_security,
     connected,
     existing_topics,
-    said_security,
 )
+from penstock.connections.profile import readable_profile
 from penstock.connections.registry import registry_at, registry_option
 from penstock.report.asking import Parameters, ask, audit_option
 from schemas.registry_client import RegistryClient
@@ -57,7 +58,7 @@ class LedgerPlace(NamedTuple):
     @property
     def entrance(self) -> Security:
         """Who gives the command says who he is; the file's login is the audit's own."""
-        said = said_security()
+        said = brokers_security(self.bootstrap)
         return said if self.security is None or said != Security() else self.security
 
     @contextmanager
@@ -90,6 +91,9 @@ def ledger_options(command: F) -> F:
         registry: str,
         **others: Any,
     ) -> Any:
+        known = readable_profile()
+        if config is None and not cluster and known.names("brokers", bootstrap):
+            cluster = known.content.cluster
         one = LedgerPlace(cluster or _DEFAULT_CLUSTER, bootstrap, registry)
         ledgers = (one,) if config is None else _ledgers(config, cluster)
         return command(ledgers=ledgers, **others)

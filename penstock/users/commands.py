@@ -15,7 +15,7 @@ from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option, connected
-from penstock.connections.zookeeper import said_zookeeper, zookeeper_options
+from penstock.connections.zookeeper import zookeeper_at, zookeeper_options
 from penstock.users.passwords import password_options, said_password
 
 _NOTED_IN: Final = "penstock.administration_log"  # in a command's context
@@ -84,7 +84,7 @@ def users_at(
     bootstrap: str, zookeeper: str | None, zookeeper_secret_file: Path | None
 ) -> Iterator[Users]:
     noted_in: Path | None = click.get_current_context().meta.get(_NOTED_IN)
-    there = said_zookeeper(zookeeper, zookeeper_secret_file)
+    there = zookeeper_at(zookeeper, zookeeper_secret_file)
     if there is None:
         if noted_in is not None:
             raise click.UsageError("--administration-log needs --zookeeper: brokers note it")

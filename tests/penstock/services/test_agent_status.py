@@ -132,15 +132,15 @@ def test_something_else_answers() -> None:
     for body in (b"<html>", b'{"phase": "resting"}', b"[]", b"\xff"):
         with port_with(status=Page(body)) as url:
             answer = ask_status(url)
-        with pytest.raises(Failed, match="no agent of this release"):
+        with pytest.raises(Failed, match="not an agent of this release"):
             read_status(answer)
-    with port_with() as url, pytest.raises(Failed, match="is no agent: 404 there are"):
+    with port_with() as url, pytest.raises(Failed, match="is not an agent: 404 there are"):
         ask_status(url)
 
 
 def test_what_speaks_no_http() -> None:
     greeting = b"220 mail.example.com ESMTP\r\n"
-    refused = pytest.raises(Failed, match="is no agent: it does not speak HTTP")
+    refused = pytest.raises(Failed, match="is not an agent: it does not speak HTTP")
     with peer(lambda connection: connection.sendall(greeting)) as port, refused:
         ask_status(listening("127.0.0.1", port))
 

@@ -160,9 +160,9 @@ def test_where_it_is_is_said_once() -> None:
 @pytest.mark.parametrize(
     ("body", "times", "why"),
     [
-        (b"not json", 1, "no agent of this release"),
-        (b'{"phase": "dancing", "version": ""}', 1, "no agent of this release"),
-        (b"[", 1_000_000, "no agent of this release"),
+        (b"not json", 1, "not an agent of this release"),
+        (b'{"phase": "dancing", "version": ""}', 1, "not an agent of this release"),
+        (b"[", 1_000_000, "not an agent of this release"),
         (b"x", 70 << 20, "more than 67,108,864 bytes"),
     ],
 )
