@@ -80,9 +80,7 @@ SECTIONS: Final = {
             "penstock.command_line:certificates",
             "Make, sign, renew, revoke, list, show certificates.",
         ),
-        "profile": Lazy(
-            "penstock.connections.profile_command", "Show the addresses that commands use here."
-        ),
+        "profile": Lazy("penstock.profile.command", "Show the addresses that commands use here."),
         "check-config": Lazy("penstock.services.check_config", "Validate a configuration file."),
         "keys": Lazy("penstock.config.keys", "Explain the keys of a configuration."),
         "password-line": Lazy(
