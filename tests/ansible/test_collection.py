@@ -1,6 +1,7 @@
 """The shape of the collection, held: specs, pages, and what is in its archive."""
 
 import os
+import re
 import subprocess
 import tarfile
 from pathlib import Path
@@ -55,6 +56,14 @@ def test_specs_and_defaults_agree(role: Path) -> None:
         if "default" in option and name in defaults(role)
     ]
     assert twice == [], "their defaults are in defaults/main.yml"
+
+
+def test_the_table_of_ports_is_that_of_the_defaults() -> None:
+    page = (COLLECTION.parents[1] / "docs" / "deploy.md").read_text()
+    rows = re.findall(r"^\|.*\| (\d+) \| `(penstock_\w+_port)` \|", page, re.MULTILINE)
+    everywhere = [defaults(role).items() for role in roles()]
+    ports = [(str(value), name) for each in everywhere for name, value in each if "_port" in name]
+    assert sorted(rows) == sorted(ports)
 
 
 def check_options(options: dict[str, Any]) -> None:
