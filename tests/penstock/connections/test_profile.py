@@ -5,14 +5,12 @@ tests/penstock/report/test_locked_audit.py.)
 """
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.penstock.running import PENSTOCK, REPOSITORY, penstock
+from tests.penstock.running import NOBODY, fresh_penstock, penstock
 
-NOBODY = 65_534
 MALFORMED = [
     ("broker: [a]", ":1: broker: unknown key; did you mean brokers?"),
     ("brokers: ['a:b']", "`brokers`: bootstrap 'a:b': 'b' is not a port"),
@@ -58,22 +56,12 @@ def test_the_file_that_is_named_replaces_the_users_own(tmp_path: Path) -> None:
 def test_a_profile_that_the_user_may_not_read_names_the_group_that_may(tmp_path: Path) -> None:
     own = written(tmp_path / "penstock" / "client.yaml", "brokers: [own:1]")
     own.chmod(0o040)
-    without: list[str] = []
-    if os.geteuid() == 0:  # whom the mode of a file does not stop
+    if os.geteuid() == 0:
         os.chown(own, NOBODY, NOBODY)
-        without = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    environment = {"PATH": os.environ["PATH"], "XDG_CONFIG_HOME": str(tmp_path)}
+    environment = {"PENSTOCK_PROFILE": "", "XDG_CONFIG_HOME": str(tmp_path)}
 
     def said(*arguments: str) -> str:
-        ended = subprocess.run(
-            [*without, *PENSTOCK, "topics", "list", *arguments],
-            cwd=REPOSITORY,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return ended.stderr
+        return fresh_penstock("topics", "list", *arguments, ordinary=True, **environment).stderr
 
     members = f"members of the group {own.group()} may read it"
     assert f"{own}: Permission denied: {members}" in said()
