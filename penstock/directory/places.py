@@ -140,7 +140,7 @@ class Places(NamedTuple):
         return self.directory / "environment-offline"
 
     @property
-    def remembered(self) -> Path:
+    def saved_start(self) -> Path:
         return self.directory / "up.json"
 
     @property

@@ -13,7 +13,7 @@ from client.errors import ClientError, ErrorCode
 from client.metadata import NO_LEADER, ClusterMetadata
 from ground.http_client import HttpUrl
 from ground.http_security import HttpAccess
-from penstock.brokers.standing import is_under, why_under
+from penstock.brokers.replica_roles import is_under, why_under
 from penstock.cli.failures import WrongConfiguration
 from penstock.gate.reasons import Reason, Trouble, some
 from penstock.status.cluster import AskingBrokerPages

@@ -13,7 +13,7 @@ from penstock.cli.completion import words
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.output import json_option, print_json, print_table, say
 from penstock.connections.cluster import bootstrap_option, connected, typed_bootstrap
-from penstock.groups.standing import (
+from penstock.groups.progress import (
     GROUP_COLUMNS,
     MEMBER_COLUMNS,
     PARTITION_COLUMNS,

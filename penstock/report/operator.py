@@ -56,7 +56,7 @@ class LedgerPlace(NamedTuple):
     security: Security | None = None  # None: as the command was told
 
     @property
-    def entrance(self) -> Security:
+    def credentials(self) -> Security:
         """Who gives the command says who he is; the file's login is the audit's own."""
         said = brokers_security(self.bootstrap)
         return said if self.security is None or said != Security() else self.security
@@ -64,7 +64,7 @@ class LedgerPlace(NamedTuple):
     @contextmanager
     def opened(self) -> Iterator[tuple[Brokers, RegistryClient]]:
         with (
-            connected(self.bootstrap, self.entrance) as brokers,
+            connected(self.bootstrap, self.credentials) as brokers,
             registry_at(self.registry) as registry,
         ):
             yield brokers, registry
@@ -301,7 +301,7 @@ def accept(
         "from_time": from_time,
         "to_time": to_time,
         "reason": reason,
-        "operator": operator(ledger.entrance),
+        "operator": operator(ledger.credentials),
     }
     with ledger.opened() as (brokers, registry):
         accepted = write_accepted(brokers, registry, ledger.cluster, given)
@@ -401,7 +401,7 @@ def retire(
             "agent": agent or "",
             "since": until,
             "reason": reason,
-            "operator": operator(ledger.entrance),
+            "operator": operator(ledger.credentials),
         }
         with ledger.opened() as (brokers, registry):
             write_retired(brokers, registry, ledger.cluster, retired)

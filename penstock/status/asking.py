@@ -20,7 +20,7 @@ from client.errors import ClientError
 from ground.http_client import HttpClient, HttpUrl, parse_program_url
 from ground.http_security import HttpAccess, access_to
 from ground.known_types import known_type
-from penstock.directory.entrance import Entrance
+from penstock.directory.pipeline_access import PipelineAccess
 from penstock.status.audit import AskingAudit
 from penstock.status.cluster import AskingBrokerPages, AskingCluster, page_addresses
 from penstock.status.joining import StatusParts, joined
@@ -40,7 +40,7 @@ class Asking:
 
     def __init__(
         self,
-        entrance: Entrance,
+        pipeline_access: PipelineAccess,
         *,
         within: float = _SECONDS,
     ) -> None:
@@ -49,15 +49,15 @@ class Asking:
         `within` so many seconds all of them answer, or are said not to.
         """
         self._within = within
-        addresses = entrance.addresses
-        cluster = AskingCluster(addresses.brokers, entrance.security)
+        addresses = pipeline_access.addresses
+        cluster = AskingCluster(addresses.brokers, pipeline_access.security)
         audit = AskingAudit(
             parse_program_url(addresses.audit),
             within=within,
-            access=access_to(entrance.audit_security),
+            access=access_to(pipeline_access.audit_security),
         )
         self._registry = RegistryClient(
-            entrance.registry,
+            pipeline_access.registry,
             patience_seconds=0,
             first_contact_seconds=0,
             attempt_seconds=within,
@@ -66,10 +66,10 @@ class Asking:
         self._subjects = Part(
             f"registry at {addresses.registry}", self._ask_registry, self._registry.close, every=5
         )
-        self._status = _part_of_agent(entrance, within) if addresses.agent else None
+        self._status = _part_of_agent(pipeline_access, within) if addresses.agent else None
         self._audit = Part(f"audit at {addresses.audit}", audit.ask, audit.close, every=2)
         self._pages = {
-            str(at): _part_of_pages(at, within, access_to(entrance.broker_http_security))
+            str(at): _part_of_pages(at, within, access_to(pipeline_access.broker_http_security))
             for at in page_addresses(addresses.broker_http)
         }
 
@@ -131,9 +131,9 @@ class Asking:
         return None
 
 
-def _part_of_agent(entrance: Entrance, within: float) -> Part[Status]:
-    at = entrance.addresses.agent
-    client = HttpClient(parse_program_url(at), access=access_to(entrance.agent_security))
+def _part_of_agent(pipeline_access: PipelineAccess, within: float) -> Part[Status]:
+    at = pipeline_access.addresses.agent
+    client = HttpClient(parse_program_url(at), access=access_to(pipeline_access.agent_security))
 
     def ask() -> Status:
         body = said_by(client, STATUS_PATH, within=within)

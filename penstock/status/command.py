@@ -18,10 +18,10 @@ from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, br
 from penstock.connections.http_options import broker_http_of, broker_http_option, http_security
 from penstock.connections.profile import SYSTEM, profile
 from penstock.connections.registry import registry_address, registry_option
-from penstock.directory.entrance import Entrance
 from penstock.directory.errors import UpError
+from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Addresses, Places
-from penstock.directory.remembered import remembered
+from penstock.directory.saved_start import load_start
 from penstock.report.asking import audit_option, audit_security
 from penstock.services.agent_status import agent_option, agent_security
 from penstock.status.asking import Asking
@@ -203,7 +203,7 @@ def command(
         broker_http = Addresses().broker_http if bootstrap == DEFAULT_BOOTSTRAP else ""
     try:
         if directory is None:
-            entrance = Entrance(
+            pipeline_access = PipelineAccess(
                 Addresses(
                     bootstrap,
                     registry,
@@ -218,10 +218,12 @@ def command(
                 broker_http_security=http_security("broker-http", *page_addresses(broker_http)),
             )
         else:
-            start = remembered(directory)
+            start = load_start(directory)
             places = Places(directory.absolute())
-            entrance = Entrance.of(places, start.ports, secure=start.secure).offline(start.mirror)
-        with Asking(entrance, within=_SECONDS) as asking:
+            pipeline_access = PipelineAccess.of(places, start.ports, secure=start.secure).offline(
+                start.mirror
+            )
+        with Asking(pipeline_access, within=_SECONDS) as asking:
             standing = asking.ask()
         if directory is not None:
             loader_log = LoaderLog(Places(directory.absolute()).log("loader"))

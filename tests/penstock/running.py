@@ -55,7 +55,11 @@ def penstock_bytes(
 
 
 def fresh_penstock(
-    *arguments: str, stdin: str = "", folder: Path = REPOSITORY, ordinary: bool = False, **more: str
+    *arguments: str,
+    stdin: str = "",
+    environment: Mapping[str, str] | None = None,
+    folder: Path = REPOSITORY,
+    ordinary: bool = False,
 ) -> Ended:
     """Runs it to its end, in a process that imports what it needs, as a user's does. With
     `ordinary`, modes of files count also where root runs the tests."""
@@ -64,7 +68,7 @@ def fresh_penstock(
         [*without, *PENSTOCK, *arguments],
         input=stdin,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **more},
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **(environment or {})},
         capture_output=True,
         text=True,
         timeout=WITHIN,

@@ -58,10 +58,11 @@ def test_a_profile_that_the_user_may_not_read_names_the_group_that_may(tmp_path:
     own.chmod(0o040)
     if os.geteuid() == 0:
         os.chown(own, NOBODY, NOBODY)
-    environment = {"PENSTOCK_PROFILE": "", "XDG_CONFIG_HOME": str(tmp_path)}
 
     def said(*arguments: str) -> str:
-        return fresh_penstock("topics", "list", *arguments, ordinary=True, **environment).stderr
+        environment = {"PENSTOCK_PROFILE": "", "XDG_CONFIG_HOME": str(tmp_path)}
+        command = ("topics", "list", *arguments)
+        return fresh_penstock(*command, ordinary=True, environment=environment).stderr
 
     members = f"members of the group {own.group()} may read it"
     assert f"{own}: Permission denied: {members}" in said()

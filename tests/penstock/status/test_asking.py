@@ -12,7 +12,7 @@ from client.errors import BadAddress
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
-from penstock.directory.entrance import Entrance
+from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Addresses
 from penstock.status.asking import Asking, KeptStatus
 from penstock.status.values import PipelineStatus
@@ -27,7 +27,7 @@ PATIENT = 30.0  # on a busy machine
 
 
 def asked(addresses: Addresses) -> PipelineStatus:
-    with Asking(Entrance(addresses), within=PATIENT) as asking:
+    with Asking(PipelineAccess(addresses), within=PATIENT) as asking:
         return asking.ask()
 
 
@@ -55,7 +55,7 @@ def test_nobody_answers() -> None:
 )
 def test_an_address_that_cannot_be_understood(wrong: Addresses) -> None:
     with pytest.raises((ValueError, BadAddress)):
-        Asking(Entrance(wrong))
+        Asking(PipelineAccess(wrong))
 
 
 def test_everybody_answers(
@@ -71,7 +71,8 @@ def test_everybody_answers(
         answering(lambda path, _: (200, bodies[path])) as audit,
         answering(lambda _path, _query: (200, status)) as agent,
         Asking(
-            Entrance(Addresses(*servers, audit.url, agent.url, broker_http=page)), within=PATIENT
+            PipelineAccess(Addresses(*servers, audit.url, agent.url, broker_http=page)),
+            within=PATIENT,
         ) as asking,
     ):
         standing = asking.ask()
@@ -138,7 +139,7 @@ def test_who_hangs_is_not_waited_for_and_the_others_are_heard() -> None:
         peer(says_nothing) as port,
         answering(lambda _path, _query: (200, status)) as agent,
         Asking(
-            Entrance(AWAY._replace(brokers=f"127.0.0.1:{port}", agent=agent.url)), within=0.2
+            PipelineAccess(AWAY._replace(brokers=f"127.0.0.1:{port}", agent=agent.url)), within=0.2
         ) as asking,
     ):
         wait_until(lambda: asking.ask().agents, what="the agent is heard")
@@ -199,7 +200,7 @@ def test_the_latest_is_kept_and_follows() -> None:
 
     with (
         answering(answers) as audit,
-        KeptStatus(Asking(Entrance(AWAY._replace(audit=audit.url)))) as following,
+        KeptStatus(Asking(PipelineAccess(AWAY._replace(audit=audit.url)))) as following,
     ):
         wait_until(lambda: says("complete"), what="asked")
         rows[:] = [topic_row("t", State.MISSING)]
