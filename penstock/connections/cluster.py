@@ -17,9 +17,9 @@ from penstock.cli.failures import Failed
 from penstock.connections.profile import (
     address_option,
     chosen_security,
+    default_address,
     hint,
     origin,
-    profile,
     security_option,
 )
 
@@ -87,4 +87,4 @@ def existing_topics(context: click.Context, _: click.Parameter, incomplete: str)
 def typed_bootstrap(context: click.Context) -> str:
     """The option as far as the line has been typed, else what the command would use."""
     typed = context.params.get("bootstrap") or os.environ.get(address_variables.BOOTSTRAP)
-    return typed or profile().content.address("brokers") or DEFAULT_BOOTSTRAP
+    return typed or default_address("brokers", DEFAULT_BOOTSTRAP)

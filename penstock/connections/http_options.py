@@ -28,14 +28,22 @@ BROKER_HTTP_SECURITY: Final = "PENSTOCK_BROKER_HTTP_SECURITY"
 
 
 def http_option(
-    program: str, default: str, variable: str, security_variable: str, credentials: str
+    program: str,
+    default: str,
+    variable: str,
+    security_variable: str,
+    credentials: str,
+    *,
+    is_needed: bool = True,
 ) -> Callable[[F], F]:
-    """Adds `--PROGRAM URL` and `--PROGRAM-security FILE`."""
+    """Adds `--PROGRAM URL` and `--PROGRAM-security FILE`. A URL that is not always needed is None
+    if neither option nor variable names it."""
     url = address_option(
         program,
         f"--{program}",
         default=default,
         variable=variable,
+        is_needed=is_needed,
         type=HttpUrlType(program, default),
         metavar="URL",
         help=f"The {program}.",

@@ -66,18 +66,24 @@ def profile_option(command: F) -> F:
 
 
 def address_option(
-    key: str, *names: str, default: str, variable: str, **more: Any
+    key: str, *names: str, default: str, variable: str, is_needed: bool = True, **more: Any
 ) -> Callable[[F], F]:
-    """An option whose default is what the profile has under `key`, else `default`."""
+    """An option whose default is what the profile has under `key`, else `default`. One that is not
+    always needed is None then, so that no program fails for a profile that it may not read."""
     option = click.option(
         *names,
-        default=lambda: profile().content.address(key) or default,
+        default=(lambda: default_address(key, default)) if is_needed else None,
         show_default=f"the profile's, or {default}",
         envvar=variable,
         show_envvar=True,
         **more,
     )
     return lambda command: profile_option(option(command))
+
+
+def default_address(key: str, default: str) -> str:
+    """The profile's address, else `default`."""
+    return profile().content.address(key) or default
 
 
 def security_option(key: str, name: str, variable: str | None, help_: str) -> Callable[[F], F]:

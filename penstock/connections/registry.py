@@ -15,8 +15,8 @@ from penstock.cli.failures import Failed
 from penstock.connections.profile import (
     address_option,
     chosen_security,
+    default_address,
     origin,
-    profile,
     security_option,
 )
 from schemas.errors import BadMessage, InvalidSchema, RegistryRefused, SchemaError
@@ -98,8 +98,7 @@ def existing_subjects(context: click.Context, _: click.Parameter, incomplete: st
     typed = context.params.get("registry") or os.environ.get(address_variables.REGISTRY)
 
     def subjects() -> list[str]:
-        urls = typed or profile().content.address("registry") or DEFAULT_REGISTRY
-        with registry_at(urls) as client:
+        with registry_at(typed or default_address("registry", DEFAULT_REGISTRY)) as client:
             return client.subjects()
 
     with context.scope(cleanup=False):  # whose options name the credentials

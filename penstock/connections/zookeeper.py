@@ -92,8 +92,8 @@ def needed_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeep
 
 @contextmanager
 def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Session"]:
-    """A session with the map that the brokers have made; one that `may_be_new` is made here. Its
-    errors become the command's one line; they end it before it does anything."""
+    """A session with the map that the brokers made; with `may_be_new`, this makes it. Errors become
+    the command's one line, before it changes anything."""
     try:
         # An agent's host has no kazoo, and asks brokers.
         from cluster.identity import find_cluster_id  # noqa: PLC0415
@@ -108,9 +108,7 @@ def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Sess
         )
         try:
             if not may_be_new and find_cluster_id(session) is None:
-                raise Failed(
-                    f"no broker has used ZooKeeper at {at.address} yet: is its chroot right?"
-                )
+                raise Failed(f"no broker has used ZooKeeper at {at.address} yet: check the chroot")
             yield session
         finally:
             session.close()

@@ -95,10 +95,10 @@ class BrokersCheck:
 
 
 def _nothing_shown(cluster: ClusterMetadata) -> str:
-    who = cluster.who or "who asks"
+    who = cluster.who or "the client"
     return (
-        f"the cluster shows no topic: if there are none yet, say --may-be-empty; else {who} may "
-        "not describe them"
+        f"the cluster shows no topic: if it has none yet, pass --may-be-empty; otherwise {who} "
+        "may not describe them"
     )
 
 

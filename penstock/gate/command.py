@@ -1,7 +1,7 @@
-"""`penstock gate record`, `check`: how a pipeline stands before a change, and whether it stands as
-well after it.
+"""`penstock gate record`, `check`: records the state of a pipeline before a change, and compares it
+with the state after.
 
-Nothing is left out silently: who does not want a canary, or has no audit, says so.
+No check is left out silently: without a canary or an audit, options must say so.
 """
 
 import sys
@@ -46,7 +46,7 @@ def _asked(command: F) -> F:
     @broker_http_option("HTTP ports of brokers, which report what they have lost or cannot serve.")
     @audit_option
     @click.option("--cluster", default="", metavar="NAME", help="The audit's name of the cluster.")
-    @click.option("--no-audit", is_flag=True, help="There is no audit that could be asked.")
+    @click.option("--no-audit", is_flag=True, help="Leave the audit out.")
     @json_option
     @wraps(command)
     def with_asked(
@@ -89,10 +89,10 @@ def record(
     audit: AskedAudit | None,
     as_json: bool,
 ) -> None:
-    """Write into FILE how the pipeline stands, before something is changed.
+    """Write the state of the pipeline into FILE, before something is changed.
 
-    It is what `penstock gate check --baseline FILE` compares with: which brokers there are, what
-    they have lost, what the audit has found and who is silent. Whoever does not answer is an error.
+    `penstock gate check --baseline FILE` compares with it: the brokers, what they have lost, what
+    the audit has found, and which agents are silent. A server that does not answer is an error.
 
     \b
     Example:
@@ -145,15 +145,15 @@ def record(
     type=click.IntRange(0),
     multiple=True,
     metavar="ID",
-    help="A broker that was changed: it answers, and leads what it is the first replica of.",
+    help="A changed broker: it must answer, and lead the partitions whose first replica it is.",
 )
 @click.option(
     "--canary",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="A log file that the agent here follows: a line is written into it, and waited for.",
+    help="A log file that the agent here follows: the command writes a line, and waits for it.",
 )
-@click.option("--no-canary", is_flag=True, help="No line is written.")
+@click.option("--no-canary", is_flag=True, help="Write no line.")
 @agent_option
 @click.option(
     "--proof",
@@ -167,7 +167,7 @@ def record(
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long it is waited for.",
+    help="How long to wait.",
 )
 @click.option(
     "--steady",
@@ -175,7 +175,7 @@ def record(
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="For how long everything must hold without a break.",
+    help="For how long all checks must pass without a break.",
 )
 @_asked
 def check(
@@ -194,14 +194,14 @@ def check(
     steady: float,
     as_json: bool,
 ) -> int:
-    """Wait until the pipeline stands as well as before a change, and say whether it does.
+    """Wait until the pipeline is as healthy as before a change, and say whether it is.
 
-    No partition is under-replicated, and no broker is away; a line written here now has been
-    shipped, is at the brokers and in the audit's account; the audit finds nothing that it did not
-    find before. What cannot be asked counts as not good.
+    It is if no partition is under-replicated and no broker is away; a line written here now has
+    reached the brokers and the audit's account; and the audit has no finding that it did not have
+    before. A server that does not answer counts as unhealthy.
 
     Exit code 0: go on; 1: the brokers or the line did not get there in time; 2: wrong usage; 3: a
-    finding, a failing load, a silent agent or a loss that was not there before; 4: somebody does
+    finding, a failing load, a silent agent or a loss that was not there before; 4: a server does
     not answer.
 
     \b
@@ -263,7 +263,9 @@ def _audit_checks(audit: AskedAudit | None, before: Baseline | None) -> list[Che
     if before is None:
         return [AuditCheck(audit, AuditBefore())]  # then nothing at all may be wrong
     if before.audit is None:
-        raise Failed("no audit was asked for the baseline: what is new cannot be told")
+        raise Failed(
+            "the baseline was recorded with --no-audit: pass --no-audit, or record it anew"
+        )
     return [AuditCheck(audit, before.audit)]
 
 

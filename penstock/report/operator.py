@@ -52,12 +52,12 @@ class LedgerPlace(NamedTuple):
 
     cluster: str
     bootstrap: str
-    registry: str | RegistryAddress  # URLs alone are asked as the command was told
-    security: Security | None = None  # None: as the command was told
+    registry: str | RegistryAddress  # URLs alone: with the credentials of the command
+    security: Security | None = None  # None: those of the command
 
     @property
     def credentials(self) -> Security:
-        """Who gives the command says who he is; the file's login is the audit's own."""
+        """The user's own credentials come first; those of the file are the audit's."""
         said = brokers_security(self.bootstrap)
         return said if self.security is None or said != Security() else self.security
 

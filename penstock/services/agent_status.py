@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from agent.status import STATUS_PATH, FileStatus, InputStatus, Status, TopicStatus, why_not_ready
-from ground.http_client import HttpUrl
+from ground.http_client import HttpUrl, parse_program_url
 from ground.http_security import HttpSecurity, access_to
 from ground.known_types import known_type
 from ground.listening import is_everywhere
@@ -17,7 +17,7 @@ from penstock.cli.failures import Failed
 from penstock.cli.http_address import NotReachable, get
 from penstock.cli.output import print_table
 from penstock.connections.http_options import http_option, http_security
-from penstock.connections.profile import origin
+from penstock.connections.profile import default_address, origin
 from penstock.connections.registry import shortened
 
 DEFAULT_AGENT: Final = "http://127.0.0.1:9464"
@@ -40,15 +40,33 @@ _TOPICS: Final = ("topic", "partitions", "schema", "batches", "events", "in_flig
 
 def agent_option(command: F) -> F:
     """Adds `agent`, and --agent-security."""
-    option = http_option(
-        "agent", DEFAULT_AGENT, address_variables.AGENT, SECURITY, "`tls`, and `token_file`"
+    return _agent_option(is_needed=True)(command)
+
+
+def own_agent_option(command: F) -> F:
+    """The same for `penstock agent`, which needs no address to run one: `agent` may be None."""
+    return _agent_option(is_needed=False)(command)
+
+
+def _agent_option(*, is_needed: bool) -> Callable[[F], F]:
+    return http_option(
+        "agent",
+        DEFAULT_AGENT,
+        address_variables.AGENT,
+        SECURITY,
+        "`tls`, and `token_file`",
+        is_needed=is_needed,
     )
-    return option(command)
 
 
 def agent_security(agent: HttpUrl) -> HttpSecurity:
     """The credentials of the running command for the agent."""
     return http_security("agent", agent)
+
+
+def agent_here() -> HttpUrl:
+    """The profile's agent, else the one at the default address."""
+    return parse_program_url(default_address("agent", DEFAULT_AGENT))
 
 
 def listening(host: str, port: int, *, in_tls: bool = False) -> HttpUrl:

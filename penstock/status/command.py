@@ -148,7 +148,7 @@ def _what_to_do(standing: PipelineStatus) -> str:
             "directory. For another pipeline give -b, -r, --audit and --agent, or write a profile "
             f"({SYSTEM}; `penstock profile` shows the addresses in use)."
         )
-    return "docs/status.md says what each of these means, and what to do."
+    return "docs/status.md explains each of these lines, and what to do about it."
 
 
 def _has_no_agent() -> bool:
@@ -172,7 +172,7 @@ def _has_no_agent() -> bool:
     "directory",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="Of a `penstock up`: what it runs is asked, wherever that listens.",
+    help="The directory of a `penstock up`: ask the programs that it runs.",
 )
 @json_option
 def command(
@@ -187,8 +187,8 @@ def command(
 ) -> int:
     """Show what runs, how far behind it is, and whether every line has arrived.
 
-    Exit code 1: somebody does not answer or an agent is silent, a table cannot be loaded, a broker
-    has lost something, or events are missing, twice, changed, or nobody knows.
+    Exit code 1: a server does not answer or an agent is silent, a table cannot be loaded, a broker
+    has lost something, or events are missing, duplicated, changed or unaccounted for.
 
     \b
     Example:

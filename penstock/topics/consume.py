@@ -120,7 +120,7 @@ def command(
     Without --from it begins with what is written from now on.
 
     What agents write are events in Avro: --events asks the registry for their schemas, and prints
-    each as an object. A message that is no event is said on stderr, and passed over.
+    each as an object. A message that is not an event is skipped, with a line on stderr.
 
     With --json a line is an object: partition, offset, timestamp, key, value, headers; bytes that
     are no UTF-8 are there in base64, under key_base64 and value_base64. With --events, too, it has

@@ -174,7 +174,10 @@ def _remarks(before: SavedStart, *, secure: bool) -> Iterator[str]:
             "your own need TLS and a user (docs/up.md)"
         )
     elif before.secure and not secure:
-        yield "the locks are off: whoever is on this machine gets in; --secure puts them on again"
+        yield (
+            "this pipeline is open now to all users of this machine; --secure restores TLS and "
+            "logins"
+        )
 
 
 def _run(

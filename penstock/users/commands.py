@@ -57,9 +57,11 @@ def place_options(command: F) -> F:
         metavar="FILE",
         expose_value=False,
         callback=_remember_log,
-        help="With --zookeeper: note the change in this file, a broker's.",
+        help="With --zookeeper: record the change in this file, a broker's.",
     )
-    there = zookeeper_options("Ask this ZooKeeper, past the brokers: for the first user.")
+    there = zookeeper_options(
+        "Write to this ZooKeeper instead of through brokers: for the first user."
+    )
     return bootstrap_option(there(noted(command)))
 
 
@@ -75,7 +77,7 @@ def iterations_option(command: F) -> F:
         default=MOST_ITERATIONS,
         show_default=True,
         metavar="N",
-        help="Of the password's hash.",
+        help="Iterations of the password's hash.",
     )(command)
 
 
@@ -87,7 +89,9 @@ def users_at(
     there = zookeeper_at(zookeeper, zookeeper_secret_file)
     if there is None:
         if noted_in is not None:
-            raise click.UsageError("--administration-log needs --zookeeper: brokers note it")
+            raise click.UsageError(
+                "--administration-log needs --zookeeper: brokers record changes themselves"
+            )
         with connected(bootstrap) as brokers:
             yield _OverBrokers(brokers)
         return

@@ -152,7 +152,7 @@ USAGE = [
     ("topics alter t", "nothing to change: give --config, --default or --partitions"),
     ("topics alter t --config a=1 --default a", "--config and --default both"),
     ("topics list -b a:b", "bootstrap 'a:b': 'b' is not a port"),
-    ("topics delete t", "nobody is there to be asked: say --yes"),
+    ("topics delete t", "stdin is not a terminal: pass --yes to confirm"),
     ("topics delete", "missing argument 'TOPIC…'"),
     ("topics repair t x", "'x' is not a valid integer"),
     ("broker", "give --config FILE, or every key with --set KEY=VALUE"),

@@ -36,6 +36,15 @@ def test_a_malformed_profile_is_reported_with_its_key(text: str, said: str, tmp_
         assert str(path) in ended.stderr
 
 
+@pytest.mark.parametrize("program", ["agent", "audit", "broker", "load", "mirror", "registry"])
+def test_a_program_does_not_read_profiles(program: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "profile.yaml", "malformed: true")
+    ended = penstock(
+        program, "--config", "/nowhere.yaml", environment={"PENSTOCK_PROFILE": str(path)}
+    )
+    assert "/nowhere.yaml: No such file" in ended.stderr
+
+
 def test_the_file_that_is_named_replaces_the_users_own(tmp_path: Path) -> None:
     own = written(tmp_path / "penstock" / "client.yaml", "brokers: [own:1]\nregistry: http://r")
     variable = written(tmp_path / "variable.yaml", "brokers: [variable:1]")

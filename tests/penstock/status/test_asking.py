@@ -114,8 +114,8 @@ def test_what_a_broker_has_lost(running_broker: BrokerProcess) -> None:
 @pytest.mark.parametrize(
     ("status", "page", "why"),
     [
-        (200, b"hello\n", "what answers is no broker of this release"),
-        (200, b"", "what answers is no broker of this release"),
+        (200, b"hello\n", "the server is not a broker of this release"),
+        (200, b"", "the server is not a broker of this release"),
         (503, b"not ready: recovering logs\n", "it answers 503 not ready: recovering logs"),
     ],
 )
