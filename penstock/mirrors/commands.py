@@ -192,7 +192,7 @@ def _standing(url: HttpUrl) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(answer.body, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Failed(f"what answers is no mirror: {error}") from None
+        raise Failed(f"the server is not a mirror of this release: {error}") from None
     return found
 
 

@@ -11,7 +11,6 @@ import pytest
 from audit.answers import Problem, ReportAnswer
 from audit.findings import State
 from harness.audit_process import AuditProcess
-from harness.server_process import free_ports
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS
 from penstock.report.asking import last_day, verdict
 from penstock.report.command import command, exit_code
@@ -148,13 +147,6 @@ def refused(*arguments: str) -> str:
         run(*arguments)
     assert error.value.exit_code == 4
     return error.value.format_message()
-
-
-def test_no_audit_is_no_verdict() -> None:
-    (port,) = free_ports(1)
-    said = f"no audit answers at http://127.0.0.1:{port}: connection refused"
-    ended = penstock("report", "--audit", f"http://127.0.0.1:{port}")
-    assert (ended.returncode, ended.stdout, ended.stderr) == (4, "", f"penstock: {said}\n")
 
 
 @pytest.mark.parametrize(

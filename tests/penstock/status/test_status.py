@@ -102,15 +102,6 @@ def test_what_a_broker_has_lost_is_a_problem(
     assert json.loads(ended.stdout)["problems"] == [f"broker at {page.url}: {lost}"]
 
 
-def test_nobody_answers() -> None:
-    servers = ("-b", "127.0.0.1:1", "-r", NOBODY, "--audit", NOBODY, "--agent", NOBODY)
-    ended = penstock("status", *servers)
-    assert (ended.returncode, ended.stderr) == (1, "")
-    assert "! no broker at 127.0.0.1:1: connection refused" in ended.stdout.splitlines()
-    document = json.loads(penstock("status", *servers, "--json").stdout)
-    assert len(document["problems"]) == 4
-
-
 def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
     """Of one with two clusters that one is asked where lines end."""
     ports = Ports(broker=2, registry=3, audit=4, agent_http=5, broker_http=6)
