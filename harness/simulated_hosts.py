@@ -138,6 +138,7 @@ class SimulatedHosts:
             "ansible_python_interpreter": f"{here}/python",
             "penstock_root": f"{here}/opt",
             "penstock_config_dir": f"{here}/etc",
+            "penstock_command": f"{here}/sbin/penstock",
             "penstock_agent_unit_dir": f"{here}/units",
             "penstock_agent_user": "root",
             "penstock_agent_http_port": self._port,

@@ -30,10 +30,10 @@ SECTIONS: Final = {
     "Begin here": {
         "up": Lazy("penstock.up.command", "Run the whole pipeline on this machine.", "all"),
         "demo": Lazy("penstock.demo.command", "Show it all at work on this machine.", "all"),
-        "status": Lazy("penstock.status.command", "Show what runs, how far it is, what is wrong."),
+        "status": Lazy("penstock.status.command", "Show what runs, its lag, and what is wrong."),
         "report": Lazy("penstock.report.command", "Say whether every line has arrived."),
-        "size": Lazy("penstock.size.command", "Say what a site needs: brokers, disks, cores."),
-        "gate": Lazy("penstock.command_line:gate", "Say whether the next host may be changed."),
+        "size": Lazy("penstock.size.command", "Compute what a site needs: brokers, disks, cores."),
+        "gate": Lazy("penstock.command_line:gate", "Check whether the next host may be changed."),
     },
     "Topics, messages, schemas": {
         "topics": Lazy(
@@ -43,7 +43,7 @@ SECTIONS: Final = {
             "penstock.command_line:groups", "List, describe, reset, delete consumer groups."
         ),
         "brokers": Lazy("penstock.command_line:brokers", "List, describe, drain, fill brokers."),
-        "acls": Lazy("penstock.command_line:acls", "List, add, remove, try who may do what."),
+        "acls": Lazy("penstock.command_line:acls", "List, add, remove, test ACLs."),
         "produce": Lazy("penstock.topics.produce", "Write lines into a topic."),
         "consume": Lazy("penstock.topics.consume", "Read a topic."),
         "schemas": Lazy(
@@ -51,9 +51,7 @@ SECTIONS: Final = {
         ),
     },
     "Who may do what": {
-        "quotas": Lazy(
-            "penstock.command_line:quotas", "List, set, remove how much clients may have."
-        ),
+        "quotas": Lazy("penstock.command_line:quotas", "List, set, remove quotas of clients."),
         "users": Lazy("penstock.command_line:users", "List, add, remove users; set passwords."),
         "changes": Lazy("penstock.changes.command", "Show who changed what, and when."),
     },
@@ -64,22 +62,23 @@ SECTIONS: Final = {
         "load": Lazy(
             "penstock.services.load.command", "Load topics into Hadoop, once or often.", "loader"
         ),
-        "audit": Lazy("penstock.services.audit", "Run one audit, or tell it something.", "audit"),
+        "audit": Lazy(
+            "penstock.services.audit", "Run one audit, or accept faults and retire hosts.", "audit"
+        ),
         "mirror": Lazy(
             "penstock.services.mirror", "Copy topics of a cluster into another one.", "mirror"
         ),
         "zookeeper": Lazy("penstock.services.zookeeper", "Run a ZooKeeper here.", "broker"),
     },
     "When something is lost": {
-        "backup": Lazy(
-            "penstock.command_line:backup", "Keep, show, restore what only ZooKeeper has."
-        ),
+        "backup": Lazy("penstock.command_line:backup", "Save and restore what only ZooKeeper has."),
     },
     "Settings": {
         "certificates": Lazy(
             "penstock.command_line:certificates",
             "Make, sign, renew, revoke, list, show certificates.",
         ),
+        "profile": Lazy("penstock.profile.command", "Show the addresses that commands use here."),
         "check-config": Lazy("penstock.services.check_config", "Validate a configuration file."),
         "keys": Lazy("penstock.config.keys", "Explain the keys of a configuration."),
         "password-line": Lazy(
@@ -112,44 +111,44 @@ TOPICS: Final = {
 }
 GATE: Final = {
     "Commands": {
-        "record": Lazy("penstock.gate.command:record", "Write down how all stands."),
-        "check": Lazy("penstock.gate.command:check", "Wait until all stands as well as before."),
+        "record": Lazy("penstock.gate.command:record", "Record the state before a change."),
+        "check": Lazy("penstock.gate.command:check", "Wait until the state is as good as before."),
     }
 }
 BACKUP: Final = {
     "Commands": {
         name: Lazy(f"penstock.backup.commands:{name}", does, "broker")
         for name, does in (
-            ("make", "Write what only ZooKeeper has into a file."),
-            ("show", "Say what is in such a file."),
-            ("restore", "Bring it back."),
+            ("make", "Write what only ZooKeeper has to a file."),
+            ("show", "Show what such a file contains."),
+            ("restore", "Write such a file back to ZooKeeper."),
         )
     }
 }
 BROKERS: Final = {
     "Commands": {
-        "list": Lazy("penstock.brokers.commands:list_brokers", "List brokers, also who is away."),
+        "list": Lazy(
+            "penstock.brokers.commands:list_brokers", "List brokers, also those that are away."
+        ),
         "describe": Lazy("penstock.brokers.commands:describe", "Show one broker's partitions."),
         "drain": Lazy("penstock.brokers.moving:drain", "Move all replicas off a broker."),
         "fill": Lazy("penstock.brokers.moving:fill", "Give new brokers their share of replicas."),
-        "elect": Lazy("penstock.brokers.electing:elect", "Give the lead back to first replicas."),
+        "elect": Lazy("penstock.brokers.electing:elect", "Make first replicas leaders again."),
     }
 }
 GROUPS: Final = {
     "Commands": {
         "list": Lazy("penstock.groups.commands:list_groups_command", "List groups."),
-        "describe": Lazy(
-            "penstock.groups.commands:describe", "Show members of groups, and how far they are."
-        ),
-        "reset": Lazy("penstock.groups.resetting:reset", "Set where a group goes on."),
+        "describe": Lazy("penstock.groups.commands:describe", "Show members and lag of groups."),
+        "reset": Lazy("penstock.groups.resetting:reset", "Set the offsets of a group."),
         "delete": Lazy("penstock.groups.commands:delete", "Delete groups without members."),
         "delete-offsets": Lazy(
             "penstock.groups.forgetting:delete_offsets_command",
-            "Delete what a group has committed in topics that it reads no more.",
+            "Delete a group's offsets in topics that it no longer reads.",
         ),
-        "export": Lazy("penstock.groups.resetting:export", "Print how far groups are."),
+        "export": Lazy("penstock.groups.resetting:export", "Print the offsets of groups."),
         "import": Lazy(
-            "penstock.groups.resetting:import_offsets", "Set groups to what was exported."
+            "penstock.groups.resetting:import_offsets", "Set offsets to those that were exported."
         ),
     }
 }
@@ -163,7 +162,7 @@ QUOTAS: Final = {
 ACLS: Final = {
     "Commands": {
         "list": Lazy("penstock.acls.commands:list_acls", "List ACLs."),
-        "add": Lazy("penstock.acls.commands:add", "Let a principal do something, or forbid it."),
+        "add": Lazy("penstock.acls.commands:add", "Allow or deny a principal something."),
         "apply": Lazy("penstock.acls.apply", "Add and remove rules as a file declares them."),
         "remove": Lazy("penstock.acls.commands:remove", "Remove rules of a principal."),
         "test": Lazy("penstock.acls.commands:test", "Say whether a principal may do something."),
@@ -173,7 +172,7 @@ SCHEMAS: Final = {
     "Commands": {
         "list": Lazy("penstock.schemas.subjects:list_subjects", "List subjects."),
         "show": Lazy("penstock.schemas.subjects:show", "Show one schema."),
-        "new": Lazy("penstock.schemas.files:new", "Write a first schema for a topic, as a file."),
+        "new": Lazy("penstock.schemas.files:new", "Write a file with a first schema for a topic."),
         "check": Lazy("penstock.schemas.files:check", "Say whether a schema may be registered."),
         "register": Lazy("penstock.schemas.files:register_schema", "Register a schema."),
         "apply": Lazy("penstock.schemas.apply", "Register what changed in a folder."),
@@ -198,7 +197,7 @@ CERTIFICATES: Final = {
             ("make", "make", "Make an authority."),
             ("sign", "sign", "Sign a certificate with a new key."),
             ("renew", "renew", "Sign certificates anew, for a longer time."),
-            ("revoke", "revoke", "Let a certificate be believed no more."),
+            ("revoke", "revoke", "Revoke a certificate."),
             ("list", "list_signed", "List what an authority has signed."),
             ("show", "show", "Show the certificates in files."),
         )
@@ -216,8 +215,8 @@ def penstock() -> None:
     """Penstock carries logs from files to Hadoop and proves that every line arrived.
 
     Exit code 0: done; 1: not done, the line on stderr says why; 2: wrong usage, or a wrong
-    configuration; 130: interrupted; 141: whoever read the output went away. Commands that have
-    others say so in their help.
+    configuration; 130: interrupted; 141: the reader of the output has gone. Commands with
+    further codes name them in their help.
 
     \b
     Example:
@@ -230,7 +229,7 @@ def penstock() -> None:
 
 @click.group(cls=LazyGroup, sections=TOPICS)
 def topics() -> None:
-    """List and change the topics of a cluster; Apache Kafka is as good.
+    """List and change the topics of a cluster, also of Apache Kafka.
 
     \b
     Example:
@@ -241,7 +240,7 @@ def topics() -> None:
 
 @click.group(cls=LazyGroup, sections=GATE)
 def gate() -> None:
-    """Between two hosts of a roll, say whether the next one may be changed.
+    """Check, between two hosts of a rolling change, whether the next may be changed.
 
     \b
     Example:
@@ -252,7 +251,7 @@ def gate() -> None:
 
 @click.group(cls=LazyGroup, sections=BACKUP)
 def backup() -> None:
-    """Keep what of a cluster stands in ZooKeeper alone, for the day on which that is lost.
+    """Save and restore what a cluster keeps in ZooKeeper only.
 
     \b
     Example:
@@ -263,7 +262,7 @@ def backup() -> None:
 
 @click.group(cls=LazyGroup, sections=BROKERS)
 def brokers() -> None:
-    """Show the brokers of a cluster, and move replicas off and onto them; Apache Kafka is as good.
+    """Show the brokers of a cluster, and move replicas between them, also of Apache Kafka.
 
     \b
     Example:
@@ -275,7 +274,7 @@ def brokers() -> None:
 
 @click.group(cls=LazyGroup, sections=GROUPS)
 def groups() -> None:
-    """Show consumer groups and how far they are, and set where they go on; Apache Kafka is as good.
+    """Show consumer groups and their lag, and reset their offsets, also of Apache Kafka.
 
     \b
     Example:
@@ -286,7 +285,7 @@ def groups() -> None:
 
 @click.group(cls=LazyGroup, sections=QUOTAS)
 def quotas() -> None:
-    """List and change how much of the brokers clients may have; Apache Kafka is as good.
+    """List and change the quotas of clients, also of Apache Kafka.
 
     \b
     Example:
@@ -297,9 +296,9 @@ def quotas() -> None:
 
 @click.group(cls=LazyGroup, sections=ACLS)
 def acls() -> None:
-    """List and change who may do what in a cluster; Apache Kafka is as good.
+    """List and change the ACLs of a cluster, also of Apache Kafka.
 
-    A broker goes by ACLs if its configuration has `authorization`.
+    A broker applies ACLs if its configuration has `authorization`.
 
     \b
     Example:
@@ -310,7 +309,7 @@ def acls() -> None:
 
 @click.group(cls=LazyGroup, sections=SCHEMAS)
 def schemas() -> None:
-    """List and change what a registry holds; Confluent's registry is as good.
+    """List and change the schemas of a registry, also of Confluent's.
 
     \b
     Example:
@@ -322,7 +321,7 @@ def schemas() -> None:
 
 @click.group(cls=LazyGroup, sections=USERS)
 def users() -> None:
-    """List and change who may log in to the brokers with a password; Apache Kafka is as good.
+    """List and change the users who log in with a password, also of Apache Kafka.
 
     \b
     Example:
@@ -333,7 +332,7 @@ def users() -> None:
 
 @click.group(cls=LazyGroup, sections=CERTIFICATES)
 def certificates() -> None:
-    """Be a small authority: certificates for TLS between brokers, agents and everybody else.
+    """Run a small certificate authority, for TLS between all programs.
 
     \b
     Example:

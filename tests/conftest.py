@@ -24,7 +24,14 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 
-from penstock.cli.address_variables import AGENT, AUDIT, BOOTSTRAP, BROKER_HTTP, REGISTRY
+from penstock.cli.address_variables import (
+    AGENT,
+    AUDIT,
+    BOOTSTRAP,
+    BROKER_HTTP,
+    PROFILE,
+    REGISTRY,
+)
 from tests.runner.session_mark import SESSION, processes_with
 
 pytest_plugins = [
@@ -144,7 +151,7 @@ def nothing_is_left_behind(
         "TMPDIR": str(temporary),
         "SPARK_SUBMIT_OPTS": of_spark,
     }
-    before = _set({**inherited, **dict.fromkeys(NOBODYS)})
+    before = _set({**inherited, **dict.fromkeys(NOBODYS), PROFILE: os.devnull})
     tempfile.tempdir = None
     yield
     tempfile.tempdir = None

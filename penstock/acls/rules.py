@@ -194,9 +194,11 @@ def rules_of(
     """What options, or an entry of a file, come to; UsageError if that is nothing, or not whole."""
     asked = [OPERATIONS[each] for each in operations]
     if not named:
-        raise click.UsageError("on what? give --topic, --group, --transactional-id or --on-cluster")
+        raise click.UsageError(
+            "no resource: give --topic, --group, --transactional-id or --on-cluster"
+        )
     if not (asked or producer or consumer):
-        raise click.UsageError("to do what? give --operation, --producer or --consumer")
+        raise click.UsageError("no operation: give --operation, --producer or --consumer")
     if deny and (producer or consumer):
         raise click.UsageError("--deny goes with --operation")
     check_host(host)
@@ -210,7 +212,7 @@ def rules_of(
         todo += _CONSUMER.get(pattern.resource_type, ()) if consumer else ()
         if not todo:
             which = pattern.resource_type.words
-            raise click.UsageError(f"a {which} has nothing to do with that: give --operation")
+            raise click.UsageError(f"does not apply to a {which}: give --operation")
         rules += [(pattern, Acl(principal, host, each, permission)) for each in dict.fromkeys(todo)]
     _check_whole(named, producer=producer, consumer=consumer)
     return rules
@@ -223,7 +225,7 @@ def check_host(host: str) -> None:
         ipaddress.ip_address(host)
     except ValueError:
         raise click.UsageError(
-            f"--host {host!r} is no IP address: names and networks would match nobody"
+            f"--host {host!r} is not an IP address: ACLs match no names or networks"
         ) from None
 
 

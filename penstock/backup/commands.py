@@ -18,7 +18,7 @@ from penstock.cli.confirmation import confirm, yes_option
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table, say
 from penstock.cli.time_arguments import time_text
-from penstock.connections.zookeeper import said_zookeeper, session_with, zookeeper_options
+from penstock.connections.zookeeper import needed_zookeeper, session_with, zookeeper_options
 
 _VERSION: Final = 1
 _MOST_BYTES: Final = 512 * 1024 * 1024
@@ -78,9 +78,7 @@ def make(
     from cluster.identity import find_cluster_id  # noqa: PLC0415
     from cluster.only_here import contents, kinds  # noqa: PLC0415
 
-    at = said_zookeeper(zookeeper, zookeeper_secret_file)
-    if at is None:
-        raise click.UsageError("say where, with --zookeeper")
+    at = needed_zookeeper(zookeeper, zookeeper_secret_file)
     with session_with(at) as session:
         cluster = find_cluster_id(session) or ""
         found = contents(session)
@@ -156,9 +154,7 @@ def restore(
     from cluster.only_here import bring_back  # noqa: PLC0415
 
     backup = read_backup(file)
-    at = said_zookeeper(zookeeper, zookeeper_secret_file)
-    if at is None:
-        raise click.UsageError("say where, with --zookeeper")
+    at = needed_zookeeper(zookeeper, zookeeper_secret_file)
     if not yes:
         confirm(f"restore {len(backup.nodes):,} nodes of cluster {backup.cluster}?", "not restored")
     with session_with(at, may_be_new=True) as session:

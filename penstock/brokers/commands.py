@@ -3,7 +3,7 @@
 import click
 
 from client.admin import all_topics
-from penstock.brokers.standing import (
+from penstock.brokers.replica_roles import (
     AWAY,
     BEHIND,
     IN_SYNC,

@@ -43,7 +43,7 @@ def check_host(host: str) -> str:
     except ValueError:
         labels = host.removeprefix("*.").split(".")
     if host.startswith("*.") and len(labels) < 2:
-        raise BadName(f"{host!r} is believed by nobody: * stands before two names at least")
+        raise BadName(f"{host!r} is not a valid wildcard: at least two labels must follow the *")
     if len(host) > _MOST_HOST or not all(map(_LABEL.fullmatch, labels)):
         raise BadName(f"{host!r} is no host: a name such as web-1.example or an address")
     if labels[-1].isdigit():

@@ -1,4 +1,4 @@
-"""Which entries are asked for, and how one is shown. Pure."""
+"""Filters entries, and makes rows of a table of them. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w":
 
 
 class SinceType(click.ParamType[int]):
-    """A time, a day, or how long ago: in milliseconds since 1970."""
+    """A time, a day, or an age, as milliseconds since 1970."""
 
     name = "since"
 
@@ -28,8 +28,8 @@ class SinceType(click.ParamType[int]):
             return since_millis(value, datetime.now(UTC))
         except ValueError:
             self.fail(
-                f"{value!r} is no time like 2026-11-20T07:00:00Z, no day like yesterday, nor how "
-                "long ago, like 2h or 7d"
+                f"{value!r} is not a time like 2026-11-20T07:00:00Z, a day like yesterday, or an "
+                "age like 2h or 7d"
             )
 
 

@@ -22,10 +22,10 @@ from penstock.connections.registry import registry_option
     "files", nargs=-1, type=click.Path(dir_okay=False, path_type=Path), metavar="[FILE]…"
 )
 @click.option(
-    "--since", type=SinceType(), metavar="TIME", help="Only from then on: a time, 2h, 7d."
+    "--since", type=SinceType(), metavar="TIME", help="Only since this time: a time, 2h, 7d."
 )
-@click.option("--until", type=SinceType(), metavar="TIME", help="Only before then.")
-@click.option("--who", metavar="NAME", help="Only this principal's, or from this address.")
+@click.option("--until", type=SinceType(), metavar="TIME", help="Only before this time.")
+@click.option("--who", metavar="NAME", help="Only by this principal, or from this address.")
 @click.option(
     "--kind",
     "kinds",
@@ -34,8 +34,8 @@ from penstock.connections.registry import registry_option
     help="Only changes of these; may be repeated.",
 )
 @click.option("--name", metavar="NAME", help="Only of this topic, user, subject …; * is anything.")
-@click.option("--refused", is_flag=True, help="Only what was not done.")
-@click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last so many.")
+@click.option("--refused", is_flag=True, help="Only refused requests.")
+@click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N.")
 @click.option(
     "-t",
     "--topic",
@@ -63,13 +63,13 @@ def command(
 ) -> None:
     """Show who changed which topic, config, ACL, user, quota or schema: when, from where, how.
 
-    Brokers and registries remember it in files, administration.log. Without FILE those of this
-    machine are read: of `penstock up` in this directory, and below /var/lib/penstock. A file is
-    read with those that were rotated away from it. With --topic it is what agents have shipped of
-    all brokers.
+    Brokers and registries record it in files, administration.log. Without FILE, the command reads
+    those of this machine: of `penstock up` in this directory, and below /var/lib/penstock, which
+    needs sudo. A file is read with those that were rotated away from it. With --topic, the command
+    reads what agents have shipped from all brokers.
 
-    The oldest comes first. --who and --name may have * in them. What was refused is there, too.
-    With --json a line is an object, as in the log.
+    The oldest comes first. --who and --name may contain *. Refused requests are shown, too. With
+    --json a line is an object, as in the log.
 
     \b
     Example:
@@ -99,8 +99,8 @@ def command(
     logs = [LogFile(path) for path in files or default_places()]
     if not logs:
         raise Failed(
-            "there is no administration log in penstock-data, nor below /var/lib/penstock: name "
-            "the file (a broker's is in its `data_dir`), or --topic"
+            "no administration log in penstock-data or below /var/lib/penstock: give the file (a "
+            "broker's is in its `data_dir`), or --topic"
         )
     _show(heapq.merge(*logs, key=lambda entry: entry.time), wanted, last, as_json=as_json)
     for log in logs:
@@ -125,4 +125,4 @@ def _show(entries: Iterable[Entry], wanted: Wanted, last: int | None, *, as_json
 
 def _say_others(where: str, count: int) -> None:
     if count:
-        click.echo(f"penstock: {where}: {count} that are no entries were passed over", err=True)
+        click.echo(f"penstock: {where}: skipped {count} lines that are not entries", err=True)

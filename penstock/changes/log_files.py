@@ -17,13 +17,25 @@ _LONGEST_LINE: Final = 256 * 1024
 
 
 def default_places() -> list[Path]:
-    """The logs of this machine's programs: of `penstock up` here, and of the system's."""
-    return [
-        path
-        for above in (_PIPELINE, _SYSTEM)
-        for program in ("broker", "registry")
-        if (path := above / program / FILE_NAME).exists()
-    ]
+    """The logs of programs on this machine: of `penstock up` here, and of the system. Raises Failed
+    if this user may not look for them."""
+    places = []
+    denied = ""
+    for above in (_PIPELINE, _SYSTEM):
+        for program in ("broker", "registry"):
+            path = above / program / FILE_NAME
+            try:
+                path.stat()
+                places.append(path)
+            except PermissionError:
+                denied = denied or str(path)
+            except OSError:
+                continue
+    if denied and not places:
+        raise Failed(
+            f"{denied}: permission denied: use sudo, or --topic for what agents have shipped"
+        )
+    return places
 
 
 class LogFile:

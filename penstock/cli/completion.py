@@ -6,7 +6,6 @@ in the middle of what somebody types would only be in the way. Names that come f
 registry become words of a shell, so only those are offered that every shell takes as they are.
 """
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -50,11 +49,6 @@ def _stand_in(lazy: "Lazy") -> click.Command:
     return outlined(lazy)
 
 
-def said(context: click.Context, option: str, variable: str, default: str) -> str:
-    """An option's value as far as the line has been typed, or its default."""
-    return str(context.params.get(option) or os.environ.get(variable) or default)
-
-
 def words(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
     """Those names that can come next; none if somebody would wait for them, or asking fails.
 
@@ -95,8 +89,8 @@ def command(context: click.Context, *, shell: str) -> None:
     """Print the script that makes a shell complete commands, options, topics and subjects.
 
     Put it where the shell looks for such scripts; docs/commands.md says where that is. Topics and
-    subjects are asked for at --bootstrap and --registry, or where PENSTOCK_BOOTSTRAP and
-    PENSTOCK_REGISTRY say. What has not answered within a second is left out.
+    subjects come from the cluster and the registry that the command would use. If they do not
+    answer within a second, there are none.
 
     \b
     Example:

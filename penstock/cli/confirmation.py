@@ -25,7 +25,7 @@ def confirm_deletion(what: str) -> None:
 def confirm(question: str, refused: str) -> None:
     """Returns if somebody says yes; else `refused` is what is said."""
     if not sys.stdin.isatty():
-        raise click.UsageError("nobody is there to be asked: say --yes")
+        raise click.UsageError("stdin is not a terminal: pass --yes to confirm")
     try:
         if not click.confirm(one_line(question), err=True):
             raise Failed(refused)

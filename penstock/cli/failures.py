@@ -4,19 +4,19 @@ import click
 
 
 class Failed(click.ClickException):
-    """What was asked for was not done."""
+    """The command did not do its work."""
 
     exit_code = 1
 
 
 class WrongConfiguration(click.ClickException):
-    """Nothing was tried: the configuration is not valid."""
+    """The configuration is invalid, and nothing was tried."""
 
     exit_code = 2
 
 
 def usage_words(error: click.UsageError) -> str:
-    """What is wrong, in the style of all other errors, also where click has the words."""
+    """The message, in the style of all other errors where it is click's."""
     said = error.format_message()
     if said[:1].isupper() and said[1:2].islower():
         said = said[0].lower() + said[1:]

@@ -1,11 +1,10 @@
-"""A program's HTTP port: its address as an option, and one request to it.
+"""A program's HTTP port: its URL as the type of an option, and one request to it.
 
-What answers is read only so far, and believed by nobody yet: whoever asked checks its shape, and
-makes it printable before it is shown.
+The length of an answer is capped. Its content is untrusted: the caller checks its shape, and makes
+it printable before showing it.
 """
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
@@ -21,17 +20,15 @@ from ground.http_client import (
 from ground.http_security import HttpAccess
 from penstock.cli.failures import Failed
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _MOST_BYTES: Final = 256 * 1024 * 1024
 
 
-class NobodyAnswers(Failed):
-    """Nothing that speaks HTTP listens there, or it is silent."""
+class NotReachable(Failed):
+    """No HTTP server listens there, or it does not answer in time."""
 
 
 class HttpUrlType(click.ParamType[HttpUrl]):
-    """A URL, as an option. `example` is one such, of this kind of program."""
+    """The URL of a program, as an option; `example` is one for this kind of program."""
 
     name = "url"
 
@@ -46,22 +43,8 @@ class HttpUrlType(click.ParamType[HttpUrl]):
             return parse_program_url(value)
         except ValueError:
             self.fail(
-                f"{value!r} is no address of an {self.program}, such as {self.example}", param, ctx
+                f"{value!r} is not the URL of an {self.program}, such as {self.example}", param, ctx
             )
-
-
-def url_option(program: str, default: str, variable: str) -> Callable[[F], F]:
-    """`--program URL`, for commands that ask one."""
-    return click.option(
-        f"--{program}",
-        type=HttpUrlType(program, default),
-        default=default,
-        show_default=True,
-        envvar=variable,
-        show_envvar=True,
-        metavar="URL",
-        help=f"The {program} that is asked.",
-    )
 
 
 def get(
@@ -72,11 +55,11 @@ def get(
     seconds: float,
     access: HttpAccess | None = None,
 ) -> HttpAnswer:
-    """Of any status; Failed if there is no answer at all."""
+    """The answer, whatever its status. Raises Failed if there is none."""
     try:
         with HttpClient(at, access=access, most_bytes=_MOST_BYTES) as client:
             return client.ask("GET", target, within=seconds)
     except (NotHttp, TooLarge) as error:
-        raise Failed(f"what answers at {at} is no {program}: {error.why}") from None
+        raise Failed(f"the server at {at} is not an {program}: {error.why}") from None
     except HttpError as error:
-        raise NobodyAnswers(f"no {program} answers at {at}: {error.why}") from None
+        raise NotReachable(f"no {program} answers at {at}: {error.why}") from None

@@ -19,9 +19,10 @@ _WIDEST = 100
 @click.argument("words", nargs=-1, metavar="[WORD]…")
 @json_option
 def command(program: str, words: tuple[str, ...], *, as_json: bool) -> None:
-    """Explain the keys of a program's configuration: all, or those that speak of the words.
+    """Explain the keys of a program's configuration: all, or those whose text has the words.
 
-    PROGRAM is agent, broker, registry, loader or audit.
+    PROGRAM is agent, broker, registry, loader, audit, mirror or zookeeper; client is a profile of
+    this command.
 
     Keys are written as --set takes them; in lists as inputs[].topic, and where names are yours as
     clusters.NAME.brokers. Wherever a text is wanted, KEY_file may name a file that holds it.
@@ -39,7 +40,7 @@ def command(program: str, words: tuple[str, ...], *, as_json: bool) -> None:
     elif not keys:
         said = " ".join(words)
         raise Failed(
-            f"no key of the {program} speaks of {said}; all are in `penstock keys {program}`"
+            f"no key of {program} has the words {said}; `penstock keys {program}` shows all keys"
         )
     elif stdout.isatty():
         _print_paragraphs(keys)

@@ -31,6 +31,7 @@ from ground.settings import WORD
 from loader.config import LoaderConfig
 from mirror.config import MirrorConfig
 from penstock.config.allowed_values import alternatives, bare, list_in, mapping_in, struct_in
+from penstock.config.client_profile import ClientProfile
 from registry.config import RegistryConfig
 
 _FLOW: Final = set(",[]{}")
@@ -45,6 +46,7 @@ KINDS: Final[Mapping[str, type[msgspec.Struct]]] = {
     "audit": AuditConfig,
     "mirror": MirrorConfig,
     "zookeeper": ZooKeeperConfig,
+    "client": ClientProfile,
 }
 
 

@@ -1,8 +1,8 @@
 """What the commands that talk to a cluster have in common: options, a connection, plain errors."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -12,84 +12,79 @@ from client.brokers import Brokers
 from client.errors import BadAddress, ClientError, NotReachable
 from client.security import Security
 from penstock.cli import address_variables
-from penstock.cli.address_variables import what_to_do
-from penstock.cli.completion import said, words
-from penstock.cli.failures import Failed, WrongConfiguration
-from penstock.config.configuration import ConfigurationError, load
+from penstock.cli.completion import words
+from penstock.cli.failures import Failed
+from penstock.connections.profile import (
+    address_option,
+    chosen_security,
+    default_address,
+    hint,
+    origin,
+    security_option,
+)
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
 SECURITY: Final = "PENSTOCK_SECURITY"  # the environment's variable for --security
-_REMEMBERED: Final = "penstock.security"  # in a command's context
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def bootstrap_option(command: F) -> F:
-    """Adds `bootstrap`; and --security, which `connected` goes by."""
-    security = click.option(
+    """Adds `bootstrap`, and --security."""
+    security = security_option(
+        "security",
         "--security",
-        type=click.Path(dir_okay=False, path_type=Path),
-        envvar=SECURITY,
-        show_envvar=True,
-        metavar="FILE",
-        expose_value=False,
-        callback=_remember,
-        help="How the brokers are connected to: a YAML file with the keys `tls` and `login`.",
+        SECURITY,
+        "How to connect to the brokers: a YAML file with the keys `tls` and `login`.",
     )
-    bootstrap = click.option(
+    bootstrap = address_option(
+        "brokers",
         "-b",
         "--bootstrap",
         default=DEFAULT_BOOTSTRAP,
-        show_default=True,
-        envvar=address_variables.BOOTSTRAP,
-        show_envvar=True,
+        variable=address_variables.BOOTSTRAP,
         metavar="HOST:PORT,…",
         help="Some brokers of the cluster.",
     )
     return bootstrap(security(command))
 
 
-def _remember(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    if path is not None:
-        context.meta[_REMEMBERED] = path
-
-
-def said_security() -> Security:
-    """What the running command was told of how to connect."""
-    context = click.get_current_context(silent=True)
-    path = context.meta.get(_REMEMBERED) if context else None
-    if path is None:
-        return Security()
-    try:
-        return load(Security, path)
-    except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
+def brokers_security(bootstrap: str) -> Security:
+    """How the running command connects to these brokers."""
+    return chosen_security("security", "brokers", bootstrap, Security)
 
 
 @contextmanager
 def connected(bootstrap: str, security: Security | None = None) -> Iterator[Brokers]:
-    """The cluster, as a file says to connect or else the command; its errors become the command's
-    one line."""
+    """Connections to the cluster, with the credentials of the running command if none are given.
+    Errors become the command's one line."""
     try:
-        with Brokers(Bootstrap.of(bootstrap, security or said_security())) as brokers:
+        with Brokers(Bootstrap.of(bootstrap, security or brokers_security(bootstrap))) as brokers:
             yield brokers
     except BadAddress as error:
         raise click.UsageError(str(error)) from None
     except NotReachable as error:
-        hint = what_to_do(bootstrap, DEFAULT_BOOTSTRAP, "--bootstrap", address_variables.BOOTSTRAP)
-        raise Failed(f"{error}{hint}") from None
+        advice = hint(
+            "brokers", bootstrap, DEFAULT_BOOTSTRAP, "--bootstrap", address_variables.BOOTSTRAP
+        )
+        raise Failed(f"{error}{advice}") from None
     except ClientError as error:
-        raise Failed(str(error)) from None
+        raise Failed(f"{error}{origin('brokers', bootstrap)}") from None
 
 
 def existing_topics(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """For completion: what could be meant, if the cluster says so quickly."""
-    bootstrap = said(context, "bootstrap", address_variables.BOOTSTRAP, DEFAULT_BOOTSTRAP)
+    """For completion: the cluster's topics, if it answers quickly."""
 
     def topics() -> Iterable[str]:
-        with connected(bootstrap) as brokers:
+        with connected(typed_bootstrap(context)) as brokers:
             return brokers.refresh(None).topics
 
-    with context.scope(cleanup=False):  # where the file is that says how to get in
+    with context.scope(cleanup=False):  # whose options name the credentials
         return words(topics, incomplete)
+
+
+def typed_bootstrap(context: click.Context) -> str:
+    """The option as far as the line has been typed, else what the command would use."""
+    typed = context.params.get("bootstrap") or os.environ.get(address_variables.BOOTSTRAP)
+    return typed or default_address("brokers", DEFAULT_BOOTSTRAP)

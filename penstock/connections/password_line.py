@@ -1,4 +1,4 @@
-"""`penstock password-line`: a line for a file of users, whose password nobody reads out of it."""
+"""`penstock password-line`: a line with a name and a password's hash, for a file of users."""
 
 from pathlib import Path
 
@@ -19,13 +19,13 @@ _LONGEST = 1_024
     "--password-file",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The file that holds the password. Without it: it is asked for, and not shown.",
+    help="A file with the password. Without it, the command prompts for one.",
 )
 def command(*, name: str, password_file: Path | None) -> None:
     """Print the line that lets NAME log in with a password: `name:scrypt:…`.
 
     The line goes into the file that `users_file` names, in the configuration of a registry or of an
-    audit. The password itself is in no file that this writes, and on no command line.
+    audit. It has a hash of the password, not the password.
 
     \b
     Example:
@@ -46,5 +46,5 @@ def command(*, name: str, password_file: Path | None) -> None:
         except NoSecret as error:
             raise Failed(str(error)) from None
     if not _SHORTEST <= len(password) <= _LONGEST:
-        raise Failed(f"a password has {_SHORTEST} to {_LONGEST:,} characters")
+        raise Failed(f"a password must have {_SHORTEST} to {_LONGEST:,} characters")
     click.echo(f"{name}:{SlowHash.of(password)}")

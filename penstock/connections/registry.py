@@ -1,8 +1,8 @@
 """What the commands that talk to a schema registry have in common: options, plain errors."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -10,9 +10,15 @@ import click
 from ground.http_security import HttpSecurity
 from ground.printable import one_line
 from penstock.cli import address_variables
-from penstock.cli.completion import said, words
-from penstock.cli.failures import Failed, WrongConfiguration
-from penstock.config.configuration import ConfigurationError, load
+from penstock.cli.completion import words
+from penstock.cli.failures import Failed
+from penstock.connections.profile import (
+    address_option,
+    chosen_security,
+    default_address,
+    origin,
+    security_option,
+)
 from schemas.errors import BadMessage, InvalidSchema, RegistryRefused, SchemaError
 from schemas.parsing import AvroSchema
 from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
@@ -21,59 +27,43 @@ from schemas.remote.address import RegistryAddress
 DEFAULT_REGISTRY = "http://127.0.0.1:8081"
 PATIENCE_SECONDS = 20.0  # a new writer is elected within that
 SECURITY: Final = "PENSTOCK_REGISTRY_SECURITY"  # the environment's variable for the option
-_REMEMBERED: Final = "penstock.registry_security"  # in a command's context
 _LONGEST = 500
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def registry_option(command: F) -> F:
-    """Adds `registry`; and --registry-security, which `registry_at` goes by."""
-    security = click.option(
+    """Adds `registry`, and --registry-security."""
+    security = security_option(
+        "registry_security",
         "--registry-security",
-        type=click.Path(dir_okay=False, path_type=Path),
-        envvar=SECURITY,
-        show_envvar=True,
-        metavar="FILE",
-        expose_value=False,
-        callback=_remember,
-        help="How the registry is asked: a YAML file with `tls`, and `user` or `token_file`.",
+        SECURITY,
+        "How to connect to the registry: a YAML file with `tls`, and `user` or `token_file`.",
     )
-    registry = click.option(
+    registry = address_option(
+        "registry",
         "-r",
         "--registry",
         default=DEFAULT_REGISTRY,
-        show_default=True,
-        envvar=address_variables.REGISTRY,
-        show_envvar=True,
+        variable=address_variables.REGISTRY,
         metavar="URL,…",
         help="Some instances of the schema registry.",
     )
     return registry(security(command))
 
 
-def _remember(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    if path is not None:
-        context.meta[_REMEMBERED] = path
-
-
-def said_registry(urls: str) -> RegistryAddress:
-    """With what the running command was told of how to ask it."""
-    context = click.get_current_context(silent=True)
-    path = context.meta.get(_REMEMBERED) if context else None
-    if path is None:
-        return RegistryAddress(urls)
-    try:
-        return RegistryAddress(urls, load(HttpSecurity, path))
-    except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
+def registry_address(urls: str) -> RegistryAddress:
+    """These instances, with the credentials of the running command."""
+    return RegistryAddress(
+        urls, chosen_security("registry_security", "registry", urls, HttpSecurity)
+    )
 
 
 @contextmanager
 def registry_at(place: str | RegistryAddress) -> Iterator[RegistryClient]:
-    """A client; whatever is wrong with schemas or the registry becomes the command's one line.
-    URLs alone are asked as the command was told."""
-    address = said_registry(place) if isinstance(place, str) else place
+    """A client; errors of schemas or of the registry become the command's one line. Plain URLs are
+    used with the credentials of the running command."""
+    address = registry_address(place) if isinstance(place, str) else place
     try:
         client = RegistryClient(address, patience_seconds=PATIENCE_SECONDS, first_contact_seconds=0)
     except ValueError as error:
@@ -82,9 +72,9 @@ def registry_at(place: str | RegistryAddress) -> Iterator[RegistryClient]:
         with client:
             yield client
     except RegistryRefused as error:
-        raise Failed(shortened(error.message)) from None
+        raise Failed(shortened(error.message) + origin("registry", address.urls)) from None
     except SchemaError as error:
-        raise Failed(shortened(str(error))) from None
+        raise Failed(shortened(str(error)) + origin("registry", address.urls)) from None
 
 
 def schemas_by_id(client: RegistryClient) -> Callable[[int], AvroSchema | None]:
@@ -104,14 +94,14 @@ def schemas_by_id(client: RegistryClient) -> Callable[[int], AvroSchema | None]:
 
 
 def existing_subjects(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """For completion: what could be meant, if the registry says so quickly."""
-    urls = said(context, "registry", address_variables.REGISTRY, DEFAULT_REGISTRY)
+    """For completion: the registry's subjects, if it answers quickly."""
+    typed = context.params.get("registry") or os.environ.get(address_variables.REGISTRY)
 
     def subjects() -> list[str]:
-        with registry_at(urls) as client:
+        with registry_at(typed or default_address("registry", DEFAULT_REGISTRY)) as client:
             return client.subjects()
 
-    with context.scope(cleanup=False):  # where the file is that says how to get in
+    with context.scope(cleanup=False):  # whose options name the credentials
         return words(subjects, incomplete)
 
 

@@ -1,4 +1,4 @@
-"""What the commands that go to ZooKeeper themselves have in common: how to get in, plain errors."""
+"""What the commands that connect to ZooKeeper have in common: options, a session, plain errors."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,19 +10,26 @@ import click
 from cluster.errors import ClusterError, NotAllowed
 from cluster.security import ZooKeeperSecurity
 from ground.secrets import NoSecret, Secret
-from penstock.cli.failures import Failed, WrongConfiguration
-from penstock.config.configuration import ConfigurationError, load
+from penstock.cli.failures import Failed
+from penstock.connections.profile import (
+    chosen_security,
+    profile,
+    profile_option,
+    readable_profile,
+    security_file,
+    security_option,
+)
 
 if TYPE_CHECKING:
     from cluster.session import Session
 
-_REMEMBERED: Final = "penstock.zookeeper_security"  # in a command's context
+_SECURITY: Final = "zookeeper_security"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ZooKeeperAt(NamedTuple):
-    """Where it is, and what lets one in."""
+    """An address, and the credentials for it."""
 
     address: str
     secret: str | None
@@ -30,8 +37,7 @@ class ZooKeeperAt(NamedTuple):
 
 
 def zookeeper_options(address_help: str) -> Callable[[F], F]:
-    """Adds `zookeeper` and `zookeeper_secret_file`; and --zookeeper-security, which
-    `said_zookeeper` goes by."""
+    """Adds `zookeeper` and `zookeeper_secret_file`, and --zookeeper-security."""
 
     def add(command: F) -> F:
         zookeeper = click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help=address_help)
@@ -41,32 +47,31 @@ def zookeeper_options(address_help: str) -> Callable[[F], F]:
             metavar="FILE",
             help="The brokers' `zookeeper_secret`, in a file.",
         )
-        security = click.option(
+        security = security_option(
+            _SECURITY,
             "--zookeeper-security",
-            type=click.Path(dir_okay=False, path_type=Path),
-            metavar="FILE",
-            expose_value=False,
-            callback=_remember,
-            help="The brokers' `zookeeper_security`: a YAML file with those keys.",
+            None,
+            "The brokers' `zookeeper_security`: a YAML file with those keys.",
         )
-        return zookeeper(secret(security(command)))
+        return profile_option(zookeeper(secret(security(command))))
 
     return add
 
 
-def said_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt | None:
-    """What the running command was told; None if it shall not go there."""
-    path = click.get_current_context().meta.get(_REMEMBERED)
+def zookeeper_at(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt | None:
+    """What the options of the running command name; None without --zookeeper. The profile adds
+    credentials for the ZooKeeper that it names."""
     if zookeeper is None:
         if secret_file is not None:
             raise click.UsageError("--zookeeper-secret-file needs --zookeeper")
-        if path is not None:
+        if security_file(_SECURITY) is not None:
             raise click.UsageError("--zookeeper-security needs --zookeeper")
         return None
-    try:
-        security = ZooKeeperSecurity() if path is None else load(ZooKeeperSecurity, path)
-    except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
+    security = chosen_security(_SECURITY, "zookeeper", zookeeper, ZooKeeperSecurity)
+    known = readable_profile()
+    if secret_file is None and known.names("zookeeper", zookeeper):
+        named = known.content.zookeeper_secret_file
+        secret_file = Path(named) if named else None
     try:
         secret = None if secret_file is None else Secret(file=str(secret_file)).read()
     except NoSecret as error:
@@ -74,10 +79,21 @@ def said_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeeper
     return ZooKeeperAt(zookeeper, secret, security)
 
 
+def needed_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt:
+    """The same for a command that cannot do without; the profile may name the address, too."""
+    if zookeeper is None:
+        zookeeper = profile().content.zookeeper
+    if not zookeeper:
+        raise click.UsageError("give --zookeeper, or a profile with `zookeeper`")
+    at = zookeeper_at(zookeeper, secret_file)
+    assert at is not None
+    return at
+
+
 @contextmanager
 def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Session"]:
-    """A session with the map that the brokers have made; one that `may_be_new` is made here. Its
-    errors become the command's one line; they end it before it does anything."""
+    """A session with the map that the brokers made; with `may_be_new`, this makes it. Errors become
+    the command's one line, before it changes anything."""
     try:
         # An agent's host has no kazoo, and asks brokers.
         from cluster.identity import find_cluster_id  # noqa: PLC0415
@@ -92,9 +108,7 @@ def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Sess
         )
         try:
             if not may_be_new and find_cluster_id(session) is None:
-                raise Failed(
-                    f"no broker has used ZooKeeper at {at.address} yet: is its chroot right?"
-                )
+                raise Failed(f"no broker has used ZooKeeper at {at.address} yet: check the chroot")
             yield session
         finally:
             session.close()
@@ -103,8 +117,3 @@ def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Sess
         raise Failed(f"{error}{hint}") from None
     except ClusterError as error:
         raise Failed(str(error)) from None
-
-
-def _remember(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    if path is not None:
-        context.meta[_REMEMBERED] = path

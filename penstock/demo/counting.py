@@ -22,9 +22,9 @@ from penstock.cli.failures import Failed
 from penstock.demo.applications.writing import WrittenTally
 from penstock.demo.figures import NO_NUMBER, Arrivals, Figures, arrivals
 from penstock.demo.samples import NUMBER_IN_TEXT, SAMPLES, Sample
-from penstock.demo.settling import TimeSpan, asked
+from penstock.demo.verdict import TimeSpan, asked
 from penstock.demo.watch import DemoFailed, Watch
-from penstock.directory.entrance import Entrance
+from penstock.directory.pipeline_access import PipelineAccess
 from schemas.envelope import Decoder
 from schemas.errors import BadMessage, SchemaError
 from schemas.registry_client import RegistryClient
@@ -77,9 +77,11 @@ def stored_numbers(
 class _At:
     """A cluster and its registry. A context."""
 
-    def __init__(self, entrance: Entrance) -> None:
-        self._brokers = Brokers(entrance.bootstrap)
-        self._registry = RegistryClient(entrance.registry, patience_seconds=_PATIENCE_SECONDS)
+    def __init__(self, pipeline_access: PipelineAccess) -> None:
+        self._brokers = Brokers(pipeline_access.bootstrap)
+        self._registry = RegistryClient(
+            pipeline_access.registry, patience_seconds=_PATIENCE_SECONDS
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -101,7 +103,7 @@ def counted(
     try:
         pipeline = watch.pipeline
         said = {each.topic: each for each in asked(pipeline.offline, asked_about).topics}
-        with _At(pipeline.entrance) as there, _At(pipeline.offline) as offline:
+        with _At(pipeline.access) as there, _At(pipeline.offline) as offline:
             for sample, tally in zip(SAMPLES, tallies, strict=True):
                 figures = Figures(
                     tally=tally,

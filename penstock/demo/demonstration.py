@@ -24,7 +24,7 @@ from penstock.demo.counting import counted
 from penstock.demo.figures import DemonstrationOutcome
 from penstock.demo.kills import kills_of
 from penstock.demo.samples import SAMPLES, Sample, inputs, schema_text
-from penstock.demo.settling import settle, span
+from penstock.demo.verdict import span, wait_for_verdict
 from penstock.demo.watch import DemoFailed, Watch
 from penstock.directory.places import Places
 from penstock.directory.preparing import literal
@@ -100,7 +100,7 @@ class Demonstration:
         lines = sum(each.lines for each in tallies)
         self._watch.note(f"{lines:,} lines were written. The last of them are loaded and audited.")
         asked_about = span(began, time.time())
-        unsettled = settle(self._watch, asked_about)
+        unsettled = wait_for_verdict(self._watch, asked_about)
         return DemonstrationOutcome(
             figures=counted(self._watch, tallies, asked_about),
             seconds=self._seconds,
@@ -113,7 +113,7 @@ class Demonstration:
         """Once, as soon as there is a registry: the agent waits for it."""
         if self._registered or not self._watch.runs("registry"):
             return
-        address = self._watch.pipeline.entrance.registry
+        address = self._watch.pipeline.access.registry
         with RegistryClient(address, patience_seconds=_PATIENCE_SECONDS) as registry:
             try:
                 for sample in SAMPLES:

@@ -70,7 +70,7 @@ class MirrorPorts(NamedTuple):
 
 
 class Addresses(NamedTuple):
-    """Where commands find a pipeline. An empty `broker_http` is not asked."""
+    """Where commands find a pipeline. An empty `broker_http` or `agent` is not asked."""
 
     brokers: str = f"{HOST}:{Ports().broker}"
     registry: str = f"http://{HOST}:{Ports().registry}"
@@ -140,7 +140,7 @@ class Places(NamedTuple):
         return self.directory / "environment-offline"
 
     @property
-    def remembered(self) -> Path:
+    def saved_start(self) -> Path:
         return self.directory / "up.json"
 
     @property

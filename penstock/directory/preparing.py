@@ -39,7 +39,7 @@ from penstock.directory.places import (
     Places,
     Ports,
 )
-from penstock.directory.remembered import RememberedStart, remember
+from penstock.directory.saved_start import SavedStart, save_start
 
 SETTINGS_HEADER: Final = """\
 # Written by `penstock up` at each start: changes are lost.
@@ -332,7 +332,7 @@ def prepare(
             environments[places.environment_offline] = addresses.offline(mirror)
         for path, of in environments.items():
             replace_file(path, environment(places, of, secure=secure).encode())
-        remember(places, RememberedStart(ports, secure, mirror=mirror))
+        save_start(places, SavedStart(ports, secure, mirror=mirror))
     except OSError as error:
         raise DirectoryUnusable(
             f"{error.filename or places.directory} cannot be written: {error.strerror}"
@@ -342,16 +342,16 @@ def prepare(
 def environment(places: Places, addresses: Addresses, *, secure: bool) -> str:
     """For the shell's `.`: all commands talk to this pipeline then, and get in."""
     locks = Locks.of(places)
-    entrance = {
+    files = {
         "PENSTOCK_SECURITY": locks.for_commands("brokers"),
         "PENSTOCK_REGISTRY_SECURITY": locks.for_commands("registry"),
         "PENSTOCK_AUDIT_SECURITY": locks.for_commands("audit"),
         "PENSTOCK_AUTHORITY": locks.authority,
     }
     if secure:
-        ways = [f"export {name}={shlex.quote(str(path))}" for name, path in entrance.items()]
+        ways = [f"export {name}={shlex.quote(str(path))}" for name, path in files.items()]
     else:
-        ways = [f"unset {' '.join(entrance)}"]  # of another pipeline
+        ways = [f"unset {' '.join(files)}"]  # of another pipeline
     lines = [
         "# . this file, and all penstock commands talk to this pipeline.",
         f"export PENSTOCK_BOOTSTRAP={addresses.brokers}",

@@ -13,7 +13,7 @@ from client.errors import ClientError, ErrorCode
 from client.metadata import NO_LEADER, ClusterMetadata
 from ground.http_client import HttpUrl
 from ground.http_security import HttpAccess
-from penstock.brokers.standing import is_under, why_under
+from penstock.brokers.replica_roles import is_under, why_under
 from penstock.cli.failures import WrongConfiguration
 from penstock.gate.reasons import Reason, Trouble, some
 from penstock.status.cluster import AskingBrokerPages
@@ -95,10 +95,10 @@ class BrokersCheck:
 
 
 def _nothing_shown(cluster: ClusterMetadata) -> str:
-    who = cluster.who or "who asks"
+    who = cluster.who or "the client"
     return (
-        f"the cluster shows no topic: if there are none yet, say --may-be-empty; else {who} may "
-        "not describe them"
+        f"the cluster shows no topic: if it has none yet, pass --may-be-empty; otherwise {who} "
+        "may not describe them"
     )
 
 

@@ -1,7 +1,7 @@
-"""`penstock gate record`, `check`: how a pipeline stands before a change, and whether it stands as
-well after it.
+"""`penstock gate record`, `check`: records the state of a pipeline before a change, and compares it
+with the state after.
 
-Nothing is left out silently: who does not want a canary, or has no audit, says so.
+No check is left out silently: without a canary or an audit, options must say so.
 """
 
 import sys
@@ -18,11 +18,11 @@ from client.errors import BadAddress, ClientError
 from ground.http_client import HttpUrl
 from ground.http_security import HttpAccess, access_to
 from ground.printable import one_line
-from penstock.cli import address_variables
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, say
-from penstock.connections.cluster import bootstrap_option, said_security
-from penstock.connections.http_security_option import http_security_option, said_http_security
+from penstock.connections.cluster import bootstrap_option, brokers_security
+from penstock.connections.http_options import broker_http_of, broker_http_option, http_security
+from penstock.connections.profile import readable_profile
 from penstock.gate.audit import AskedAudit, AuditCheck
 from penstock.gate.baseline import AuditBefore, Baseline, read_baseline, write_baseline
 from penstock.gate.brokers import BrokersCheck, PagesCheck
@@ -30,12 +30,11 @@ from penstock.gate.canary import CanaryCheck, Proof, write_line
 from penstock.gate.reasons import Check, Reason, worst
 from penstock.gate.waiting import Waited, wait
 from penstock.report.asking import audit_option
-from penstock.services.agent_status import agent_option, said_agent_security
+from penstock.services.agent_status import agent_option, agent_security
 from penstock.status.cluster import page_addresses
 from penstock.status.part import NoStatus
 
 OPEN: Final = 0
-_PAGES: Final = "broker-http"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -44,38 +43,31 @@ def _asked(command: F) -> F:
     is None with --no-audit."""
 
     @bootstrap_option
-    @click.option(
-        "--broker-http",
-        default="",
-        envvar=address_variables.BROKER_HTTP,
-        show_envvar=True,
-        metavar="URL,…",
-        help="HTTP ports of brokers, which are asked what they have lost or cannot serve.",
-    )
-    @http_security_option(
-        _PAGES,
-        "PENSTOCK_BROKER_HTTP_SECURITY",
-        "How these ports are asked: a YAML file with `tls`, and `token_file`.",
-    )
+    @broker_http_option("HTTP ports of brokers, which report what they have lost or cannot serve.")
     @audit_option
     @click.option("--cluster", default="", metavar="NAME", help="The audit's name of the cluster.")
-    @click.option("--no-audit", is_flag=True, help="There is no audit that could be asked.")
+    @click.option("--no-audit", is_flag=True, help="Leave the audit out.")
     @json_option
     @wraps(command)
     def with_asked(
         *,
         bootstrap: str,
-        broker_http: str,
+        broker_http: str | None,
         audit: HttpUrl,
         cluster: str,
         no_audit: bool,
         **others: Any,
     ) -> Any:
+        if broker_http is None:
+            broker_http = broker_http_of(bootstrap) or ""
         try:
             pages = page_addresses(broker_http)
-            at = Bootstrap.of(bootstrap, said_security())
+            at = Bootstrap.of(bootstrap, brokers_security(bootstrap))
         except (BadAddress, ValueError) as error:
             raise click.UsageError(str(error)) from None
+        known = readable_profile()
+        if not cluster and known.names("brokers", bootstrap):
+            cluster = known.content.cluster
         asked = None if no_audit else AskedAudit(audit, cluster)
         return command(bootstrap=at, pages=pages, audit=asked, **others)
 
@@ -83,7 +75,7 @@ def _asked(command: F) -> F:
 
 
 def _pages_access(pages: Sequence[HttpUrl]) -> HttpAccess:
-    return access_to(said_http_security(_PAGES, *pages))
+    return access_to(http_security("broker-http", *pages))
 
 
 @click.command()
@@ -97,10 +89,10 @@ def record(
     audit: AskedAudit | None,
     as_json: bool,
 ) -> None:
-    """Write into FILE how the pipeline stands, before something is changed.
+    """Write the state of the pipeline into FILE, before something is changed.
 
-    It is what `penstock gate check --baseline FILE` compares with: which brokers there are, what
-    they have lost, what the audit has found and who is silent. Whoever does not answer is an error.
+    `penstock gate check --baseline FILE` compares with it: the brokers, what they have lost, what
+    the audit has found, and which agents are silent. A server that does not answer is an error.
 
     \b
     Example:
@@ -153,15 +145,15 @@ def record(
     type=click.IntRange(0),
     multiple=True,
     metavar="ID",
-    help="A broker that was changed: it answers, and leads what it is the first replica of.",
+    help="A changed broker: it must answer, and lead the partitions whose first replica it is.",
 )
 @click.option(
     "--canary",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="A log file that the agent here follows: a line is written into it, and waited for.",
+    help="A log file that the agent here follows: the command writes a line, and waits for it.",
 )
-@click.option("--no-canary", is_flag=True, help="No line is written.")
+@click.option("--no-canary", is_flag=True, help="Write no line.")
 @agent_option
 @click.option(
     "--proof",
@@ -175,7 +167,7 @@ def record(
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long it is waited for.",
+    help="How long to wait.",
 )
 @click.option(
     "--steady",
@@ -183,7 +175,7 @@ def record(
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="For how long everything must hold without a break.",
+    help="For how long all checks must pass without a break.",
 )
 @_asked
 def check(
@@ -202,14 +194,14 @@ def check(
     steady: float,
     as_json: bool,
 ) -> int:
-    """Wait until the pipeline stands as well as before a change, and say whether it does.
+    """Wait until the pipeline is as healthy as before a change, and say whether it is.
 
-    No partition is under-replicated, and no broker is away; a line written here now has been
-    shipped, is at the brokers and in the audit's account; the audit finds nothing that it did not
-    find before. What cannot be asked counts as not good.
+    It is if no partition is under-replicated and no broker is away; a line written here now has
+    reached the brokers and the audit's account; and the audit has no finding that it did not have
+    before. A server that does not answer counts as unhealthy.
 
     Exit code 0: go on; 1: the brokers or the line did not get there in time; 2: wrong usage; 3: a
-    finding, a failing load, a silent agent or a loss that was not there before; 4: somebody does
+    finding, a failing load, a silent agent or a loss that was not there before; 4: a server does
     not answer.
 
     \b
@@ -235,7 +227,7 @@ def check(
         *_audit_checks(audit, before),
     ]
     if canary is not None:
-        access = access_to(said_agent_security(agent))
+        access = access_to(agent_security(agent))
         proving = None if how_far is Proof.STORED else audit
         line = write_line(canary)
         checks.append(
@@ -271,7 +263,9 @@ def _audit_checks(audit: AskedAudit | None, before: Baseline | None) -> list[Che
     if before is None:
         return [AuditCheck(audit, AuditBefore())]  # then nothing at all may be wrong
     if before.audit is None:
-        raise Failed("no audit was asked for the baseline: what is new cannot be told")
+        raise Failed(
+            "the baseline was recorded with --no-audit: pass --no-audit, or record it anew"
+        )
     return [AuditCheck(audit, before.audit)]
 
 

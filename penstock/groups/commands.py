@@ -9,12 +9,11 @@ from client.brokers import Brokers
 from client.errors import ErrorCode, NotAllowed, Refused
 from client.group_changes import delete_group
 from client.group_offsets import GroupOfMembers, describe_groups, list_groups
-from penstock.cli import address_variables
-from penstock.cli.completion import said, words
+from penstock.cli.completion import words
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.output import json_option, print_json, print_table, say
-from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, connected
-from penstock.groups.standing import (
+from penstock.connections.cluster import bootstrap_option, connected, typed_bootstrap
+from penstock.groups.progress import (
     GROUP_COLUMNS,
     MEMBER_COLUMNS,
     PARTITION_COLUMNS,
@@ -28,14 +27,13 @@ from penstock.groups.standing import (
 
 
 def existing_groups(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """For completion: what could be meant, if the cluster says so quickly."""
-    bootstrap = said(context, "bootstrap", address_variables.BOOTSTRAP, DEFAULT_BOOTSTRAP)
+    """For completion: the cluster's groups, if it answers quickly."""
 
     def groups() -> Iterable[str]:
-        with connected(bootstrap) as brokers:
+        with connected(typed_bootstrap(context)) as brokers:
             return [each.name for each in list_groups(brokers)]
 
-    with context.scope(cleanup=False):  # where the file is that says how to get in
+    with context.scope(cleanup=False):  # whose options name the credentials
         return words(groups, incomplete)
 
 

@@ -12,7 +12,7 @@ from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, say
 from penstock.connections.cluster import bootstrap_option, connected
 from penstock.groups.commands import existing_groups
-from penstock.groups.standing import existing
+from penstock.groups.progress import existing
 from penstock.groups.topic_arguments import TopicArgument, topics_option
 
 

@@ -20,7 +20,7 @@ from penstock.cli.time_arguments import DurationType, TimeType
 from penstock.connections.cluster import bootstrap_option, connected
 from penstock.groups import offset_files
 from penstock.groups.commands import existing_groups
-from penstock.groups.standing import WHY, existing, without_members
+from penstock.groups.progress import WHY, existing, without_members
 from penstock.groups.targets import (
     Ago,
     Change,

@@ -23,7 +23,7 @@ from penstock.cli.failures import Failed
 from penstock.cli.http_address import get
 from penstock.cli.output import json_option, print_json, print_table, say
 from penstock.config.options import configuration_options, configured
-from penstock.connections.http_security_option import http_security_option, said_http_security
+from penstock.connections.http_options import http_security, http_security_option
 
 _SECONDS: Final = 10.0
 _STANDING: Final = "/api/v1/standing"
@@ -37,7 +37,11 @@ _ENDS: Final = ("topic", "partition", "end")
 
 @click.command
 @configuration_options
-@http_security_option("mirror", "PENSTOCK_MIRROR_SECURITY", "How its pages are asked for.")
+@http_security_option(
+    "mirror",
+    "PENSTOCK_MIRROR_SECURITY",
+    "How to connect to its pages: a YAML file with `tls`, and `token_file`.",
+)
 @json_option
 def status(config: Path | None, overrides: tuple[str, ...], as_json: bool) -> int:
     """Show how far a worker is: each partition, and what is wrong.
@@ -75,7 +79,7 @@ def promote(
 ) -> None:
     """End the mirroring of a copy, and open it for writing.
 
-    Nobody may write to the source by then: the copy must have all of it, which is compared first.
+    Stop all producers of the source first: the copy must have all of it, which this compares.
 
     \b
     Example:
@@ -181,14 +185,14 @@ def _pages(config: MirrorConfig) -> HttpUrl:
 
 
 def _standing(url: HttpUrl) -> dict[str, Any]:
-    access = access_to(said_http_security("mirror", url))
+    access = access_to(http_security("mirror", url))
     answer = get(url, _STANDING, program="mirror", seconds=_SECONDS, access=access)
     if answer.status != HTTPStatus.OK:
-        raise Failed(f"what answers at {url} is no mirror, or lets nobody in: {answer.status}")
+        raise Failed(f"{url} is not a mirror, or it refused the request (HTTP {answer.status})")
     try:
         found = msgspec.json.decode(answer.body, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Failed(f"what answers is no mirror: {error}") from None
+        raise Failed(f"the server is not a mirror of this release: {error}") from None
     return found
 
 

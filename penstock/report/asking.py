@@ -1,8 +1,7 @@
-"""An audit that runs somewhere, asked over HTTP by commands; and the verdict that `penstock report`
-shows.
+"""Requests of commands to an audit over HTTP, and the verdict that `penstock report` shows.
 
-What answers is believed only as far as it has the shape that was asked for. What it says is shown
-to people: whoever prints it makes it printable.
+An answer is used only if it has the expected shape. Its texts are untrusted: the caller makes them
+printable before showing them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +18,11 @@ from ground.http_client import HttpUrl
 from ground.http_security import HttpAccess, HttpSecurity, access_to
 from ground.known_types import known_type
 from penstock.cli import address_variables
-from penstock.cli.address_variables import what_to_do
 from penstock.cli.failures import Failed
-from penstock.cli.http_address import NobodyAnswers, get, url_option
+from penstock.cli.http_address import NotReachable, get
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS, TimeRange
-from penstock.connections.http_security_option import http_security_option, said_http_security
+from penstock.connections.http_options import http_option, http_security
+from penstock.connections.profile import hint
 from penstock.connections.registry import shortened
 
 DEFAULT_AUDIT: Final = "http://127.0.0.1:8090"
@@ -38,18 +37,20 @@ Parameters = Mapping[str, str | int]
 
 
 def audit_option(command: F) -> F:
-    """Adds `audit`; and --audit-security, which `ask` goes by."""
-    security = http_security_option(
+    """Adds `audit`, and --audit-security."""
+    option = http_option(
         "audit",
+        DEFAULT_AUDIT,
+        address_variables.AUDIT,
         SECURITY,
-        "How the audit is asked: a YAML file with `tls`, and `user` or `token_file`.",
+        "`tls`, and `user` or `token_file`",
     )
-    return url_option("audit", DEFAULT_AUDIT, address_variables.AUDIT)(security(command))
+    return option(command)
 
 
-def said_audit_security(audit: HttpUrl) -> HttpSecurity:
-    """What the running command was told of how to ask the audit there."""
-    return said_http_security("audit", audit)
+def audit_security(audit: HttpUrl) -> HttpSecurity:
+    """The credentials of the running command for the audit."""
+    return http_security("audit", audit)
 
 
 def ask(
@@ -61,28 +62,28 @@ def ask(
     access: HttpAccess | None = None,
     seconds: float = _SECONDS,
 ) -> T:
-    """The answer; Failed if there is none of that kind. Without `access` it is asked as the
-    command was told."""
+    """The answer. Raises Failed if there is none of that kind. Without `access`, the credentials of
+    the running command are used."""
     query = urlencode({name: value for name, value in parameters.items() if value != ""})
-    hint = what_to_do(str(audit), DEFAULT_AUDIT, "--audit", address_variables.AUDIT)
-    access = access or access_to(said_audit_security(audit))
+    access = access or access_to(audit_security(audit))
     try:
         answer = get(
             audit, f"/api/v1/{path}?{query}", program="audit", seconds=seconds, access=access
         )
-    except NobodyAnswers as error:
-        raise Failed(f"{error.message}{hint}") from None
+    except NotReachable as error:
+        advice = hint("audit", str(audit), DEFAULT_AUDIT, "--audit", address_variables.AUDIT)
+        raise Failed(f"{error.message}{advice}") from None
     if answer.status == HTTPStatus.UNAUTHORIZED:
         raise Failed(
-            f"the audit at {audit} lets nobody in like that: {_why(answer.body)} "
-            f"(--audit-security, or {SECURITY})"
+            f"the audit at {audit} rejected these credentials: {_why(answer.body)} "
+            f"(--audit-security, {SECURITY}, or `audit_security` of a profile)"
         )
     if answer.status != HTTPStatus.OK:
         raise Failed(f"the audit at {audit} answers {answer.status}: {_why(answer.body)}")
     try:
         return msgspec.json.decode(answer.body, type=known_type(kind))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Failed(f"what answers at {audit} is no audit of this release: {error}") from None
+        raise Failed(f"the server at {audit} is not an audit of this release: {error}") from None
 
 
 def _why(body: bytes) -> str:

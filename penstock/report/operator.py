@@ -28,10 +28,11 @@ from penstock.cli.time_arguments import TimeType, time_text
 from penstock.config.options import configured
 from penstock.connections.cluster import (
     bootstrap_option,
+    brokers_security,
     connected,
     existing_topics,
-    said_security,
 )
+from penstock.connections.profile import readable_profile
 from penstock.connections.registry import registry_at, registry_option
 from penstock.report.asking import Parameters, ask, audit_option
 from schemas.registry_client import RegistryClient
@@ -51,19 +52,19 @@ class LedgerPlace(NamedTuple):
 
     cluster: str
     bootstrap: str
-    registry: str | RegistryAddress  # URLs alone are asked as the command was told
-    security: Security | None = None  # None: as the command was told
+    registry: str | RegistryAddress  # URLs alone: with the credentials of the command
+    security: Security | None = None  # None: those of the command
 
     @property
-    def entrance(self) -> Security:
-        """Who gives the command says who he is; the file's login is the audit's own."""
-        said = said_security()
+    def credentials(self) -> Security:
+        """The user's own credentials come first; those of the file are the audit's."""
+        said = brokers_security(self.bootstrap)
         return said if self.security is None or said != Security() else self.security
 
     @contextmanager
     def opened(self) -> Iterator[tuple[Brokers, RegistryClient]]:
         with (
-            connected(self.bootstrap, self.entrance) as brokers,
+            connected(self.bootstrap, self.credentials) as brokers,
             registry_at(self.registry) as registry,
         ):
             yield brokers, registry
@@ -90,6 +91,9 @@ def ledger_options(command: F) -> F:
         registry: str,
         **others: Any,
     ) -> Any:
+        known = readable_profile()
+        if config is None and not cluster and known.names("brokers", bootstrap):
+            cluster = known.content.cluster
         one = LedgerPlace(cluster or _DEFAULT_CLUSTER, bootstrap, registry)
         ledgers = (one,) if config is None else _ledgers(config, cluster)
         return command(ledgers=ledgers, **others)
@@ -297,7 +301,7 @@ def accept(
         "from_time": from_time,
         "to_time": to_time,
         "reason": reason,
-        "operator": operator(ledger.entrance),
+        "operator": operator(ledger.credentials),
     }
     with ledger.opened() as (brokers, registry):
         accepted = write_accepted(brokers, registry, ledger.cluster, given)
@@ -400,7 +404,7 @@ def retire(
             "agent": agent or "",
             "since": until,
             "reason": reason,
-            "operator": operator(ledger.entrance),
+            "operator": operator(ledger.credentials),
         }
         with ledger.opened() as (brokers, registry):
             if dry_run:

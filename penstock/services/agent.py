@@ -14,9 +14,10 @@ from penstock.config.configuration import ConfigurationError
 from penstock.config.options import configuration_options, log_format_option
 from penstock.services.agent_configuration import load_agent, load_inputs, or_not_taken
 from penstock.services.agent_status import (
-    agent_option,
+    agent_here,
     ask_status,
     listening,
+    own_agent_option,
     read_status,
     show_status,
 )
@@ -25,8 +26,8 @@ from penstock.services.agent_status import (
 @click.command()
 @configuration_options
 @log_format_option
-@click.option("--status", is_flag=True, help="Show how the agent that runs here stands.")
-@agent_option
+@click.option("--status", is_flag=True, help="Show the status of the agent that runs here.")
+@own_agent_option
 @json_option
 def command(
     *,
@@ -34,10 +35,10 @@ def command(
     overrides: tuple[str, ...],
     log_format: LogFormat,
     status: bool,
-    agent: HttpUrl,
+    agent: HttpUrl | None,
     as_json: bool,
 ) -> int:
-    """Run one agent until SIGTERM or Ctrl-C, or ask the one that runs.
+    """Run one agent until SIGTERM or Ctrl-C, or show the status of one that runs.
 
     `penstock keys agent` explains every key of the file, as docs/agent.md does. SIGHUP has it read
     again.
@@ -65,12 +66,12 @@ def command(
     return run(loaded, again, lambda path: or_not_taken(lambda: load_inputs(path)))
 
 
-def _listens_at(agent: HttpUrl, config: Path | None, overrides: tuple[str, ...]) -> HttpUrl:
+def _listens_at(agent: HttpUrl | None, config: Path | None, overrides: tuple[str, ...]) -> HttpUrl:
     """Where its configuration says, if one is given."""
     if config is None:
         if overrides:
             raise click.UsageError("--set lies over a file's keys: give --config, or --agent URL")
-        return agent
+        return agent or agent_here()
     loaded = load_agent(config, overrides)
     return listening(loaded.http_host, loaded.http_port, in_tls=loaded.http.tls is not None)
 

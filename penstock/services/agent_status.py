@@ -7,16 +7,17 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from agent.status import STATUS_PATH, FileStatus, InputStatus, Status, TopicStatus, why_not_ready
-from ground.http_client import HttpUrl
+from ground.http_client import HttpUrl, parse_program_url
 from ground.http_security import HttpSecurity, access_to
 from ground.known_types import known_type
 from ground.listening import is_everywhere
 from ground.printable import one_line
 from penstock.cli import address_variables
 from penstock.cli.failures import Failed
-from penstock.cli.http_address import get, url_option
+from penstock.cli.http_address import NotReachable, get
 from penstock.cli.output import print_table
-from penstock.connections.http_security_option import http_security_option, said_http_security
+from penstock.connections.http_options import http_option, http_security
+from penstock.connections.profile import default_address, origin
 from penstock.connections.registry import shortened
 
 DEFAULT_AGENT: Final = "http://127.0.0.1:9464"
@@ -38,16 +39,34 @@ _TOPICS: Final = ("topic", "partitions", "schema", "batches", "events", "in_flig
 
 
 def agent_option(command: F) -> F:
-    """Adds `agent`; and --agent-security, which `said_agent_security` reads."""
-    security = http_security_option(
-        "agent", SECURITY, "How the agent is asked: a YAML file with `tls`, and `token_file`."
+    """Adds `agent`, and --agent-security."""
+    return _agent_option(is_needed=True)(command)
+
+
+def own_agent_option(command: F) -> F:
+    """The same for `penstock agent`, which needs no address to run one: `agent` may be None."""
+    return _agent_option(is_needed=False)(command)
+
+
+def _agent_option(*, is_needed: bool) -> Callable[[F], F]:
+    return http_option(
+        "agent",
+        DEFAULT_AGENT,
+        address_variables.AGENT,
+        SECURITY,
+        "`tls`, and `token_file`",
+        is_needed=is_needed,
     )
-    return url_option("agent", DEFAULT_AGENT, address_variables.AGENT)(security(command))
 
 
-def said_agent_security(agent: HttpUrl) -> HttpSecurity:
-    """What the running command was told of how to ask the agent there."""
-    return said_http_security("agent", agent)
+def agent_security(agent: HttpUrl) -> HttpSecurity:
+    """The credentials of the running command for the agent."""
+    return http_security("agent", agent)
+
+
+def agent_here() -> HttpUrl:
+    """The profile's agent, else the one at the default address."""
+    return parse_program_url(default_address("agent", DEFAULT_AGENT))
 
 
 def listening(host: str, port: int, *, in_tls: bool = False) -> HttpUrl:
@@ -59,17 +78,20 @@ def listening(host: str, port: int, *, in_tls: bool = False) -> HttpUrl:
 
 def ask_status(agent: HttpUrl) -> bytes:
     """The agent's answer, as JSON; Failed if there is none."""
-    access = access_to(said_agent_security(agent))
-    answer = get(agent, STATUS_PATH, program="agent", seconds=_SECONDS, access=access)
+    access = access_to(agent_security(agent))
+    try:
+        answer = get(agent, STATUS_PATH, program="agent", seconds=_SECONDS, access=access)
+    except NotReachable as error:
+        raise Failed(f"{error.message}{origin('agent', str(agent))}") from None
     if answer.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
         said = shortened(answer.body[:200].decode(errors="replace").strip())
         raise Failed(
-            f"the agent at {agent} lets nobody in like that: {said} (--agent-security, or "
-            f"{SECURITY})"
+            f"the agent at {agent} rejected these credentials: {said} (--agent-security, "
+            f"{SECURITY}, or `agent_security` of a profile)"
         )
     if answer.status != HTTPStatus.OK:
         said = shortened(answer.body[:200].decode(errors="replace").strip())
-        raise Failed(f"what answers at {agent} is no agent: {answer.status} {said}")
+        raise Failed(f"the server at {agent} is not an agent: {answer.status} {said}")
     return answer.body
 
 
@@ -77,7 +99,7 @@ def read_status(body: bytes) -> Status:
     try:
         return msgspec.json.decode(body, type=known_type(Status))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Failed(f"what answers is no agent of this release: {error}") from None
+        raise Failed(f"the server is not an agent of this release: {error}") from None
 
 
 def show_status(status: Status) -> None:

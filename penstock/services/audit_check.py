@@ -86,7 +86,7 @@ def _remarks(config: AuditConfig) -> Iterator[str]:
     if not config.inventory:
         yield "no inventory: a host that was never heard is not missed"
     if not config.alerts.webhook:
-        yield "no webhook: alerts are shown, and nobody is told"
+        yield "no webhook: alerts are shown on the page only"
 
 
 def _cluster(name: str, cluster: Cluster, ask: Ask, retention: float) -> ClusterCheck:
@@ -120,7 +120,9 @@ def _cluster(name: str, cluster: Cluster, ask: Ask, retention: float) -> Cluster
         there = [each for each in known.topics if known.has(each)]
         ledger = len(known.topic(LEDGER_TOPIC).partitions) if LEDGER_TOPIC in there else 0
         if not ledger:
-            remarks.append(f"there is no topic {LEDGER_TOPIC}: nobody has written a ledger yet")
+            remarks.append(
+                f"topic {LEDGER_TOPIC} does not exist: no program has written a ledger yet"
+            )
         check = ClusterCheck(
             name=name,
             brokers=len(known.brokers),

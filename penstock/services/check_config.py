@@ -28,7 +28,9 @@ _SECRET_NAMES = {"key", "webhook"}  # a webhook's URL often holds one
 @click.command()
 @click.argument("kind", type=click.Choice([*KINDS, "inputs"]))
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--offline", is_flag=True, help="Look at this machine only, ask nobody.")
+@click.option(
+    "--offline", is_flag=True, help="Look at this machine only, and connect to no server."
+)
 @click.option("--online", is_flag=True, help="Registry and brokers must answer.")
 @click.option(
     "--beside",
@@ -78,7 +80,7 @@ def command(
     if beside is not None and kind != "inputs":
         raise click.UsageError("--beside is for inputs")
     if kind == "inputs" and online and beside is None:
-        raise click.UsageError("--online needs --beside: whom would it ask?")
+        raise click.UsageError("--online needs --beside, which names the registry and brokers")
     if kind == "inputs":
         ask = Ask.NOBODY if offline else Ask.ALL if online else Ask.WHO_ANSWERS
         _check_inputs(file, beside, ask, as_json=as_json)
@@ -89,8 +91,8 @@ def command(
         return
     if offline or online:
         raise click.UsageError(
-            "--offline and --online are for agent, inputs, loader, audit and mirror: others ask "
-            "nobody"
+            "--offline and --online are for agent, inputs, loader, audit and mirror: checks of the "
+            "others connect to no server"
         )
     config = configured(KINDS[kind], file, ())
     problems = [*broken_locks(config)]

@@ -66,7 +66,7 @@ def _remarks(config: MirrorConfig) -> Iterator[str]:
     if config.insecure:
         yield "insecure: others reach its pages without a login"
     if not config.target.zookeeper:
-        yield "no `target.zookeeper`: there can be one worker, and nobody takes over from it"
+        yield "no `target.zookeeper`: only one worker can run, and no other takes over from it"
 
 
 def _problems(seen: Seen) -> Iterator[str]:

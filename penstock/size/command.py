@@ -160,7 +160,7 @@ def command(
     """Say how many brokers, disks, cores and how much network and memory a site needs.
 
     It is calculated from the figures of docs/benchmarks, which one machine of two cores gave;
-    docs/capacity.md says how, and how far that is off. Nobody is asked.
+    docs/capacity.md says how, and how exact that is. The command connects to no server.
 
     \b
     Example:

@@ -20,7 +20,7 @@ from client.errors import ClientError
 from ground.http_client import HttpClient, HttpUrl, parse_program_url
 from ground.http_security import HttpAccess, access_to
 from ground.known_types import known_type
-from penstock.directory.entrance import Entrance
+from penstock.directory.pipeline_access import PipelineAccess
 from penstock.status.audit import AskingAudit
 from penstock.status.cluster import AskingBrokerPages, AskingCluster, page_addresses
 from penstock.status.joining import StatusParts, joined
@@ -40,7 +40,7 @@ class Asking:
 
     def __init__(
         self,
-        entrance: Entrance,
+        pipeline_access: PipelineAccess,
         *,
         within: float = _SECONDS,
     ) -> None:
@@ -49,18 +49,15 @@ class Asking:
         `within` so many seconds all of them answer, or are said not to.
         """
         self._within = within
-        addresses = entrance.addresses
-        cluster = AskingCluster(addresses.brokers, entrance.security)
+        addresses = pipeline_access.addresses
+        cluster = AskingCluster(addresses.brokers, pipeline_access.security)
         audit = AskingAudit(
             parse_program_url(addresses.audit),
             within=within,
-            access=access_to(entrance.audit_security),
-        )
-        self._agent = HttpClient(
-            parse_program_url(addresses.agent), access=access_to(entrance.agent_security)
+            access=access_to(pipeline_access.audit_security),
         )
         self._registry = RegistryClient(
-            entrance.registry,
+            pipeline_access.registry,
             patience_seconds=0,
             first_contact_seconds=0,
             attempt_seconds=within,
@@ -69,12 +66,10 @@ class Asking:
         self._subjects = Part(
             f"registry at {addresses.registry}", self._ask_registry, self._registry.close, every=5
         )
-        self._status = Part(
-            f"agent at {addresses.agent}", self._ask_agent, self._agent.close, every=1
-        )
+        self._status = _part_of_agent(pipeline_access, within) if addresses.agent else None
         self._audit = Part(f"audit at {addresses.audit}", audit.ask, audit.close, every=2)
         self._pages = {
-            str(at): _part_of_pages(at, within, access_to(entrance.broker_http_security))
+            str(at): _part_of_pages(at, within, access_to(pipeline_access.broker_http_security))
             for at in page_addresses(addresses.broker_http)
         }
 
@@ -115,19 +110,15 @@ class Asking:
     @property
     def _all(self) -> tuple[Part[Any], ...]:
         pages = self._pages.values()
-        return (self._brokers, self._subjects, self._status, self._audit, *pages)
+        agents = () if self._status is None else (self._status,)
+        return (self._brokers, self._subjects, *agents, self._audit, *pages)
 
     def _ask_registry(self) -> int:
         return len(self._registry.subjects())
 
-    def _ask_agent(self) -> Status:
-        body = said_by(self._agent, STATUS_PATH, within=self._within)
-        try:
-            return msgspec.json.decode(body, type=known_type(Status))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise NoStatus(f"what answers is no agent of this release: {error}") from None
-
-    def _answer(self, part: Part[T], deadline: float, silent: list[str]) -> T | None:
+    def _answer(self, part: Part[T] | None, deadline: float, silent: list[str]) -> T | None:
+        if part is None:
+            return None
         try:
             return part.answer(deadline)
         except Silent:
@@ -138,6 +129,20 @@ class Asking:
             said = words if words.startswith("no ") else f"no {part.name}: {words}"
             silent.append(said[:_LONGEST])
         return None
+
+
+def _part_of_agent(pipeline_access: PipelineAccess, within: float) -> Part[Status]:
+    at = pipeline_access.addresses.agent
+    client = HttpClient(parse_program_url(at), access=access_to(pipeline_access.agent_security))
+
+    def ask() -> Status:
+        body = said_by(client, STATUS_PATH, within=within)
+        try:
+            return msgspec.json.decode(body, type=known_type(Status))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise NoStatus(f"the server is not an agent of this release: {error}") from None
+
+    return Part(f"agent at {at}", ask, client.close, every=1)
 
 
 def _part_of_pages(at: HttpUrl, within: float, access: HttpAccess) -> Part[Sequence[str]]:

@@ -105,7 +105,7 @@ class AskingAudit:
         try:
             return msgspec.json.decode(body, type=known_type(kind))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise NoStatus(f"what answers is no audit of this release: {error}") from None
+            raise NoStatus(f"the server is not an audit of this release: {error}") from None
 
 
 def first_open_hour(topic: answers.TopicRow) -> int:

@@ -150,9 +150,9 @@ class AskingBrokerPages:
         body = said_by(self._client, _PAGE, within=self._within)
         first, *remarks = body.decode(errors="replace").splitlines() or [""]
         if first == _READY_TO_ANYBODY:
-            raise NoStatus("it does not say more to who is not known: --broker-http-security")
+            raise NoStatus("it tells details to authenticated clients only: --broker-http-security")
         if first != _READY:
-            raise NoStatus("what answers is no broker of this release")
+            raise NoStatus("the server is not a broker of this release")
         return remarks
 
 

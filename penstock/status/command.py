@@ -9,20 +9,21 @@ from typing import Any, Final
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from client.errors import BadAddress
 from ground.http_client import HttpUrl
-from penstock.cli import address_variables
 from penstock.cli.output import json_option, print_table
-from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, said_security
-from penstock.connections.http_security_option import http_security_option, said_http_security
-from penstock.connections.registry import registry_option, said_registry
-from penstock.directory.entrance import Entrance
+from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, brokers_security
+from penstock.connections.http_options import broker_http_of, broker_http_option, http_security
+from penstock.connections.profile import SYSTEM, profile
+from penstock.connections.registry import registry_address, registry_option
 from penstock.directory.errors import UpError
+from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Addresses, Places
-from penstock.directory.remembered import remembered
-from penstock.report.asking import audit_option, said_audit_security
-from penstock.services.agent_status import agent_option, said_agent_security
+from penstock.directory.saved_start import load_start
+from penstock.report.asking import audit_option, audit_security
+from penstock.services.agent_status import agent_option, agent_security
 from penstock.status.asking import Asking
 from penstock.status.cluster import page_addresses
 from penstock.status.loader_log import LoaderLog
@@ -50,7 +51,6 @@ _STYLES: Final = {"silent": "red", "never": "red", "behind": "yellow"}
 _WELL: Final = 0
 _NOT_WELL: Final = 1
 _SECONDS: Final = 5.0
-_BROKER_HTTP: Final = "broker-http"
 
 
 class Figure(int):
@@ -146,10 +146,18 @@ def _agent(each: AgentStanding, now: int) -> dict[str, Any]:
 def _what_to_do(standing: PipelineStatus) -> str:
     if not standing.brokers and standing.registry_subjects < 0 and not standing.agents:
         return (
-            "Nothing runs here. `penstock up` starts everything on this machine; what runs "
-            "elsewhere is found with -b, -r, --audit and --agent, or with --dir of a `penstock up`."
+            "Nothing runs here. `penstock up` starts a pipeline on this machine; --dir names its "
+            "directory. For another pipeline give -b, -r, --audit and --agent, or write a profile "
+            f"({SYSTEM}; `penstock profile` shows the addresses in use)."
         )
-    return "docs/status.md says what each of these means, and what to do."
+    return "docs/status.md explains each of these lines, and what to do about it."
+
+
+def _has_no_agent() -> bool:
+    """Whether the profile names a pipeline, and no agent on this host."""
+    source = click.get_current_context().get_parameter_source("agent")
+    content = profile().content
+    return source is ParameterSource.DEFAULT and bool(content.brokers) and not content.agent
 
 
 @click.command()
@@ -157,25 +165,16 @@ def _what_to_do(standing: PipelineStatus) -> str:
 @registry_option
 @audit_option
 @agent_option
-@click.option(
-    "--broker-http",
-    envvar=address_variables.BROKER_HTTP,
-    show_envvar=True,
-    metavar="URL,…",
-    help="HTTP ports of brokers, asked what they have lost; without it "
-    f"{Addresses().broker_http}, and none where --bootstrap is given.",
-)
-@http_security_option(
-    _BROKER_HTTP,
-    "PENSTOCK_BROKER_HTTP_SECURITY",
-    "How these ports are asked: a YAML file with `tls`, and `token_file`.",
+@broker_http_option(
+    "HTTP ports of brokers, which report what they have lost; without it the profile's, or "
+    f"{Addresses().broker_http}, and none with --bootstrap."
 )
 @click.option(
     "--dir",
     "directory",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="Of a `penstock up`: what it runs is asked, wherever that listens.",
+    help="The directory of a `penstock up`: ask the programs that it runs.",
 )
 @json_option
 def command(
@@ -190,8 +189,8 @@ def command(
 ) -> int:
     """Show what runs, how far behind it is, and whether every line has arrived.
 
-    Exit code 1: somebody does not answer or an agent is silent, a table cannot be loaded, a broker
-    has lost something, or events are missing, twice, changed, or nobody knows.
+    Exit code 1: a server does not answer or an agent is silent, a table cannot be loaded, a broker
+    has lost something, or events are missing, duplicated, changed or unaccounted for.
 
     \b
     Example:
@@ -201,22 +200,32 @@ def command(
         penstock status --json | jq '.topics[] | {topic, landed}'
     """
     if broker_http is None:
+        broker_http = broker_http_of(bootstrap)
+    if broker_http is None:
         broker_http = Addresses().broker_http if bootstrap == DEFAULT_BOOTSTRAP else ""
     try:
         if directory is None:
-            entrance = Entrance(
-                Addresses(bootstrap, registry, str(audit), str(agent), broker_http),
-                security=said_security(),
-                registry_security=said_registry(registry).security,
-                audit_security=said_audit_security(audit),
-                agent_security=said_agent_security(agent),
-                broker_http_security=said_http_security(_BROKER_HTTP, *page_addresses(broker_http)),
+            pipeline_access = PipelineAccess(
+                Addresses(
+                    bootstrap,
+                    registry,
+                    str(audit),
+                    "" if _has_no_agent() else str(agent),
+                    broker_http,
+                ),
+                security=brokers_security(bootstrap),
+                registry_security=registry_address(registry).security,
+                audit_security=audit_security(audit),
+                agent_security=agent_security(agent),
+                broker_http_security=http_security("broker-http", *page_addresses(broker_http)),
             )
         else:
-            start = remembered(directory)
+            start = load_start(directory)
             places = Places(directory.absolute())
-            entrance = Entrance.of(places, start.ports, secure=start.secure).offline(start.mirror)
-        with Asking(entrance, within=_SECONDS) as asking:
+            pipeline_access = PipelineAccess.of(places, start.ports, secure=start.secure).offline(
+                start.mirror
+            )
+        with Asking(pipeline_access, within=_SECONDS) as asking:
             standing = asking.ask()
         if directory is not None:
             loader_log = LoaderLog(Places(directory.absolute()).log("loader"))

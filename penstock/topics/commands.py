@@ -17,7 +17,7 @@ from client.admin import (
 from client.brokers import Brokers
 from client.errors import UnknownTopic
 from client.metadata import NO_LEADER, TopicMetadata
-from penstock.brokers.standing import is_under, why_under
+from penstock.brokers.replica_roles import is_under, why_under
 from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option, connected, existing_topics

@@ -14,7 +14,7 @@ from penstock.cli.output import json_option
 from penstock.cli.time_arguments import time_millis
 from penstock.connections.cluster import bootstrap_option, connected, existing_topics
 from penstock.connections.registry import registry_at, registry_option
-from penstock.connections.zookeeper import said_zookeeper, zookeeper_options
+from penstock.connections.zookeeper import needed_zookeeper, zookeeper_at, zookeeper_options
 from penstock.schemas.arguments import VERSION, Which
 from penstock.topics.avro_files.new_file import STDOUT, check_destination
 from penstock.topics.message_lines import Decode, MessageLines
@@ -120,7 +120,7 @@ def command(
     Without --from it begins with what is written from now on.
 
     What agents write are events in Avro: --events asks the registry for their schemas, and prints
-    each as an object. A message that is no event is said on stderr, and passed over.
+    each as an object. A message that is not an event is skipped, with a line on stderr.
 
     With --json a line is an object: partition, offset, timestamp, key, value, headers; bytes that
     are no UTF-8 are there in base64, under key_base64 and value_base64. With --events, too, it has
@@ -143,10 +143,9 @@ def command(
         penstock consume page_views --from beginning --to-end --avro-file page_views.avro
         penstock consume page_views --group reports --zookeeper 127.0.0.1:2181/penstock
     """
-    there = said_zookeeper(zookeeper, zookeeper_secret_file)
+    there = zookeeper_at(zookeeper, zookeeper_secret_file)
     if group is not None:
-        if there is None:
-            raise click.UsageError("--group needs --zookeeper: members meet there")
+        there = there or needed_zookeeper(None, None)
         if to_end or partitions or avro_file is not None:
             raise click.UsageError(
                 "--group goes with none of --to-end, --partition and --avro-file: which partitions "

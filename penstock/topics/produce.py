@@ -62,7 +62,7 @@ _LINGER_SECONDS = 0.01
     type=click.Choice(list(ACKS)),
     default="all",
     show_default=True,
-    help="Who must have a batch before it counts: all replicas in sync, the leader, nobody.",
+    help="Who must have a batch before it counts: all replicas in sync, the leader, or none.",
 )
 @click.option(
     "--codec",

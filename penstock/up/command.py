@@ -14,7 +14,7 @@ from penstock.cli.failures import Failed
 from penstock.directory.errors import UpError, WrongFollow
 from penstock.directory.places import MirrorPorts, Places, Ports
 from penstock.directory.preparing import Follow, parse_follow
-from penstock.directory.remembered import RememberedStart, remembered
+from penstock.directory.saved_start import SavedStart, load_start
 from penstock.status.asking import Asking, KeptStatus
 from penstock.status.loader_log import LoaderLog
 from penstock.up.pipeline import LocalPipeline
@@ -127,7 +127,7 @@ def command(
         raise Failed("the folder in which you are is gone: cd into another one") from None
     with StopRequests() as asked:
         try:
-            before = remembered(directory)
+            before = load_start(directory)
             ports = Ports.beginning_at(port_base) if port_base else before.ports
             mirror = before.mirror or (MirrorPorts() if mirrored else None)
             if mirror and port_base:
@@ -166,7 +166,7 @@ def _mirror_ports(base: int) -> MirrorPorts:
         raise click.UsageError(f"--port-base: {error}") from None
 
 
-def _remarks(before: RememberedStart, *, secure: bool) -> Iterator[str]:
+def _remarks(before: SavedStart, *, secure: bool) -> Iterator[str]:
     """What is to be known of the locks beforehand."""
     if secure and before.there_was_one and not before.secure:
         yield (
@@ -174,7 +174,10 @@ def _remarks(before: RememberedStart, *, secure: bool) -> Iterator[str]:
             "your own need TLS and a user (docs/up.md)"
         )
     elif before.secure and not secure:
-        yield "the locks are off: whoever is on this machine gets in; --secure puts them on again"
+        yield (
+            "this pipeline is open now to all users of this machine; --secure restores TLS and "
+            "logins"
+        )
 
 
 def _run(

@@ -19,10 +19,10 @@ from types import TracebackType
 from typing import Final, Self
 
 from penstock.cli.event_log import LogFormat
-from penstock.directory.entrance import Entrance
 from penstock.directory.errors import DirectoryGone, DirectoryUnusable
 from penstock.directory.lock import Lock
 from penstock.directory.locks import Locks
+from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import PRIVATE, Addresses, MirrorPorts, Places, Ports
 from penstock.directory.preparing import Follow, prepare
 from penstock.up.admission import Admission
@@ -56,8 +56,8 @@ class LocalPipeline:
         missing."""
         self.places = places
         self.ports = ports
-        self.entrance = Entrance.of(places, ports, secure=secure)
-        self.offline = self.entrance.offline(mirror)
+        self.access = PipelineAccess.of(places, ports, secure=secure)
+        self.offline = self.access.offline(mirror)
         self._mirror = mirror
         self._secure = secure
         self._renewal_at = time.monotonic() + _RENEWAL_SECONDS
@@ -67,7 +67,7 @@ class LocalPipeline:
             programs(
                 places,
                 ports,
-                self.entrance,
+                self.access,
                 self._admission,
                 mirror=mirror,
                 loads_every=loads_every,
@@ -137,7 +137,7 @@ class LocalPipeline:
 
     @property
     def addresses(self) -> Addresses:
-        return self.entrance.addresses
+        return self.access.addresses
 
     @property
     def ready(self) -> bool:

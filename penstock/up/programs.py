@@ -14,7 +14,7 @@ from cluster.zookeeper_standing import answers
 from ground.http_client import HttpClient, HttpError, parse_program_url
 from ground.http_security import HttpAccess, HttpSecurity, access_to
 from penstock.cli.event_log import LogFormat
-from penstock.directory.entrance import Entrance
+from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import HOST, Addresses, MirrorPorts, Places, Ports
 from penstock.up.admission import Admission
 
@@ -71,7 +71,7 @@ _PENSTOCK: Final = (sys.executable, "-P", "-m", "penstock")
 def programs(
     places: Places,
     ports: Ports,
-    entrance: Entrance,
+    pipeline_access: PipelineAccess,
     admission: Admission | None,
     *,
     mirror: MirrorPorts | None = None,
@@ -80,9 +80,9 @@ def programs(
 ) -> tuple[Program, ...]:
     """In the order in which people think of them: a line goes from top to bottom. Nobody needs
     ZooKeeper before the `admission` is done, if there is one."""
-    addresses = entrance.addresses
+    addresses = pipeline_access.addresses
     # Whether a server is ready it says to everybody.
-    access = access_to(HttpSecurity(tls=entrance.registry_security.tls))
+    access = access_to(HttpSecurity(tls=pipeline_access.registry_security.tls))
 
     def command(name: str, *arguments: str) -> tuple[str, ...]:
         return (*_PENSTOCK, name, *arguments, "--log-format", log_format)

@@ -27,7 +27,7 @@ from client.security import Login, Mechanism, Security
 from client.users import UserPasswords
 from ground.scram import FEWEST_ITERATIONS, MOST_ITERATIONS
 from penstock.cli.failures import Failed
-from penstock.connections.cluster import connected, said_security
+from penstock.connections.cluster import brokers_security, connected
 from penstock.declared.plans import (
     Plan,
     State,
@@ -154,7 +154,7 @@ def command(
 
 
 def _tried(bootstrap: str, wanted: list[DeclaredUser], folder: Path) -> dict[str, bool | None]:
-    security = said_security()
+    security = brokers_security(bootstrap)
     found: dict[str, bool | None] = {}
     with connected(bootstrap):  # for its words, if nobody is there
         for each in wanted:

@@ -15,7 +15,7 @@ from penstock.cli.confirmation import confirm_deletion, yes_option
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option, connected
-from penstock.connections.zookeeper import said_zookeeper, zookeeper_options
+from penstock.connections.zookeeper import zookeeper_at, zookeeper_options
 from penstock.users.passwords import password_options, said_password
 
 _NOTED_IN: Final = "penstock.administration_log"  # in a command's context
@@ -57,9 +57,11 @@ def place_options(command: F) -> F:
         metavar="FILE",
         expose_value=False,
         callback=_remember_log,
-        help="With --zookeeper: note the change in this file, a broker's.",
+        help="With --zookeeper: record the change in this file, a broker's.",
     )
-    there = zookeeper_options("Ask this ZooKeeper, past the brokers: for the first user.")
+    there = zookeeper_options(
+        "Write to this ZooKeeper instead of through brokers: for the first user."
+    )
     return bootstrap_option(there(noted(command)))
 
 
@@ -75,7 +77,7 @@ def iterations_option(command: F) -> F:
         default=MOST_ITERATIONS,
         show_default=True,
         metavar="N",
-        help="Of the password's hash.",
+        help="Iterations of the password's hash.",
     )(command)
 
 
@@ -84,10 +86,12 @@ def users_at(
     bootstrap: str, zookeeper: str | None, zookeeper_secret_file: Path | None
 ) -> Iterator[Users]:
     noted_in: Path | None = click.get_current_context().meta.get(_NOTED_IN)
-    there = said_zookeeper(zookeeper, zookeeper_secret_file)
+    there = zookeeper_at(zookeeper, zookeeper_secret_file)
     if there is None:
         if noted_in is not None:
-            raise click.UsageError("--administration-log needs --zookeeper: brokers note it")
+            raise click.UsageError(
+                "--administration-log needs --zookeeper: brokers record changes themselves"
+            )
         with connected(bootstrap) as brokers:
             yield _OverBrokers(brokers)
         return

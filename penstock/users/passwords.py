@@ -29,7 +29,7 @@ def password_options(command: F) -> F:
         "--password-file",
         type=kind,
         metavar="FILE",
-        help="The password, in a file; without it, it is asked for.",
+        help="A file with the password. Without it, the command prompts for one.",
     )
     made_up = click.option(
         "--generate",
@@ -66,7 +66,7 @@ def _of_file(path: Path) -> str:
 
 def _asked(name: str) -> str:
     if not sys.stdin.isatty():
-        raise click.UsageError("nobody is there to be asked: say --password-file or --generate")
+        raise click.UsageError("stdin is not a terminal: pass --password-file or --generate")
     try:
         answer: str = click.prompt(
             f"password of {name}", hide_input=True, confirmation_prompt="once more", err=True

@@ -1,5 +1,6 @@
 """The collection's roles have specifications that agree with their defaults."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,14 @@ def test_specs_and_defaults_agree(role: Path) -> None:
         assert {n: o["default"] for n, o in options.items() if "default" in o} == {
             name: value for name, value in literal.items() if name in options
         }
+
+
+def test_the_table_of_ports_is_that_of_the_defaults() -> None:
+    page = (COLLECTION.parents[1] / "docs" / "deploy.md").read_text()
+    rows = re.findall(r"^\|.*\| (\d+) \| `(penstock_\w+_port)` \|", page, re.MULTILINE)
+    everywhere = [defaults(role).items() for role in roles()]
+    ports = [(str(value), name) for each in everywhere for name, value in each if "_port" in name]
+    assert sorted(rows) == sorted(ports)
 
 
 def check_options(options: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from audit.config import AuditConfig
 from harness.ansible_tools import COLLECTION, play
 from loader.config import LoaderConfig
 from mirror.config import MirrorConfig
+from penstock.config.client_profile import ClientProfile
 from penstock.config.configuration import load
 from registry.config import RegistryConfig
 from tests.ansible.conftest import HERE
@@ -25,11 +26,19 @@ KINDS: Final[Mapping[str, type[Any]]] = {
     "loader": LoaderConfig,
     "mirror": MirrorConfig,
     "registry": RegistryConfig,
+    "client": ClientProfile,
 }
-# As it is written on a host.
-_WRITTEN: Final = "{{ penstock_%s_whole | penstock.pipeline.plain_numbers | to_nice_json }}"
+HOSTS: Final = {"client": "penstock_broker:penstock_registry:penstock_audit"}
+ROLES: Final = {"client": "common"}
+VARIABLES: Final = {"client": "penstock_common_client"}
 
 pytestmark = pytest.mark.not_quick("starts Ansible")
+
+
+def _written(program: str) -> str:
+    """As on a host."""
+    variable = VARIABLES.get(program, f"penstock_{program}_whole")
+    return f"{{{{ {variable} | penstock.pipeline.plain_numbers | to_nice_json }}}}"
 
 
 def configurations(folder: Path, inventory: Path) -> dict[tuple[str, str], Any]:
@@ -37,11 +46,11 @@ def configurations(folder: Path, inventory: Path) -> dict[tuple[str, str], Any]:
     document = [
         {
             "name": program,
-            "hosts": f"penstock_{program}",
+            "hosts": HOSTS.get(program, f"penstock_{program}"),
             "gather_facts": False,
             # Only for its variables.
-            "roles": [{"role": f"penstock.pipeline.{program}", "when": False}],
-            "post_tasks": [{"name": "Shown", "ansible.builtin.debug": {"msg": _WRITTEN % program}}],
+            "roles": [{"role": f"penstock.pipeline.{ROLES.get(program, program)}", "when": False}],
+            "post_tasks": [{"name": "Shown", "ansible.builtin.debug": {"msg": _written(program)}}],
         }
         for program in KINDS
     ]
@@ -77,7 +86,8 @@ def test_programs_take_what_their_roles_write(
     wanted = {
         (program, host)
         for program in KINDS
-        for host in groups.get(f"penstock_{program}", {}).get("hosts", ())
+        for group in HOSTS.get(program, f"penstock_{program}").split(":")
+        for host in groups.get(group, {}).get("hosts", ())
     }
     assert found[inventory].keys() == wanted
 
@@ -99,6 +109,19 @@ def test_a_cluster_knows_of_the_others_what_it_must(
         assert f"{name}._schemas" in {each.topic for each in registries["offline"].mirrored}
         for brokers in (mirror.source.brokers, audit.all_clusters[name].brokers):
             assert set(brokers) == set(registries[name].brokers)
+
+
+def test_operators_find_their_own_cluster(
+    found: Mapping[Path, dict[tuple[str, str], Any]],
+) -> None:
+    for path, programs in found.items():
+        is_locked = yaml.safe_load(path.read_text())["all"]["vars"]["penstock_tls"]
+        for profile in of("client", programs):
+            assert profile.audit
+            assert len(profile.broker_http) == len(profile.brokers) > 0
+            for each in (profile.security, profile.audit_security, profile.zookeeper_security):
+                shown = each.tls.certificate if each.tls else ""
+                assert shown == ("/etc/penstock/tls/operator.pem" if is_locked else "")
 
 
 SPEAKER: Final = COLLECTION / "playbooks/speaker.yml"

@@ -27,10 +27,12 @@ _RELEASES = """
         version: "{{ penstock_release }}"
         source: "{{ penstock_release_dir }}"
         root: "{{ penstock_root }}"
+        command: "{{ penstock_command }}"
     - penstock.pipeline.release:
         version: "{{ penstock_release }}"
         source: "{{ penstock_release_dir }}"
         root: "{{ penstock_root }}"
+        command: "{{ penstock_command }}"
         python: "{{ ansible_python_interpreter }}"
         extras: [registry]
       when: is_server | bool
@@ -107,6 +109,8 @@ def test_a_server_comes_beside_an_agent_that_runs(hosts: SimulatedHosts, tmp_pat
     said = play(hosts, is_server=True)
     assert (said.code, said.changed) == (0, {name: 1}), said.said
     assert (release / "lib/later.py").read_text() == "LATER = 1"
+    link = hosts.host(name) / "sbin/penstock"
+    assert link.readlink() == hosts.host(name) / "opt/current/bin/penstock"
     command = [str(release / "bin/penstock")]
     ran = subprocess.check_output(command, text=True, env={"PATH": os.environ["PATH"]})
     assert ran == f"penstock of {release}/server\n"
@@ -115,3 +119,13 @@ def test_a_server_comes_beside_an_agent_that_runs(hosts: SimulatedHosts, tmp_pat
 
     said = play(hosts, is_server=True)
     assert (said.code, said.changed) == (0, {name: 0}), said.said
+
+    # A link to another place of Penstock's is turned, and what somebody else put there stays.
+    elsewhere, file = hosts.host(name) / "opt/bin/penstock", tmp_path / "other"
+    for target, became, changed in ((elsewhere, link.readlink(), 1), (file, file, 0)):
+        link.unlink()
+        link.symlink_to(target)
+        said = play(hosts, is_server=True)
+        assert (said.code, said.changed) == (0, {name: changed}), said.said
+        assert link.readlink() == became
+    assert "is not a link into" in said.said

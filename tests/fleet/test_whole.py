@@ -19,7 +19,7 @@ from tests.fleet.marked import plays_on_hosts
 from tests.fleet.sites import TOPIC, Site
 
 NAMES: Final = ("dc1-a", "dc1-b", "dc1-c")
-
+OPERATOR: Final = "alice"
 
 pytestmark = plays_on_hosts(2_400)
 
@@ -47,6 +47,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def test_empty_hosts_become_a_site(site: Site) -> None:
     site.write()
+    for host in site.fleet.hosts:
+        site.fleet.ssh(host, f"useradd --create-home {OPERATOR}")
+    site.groups["all"]["vars"]["penstock_operators"] = [OPERATOR]
     first = site.play("site").must_succeed()
     assert set(first.by_host("changed")) == set(site.fleet.hosts)
     running = site.invocations()
@@ -85,3 +88,12 @@ def test_every_line_has_arrived_once(site: Site) -> None:
     site.write_no_more()
     report = site.must_have_arrived()
     assert f"complete  {TOPIC}" in report.stdout
+
+
+def test_an_operator_needs_no_options_on_any_host(site: Site) -> None:
+    for host in site.fleet.hosts:
+        for command in (f"report {TOPIC} --day today", f"topics describe {TOPIC}", "status"):
+            ended = site.fleet.ask(host, f"runuser -u {OPERATOR} -- penstock {command}")
+            assert (ended.exit_code, TOPIC in ended.stdout) == (0, True), (ended, command)
+        other = site.fleet.ask(host, "runuser -u nobody -- penstock status")
+        assert "members of the group penstock-operators may read it" in other.stderr

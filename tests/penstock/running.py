@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 from harness.made_secrets import is_told
@@ -19,6 +20,8 @@ WITHIN = 90.0
 INTERPRETER = [sys.executable, "-X", "dev", "-W", "error"]
 PENSTOCK = [*INTERPRETER, "-m", "penstock"]
 FORKS = Forks(INTERPRETER)
+_ORDINARY = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
+NOBODY = 65_534
 
 Ended = subprocess.CompletedProcess[str]
 
@@ -51,12 +54,21 @@ def penstock_bytes(
         return subprocess.CompletedProcess(list(arguments), code, files[1].read(), files[2].read())
 
 
-def fresh_penstock(*arguments: str, stdin: str = "") -> Ended:
-    """Runs it to its end, in a process that imports what it needs, as a user's does."""
+def fresh_penstock(
+    *arguments: str,
+    stdin: str = "",
+    environment: Mapping[str, str] | None = None,
+    folder: Path = REPOSITORY,
+    ordinary: bool = False,
+) -> Ended:
+    """Runs it to its end, in a process that imports what it needs, as a user's does. With
+    `ordinary`, modes of files count also where root runs the tests."""
+    without = [*_ORDINARY] if ordinary and os.geteuid() == 0 else []
     ended = subprocess.run(
-        [*PENSTOCK, *arguments],
+        [*without, *PENSTOCK, *arguments],
         input=stdin,
-        cwd=REPOSITORY,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **(environment or {})},
         capture_output=True,
         text=True,
         timeout=WITHIN,

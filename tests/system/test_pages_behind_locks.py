@@ -103,7 +103,7 @@ def test_an_agents_status_is_for_those_who_are_known(tmp_path: Path, site: Site)
             "agent", "--status", "--config", config, "--agent-security", str(without)
         )
         assert refused.returncode == 1
-        assert "lets nobody in like that: it is not known who asks" in refused.stderr
+        assert "rejected these credentials: it is not known who asks" in refused.stderr
         shown = penstock(
             "agent", "--status", "--config", config, "--agent-security", str(site.told)
         )

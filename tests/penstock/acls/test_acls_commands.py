@@ -107,7 +107,7 @@ def test_super_users_and_everybody(guarded: At, who: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["add", "alice", "--topic", "t"], "to do what"),
+        (["add", "alice", "--topic", "t"], "no operation"),
         (["add", "alice", "--operation", "read"], "on what"),
         (["add", "alice", "--operation", "fly", "--topic", "t"], "fly"),
         (["add", "alice", "--operation", "write", "--group", "g"], "nothing that can be done"),
@@ -178,7 +178,7 @@ def test_rules_become_what_is_declared(guarded: At, tmp_path: Path) -> None:
     for entries, why in (
         (({"principal": "x", "operations": ["raed"], "topics": ["t"]},), "'raed' is none of"),
         (({"principal": "x", "operations": ["read"]},), "acls[0]: on what?"),
-        (({"principal": "x", "topics": ["t"]},), "acls[0]: to do what?"),
+        (({"principal": "x", "topics": ["t"]},), "acls[0]: no operation"),
         (({"principal": "", "operations": ["read"], "topics": ["t"]},), "a principal has a name"),
         ((AGENTS, {**AGENTS, "state": "absent"}), "as present and as absent"),
     ):

@@ -28,7 +28,7 @@ from penstock.brokers.placement import (
     filled,
     spread,
 )
-from penstock.brokers.standing import AWAY, BEHIND, IN_SYNC, LEADS, standings, why_under
+from penstock.brokers.replica_roles import AWAY, BEHIND, IN_SYNC, LEADS, standings, why_under
 
 
 def partition(

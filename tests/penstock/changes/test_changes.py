@@ -1,6 +1,7 @@
 """`penstock changes`: which entries it shows, of which files, and how."""
 
 import json
+import os
 import re
 import shlex
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from penstock.changes.command import command
 from schemas.envelope import Encoder
 from schemas.parsing import parse
 from schemas.registry_client import RegistryClient
-from tests.penstock.running import At, penstock
+from tests.penstock.running import NOBODY, At, fresh_penstock, penstock
 from tests.schemas.events import header
 
 ALICE, BOB = Who("alice", "10.0.0.7"), Who("bob", "10.0.0.8", client_id="\x1b[2J")
@@ -127,6 +128,19 @@ def test_nothing_is_no_mistake(log: Path) -> None:
     ended = changes(str(log), "--who", "nobody")
     assert (ended.exit_code, ended.stdout) == (0, "")
     assert "no changes" in ended.stderr
+
+
+@pytest.mark.not_quick("starts a process")
+def test_a_log_that_the_user_may_not_read_is_named(tmp_path: Path) -> None:
+    data = tmp_path / "penstock-data" / "broker"
+    data.mkdir(parents=True)
+    data.chmod(0o000)
+    if os.geteuid() == 0:
+        os.chown(data, NOBODY, NOBODY)
+    ended = fresh_penstock("changes", folder=tmp_path, ordinary=True)
+    data.chmod(0o700)
+    said = "penstock: penstock-data/broker/administration.log: permission denied: use sudo, or "
+    assert (ended.returncode, ended.stderr.startswith(said)) == (1, True), ended.stderr
 
 
 def test_how_long_ago() -> None:

@@ -21,11 +21,12 @@ from penstock.cli.address_variables import (
     AUDIT,
     BOOTSTRAP,
     BROKER_HTTP,
+    PROFILE,
     REGISTRY,
-    what_to_do,
 )
 from penstock.cli.lazy_group import Lazy
 from penstock.command_line import penstock as command_line
+from penstock.connections.profile import hint
 from penstock.report.asking import DEFAULT_AUDIT
 from tests.penstock.running import INTERPRETER, REPOSITORY, fresh_penstock, penstock
 
@@ -151,7 +152,7 @@ USAGE = [
     ("topics alter t", "nothing to change: give --config, --default or --partitions"),
     ("topics alter t --config a=1 --default a", "--config and --default both"),
     ("topics list -b a:b", "bootstrap 'a:b': 'b' is not a port"),
-    ("topics delete t", "nobody is there to be asked: say --yes"),
+    ("topics delete t", "stdin is not a terminal: pass --yes to confirm"),
     ("topics delete", "missing argument 'TOPIC…'"),
     ("topics repair t x", "'x' is not a valid integer"),
     ("broker", "give --config FILE, or every key with --set KEY=VALUE"),
@@ -174,7 +175,7 @@ USAGE = [
     ("load --check-files none", "'none' is no folder such as"),
     ("agent --status --set http_port=1", "give --config, or --agent URL"),
     ("agent --json --set registry=x", "--json belongs to --status"),
-    ("agent --status --agent http://h/?a=b", "is no address of an agent, such as http"),
+    ("agent --status --agent http://h/?a=b", "is not the URL of an agent, such as http"),
     ("check-config brokr x", "'brokr' is not one of 'agent', 'broker', 'registry'"),
     ("check-config broker x.yaml --online", "are for agent, inputs, loader, audit and mirror"),
     ("check-config agent x.yaml --online --offline", "not both"),
@@ -224,46 +225,54 @@ def test_nobody_there_is_one_line_and_exit_code_1(command: list[str]) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", said)
 
 
-def test_who_asks_at_the_usual_address_is_told_what_to_do() -> None:
-    said = what_to_do(DEFAULT_AUDIT, DEFAULT_AUDIT, "--audit", "PENSTOCK_AUDIT")
-    assert said.startswith(": `penstock up` starts everything on this machine; ")
-    assert said.endswith("found with --audit, or PENSTOCK_AUDIT")
-    assert what_to_do("http://there:8090", DEFAULT_AUDIT, "--audit", "PENSTOCK_AUDIT") == ""
+def test_a_default_address_that_does_not_answer_comes_with_advice() -> None:
+    said = hint("audit", DEFAULT_AUDIT, DEFAULT_AUDIT, "--audit", AUDIT)
+    assert said.startswith(": `penstock up` starts a pipeline on this machine; ")
+    assert "give --audit, set PENSTOCK_AUDIT, or write a profile (/etc/penstock" in said
+    assert hint("audit", "http://there:8090", DEFAULT_AUDIT, "--audit", AUDIT) == ""
 
 
 OPTIONS = {BOOTSTRAP: "--bootstrap", REGISTRY: "--registry", AUDIT: "--audit", AGENT: "--agent"}
 
 
 @pytest.mark.parametrize(
-    ("variable", "address", "command", "said"),
+    ("variable", "key", "command", "said"),
     [
-        (BOOTSTRAP, "127.0.0.1:{}", "topics list", "no broker at {}: connection refused"),
-        (BOOTSTRAP, "127.0.0.1:{}", "audit accept t --host h --reason x", "{}"),
-        (REGISTRY, "http://127.0.0.1:{}", "schemas list", "no registry at {}: connection refused"),
-        (AUDIT, "http://127.0.0.1:{}", "report", "no audit answers at {}: connection refused"),
-        (AGENT, "http://127.0.0.1:{}", "agent --status", "no agent answers at {}"),
+        (BOOTSTRAP, "brokers", "topics list", "no broker at {}: connection refused"),
+        (BOOTSTRAP, "brokers", "audit accept t --host h --reason x", "{}"),
+        (REGISTRY, "registry", "schemas list", "no registry at {}: connection refused"),
+        (AUDIT, "audit", "report", "no audit answers at {}: connection refused"),
+        (AGENT, "agent", "agent --status", "no agent answers at {}"),
     ],
 )
-def test_a_variable_is_a_default_that_an_option_replaces(
-    variable: str, address: str, command: str, said: str, monkeypatch: pytest.MonkeyPatch
+def test_an_option_replaces_a_variable_and_that_a_profile(
+    variable: str, key: str, command: str, said: str, tmp_path: Path
 ) -> None:
-    by_variable, by_option = (address.format(port) for port in free_ports(2))
-    monkeypatch.setenv(variable, by_variable)
+    address = "127.0.0.1:{}" if key == "brokers" else "http://127.0.0.1:{}"
+    in_profile, by_variable, by_option = (address.format(port) for port in free_ports(3))
+    path = tmp_path / "profile.yaml"
+    path.write_text(json.dumps({key: [in_profile] if key == "brokers" else in_profile}))
+    environment = {PROFILE: str(path)}
     words = command.split()
-    assert said.format(by_variable) in penstock(*words).stderr
-    assert said.format(by_option) in penstock(*words, OPTIONS[variable], by_option).stderr
+    alone = penstock(*words, environment=environment).stderr
+    assert said.format(in_profile) in alone
+    assert f"({key} from {path})" in alone
+    environment[variable] = by_variable
+    assert said.format(by_variable) in penstock(*words, environment=environment).stderr
+    words += [OPTIONS[variable], by_option]
+    assert said.format(by_option) in penstock(*words, environment=environment).stderr
 
 
 def test_what_is_wrong_with_a_variable_is_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(AGENT, "web-3:9464")
     ended = penstock("agent", "--status")
     assert ended.returncode == 2
-    assert "'web-3:9464' is no address of an agent, such as http://127.0.0.1:9464" in ended.stderr
+    assert "'web-3:9464' is not the URL of an agent, such as http://127.0.0.1:9464" in ended.stderr
 
 
 def test_there_is_a_variable_for_each_kind_of_address() -> None:
     named = {value for name, value in vars(address_variables).items() if name.isupper()}
-    assert named == {*OPTIONS, BROKER_HTTP}  # which is one of several that `status` asks
+    assert named == {*OPTIONS, BROKER_HTTP, PROFILE}
 
 
 def penstock_in_shell(redirected: str, **environment: str) -> tuple[int, str, str]:

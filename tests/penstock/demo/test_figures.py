@@ -22,7 +22,7 @@ from penstock.demo.figures import (
     document,
 )
 from penstock.demo.kills import kills_of
-from penstock.demo.settling import TimeSpan, only_faults, span, waits_for
+from penstock.demo.verdict import TimeSpan, only_faults, span, waits_for
 
 TALLY = WrittenTally(application="payments", lines=14, events=10, files=2)
 ALL = arrivals(range(10), 10)

@@ -159,7 +159,7 @@ def test_a_program_that_does_not_start_ends_the_demonstration(tmp_path: Path) ->
     ports, mirror = free_ports()
     with LocalPipeline(places, ports, mirror=mirror) as pipeline:
         screen = watching(io.StringIO(), places, pipeline.addresses)
-        watch = Watch(pipeline, screen, KeptStatus(Asking(pipeline.entrance)), asked)
+        watch = Watch(pipeline, screen, KeptStatus(Asking(pipeline.access)), asked)
         with pytest.raises(DemoFailed, match="zookeeper does not start \\(exit code 2\\): "):
             watch.until_ready(60.0, lambda: None)
         assert not watch.runs("zookeeper")

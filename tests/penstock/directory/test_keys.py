@@ -16,10 +16,10 @@ from ground.token_file import TokenFile
 from penstock.certificates.authority import Authority
 from penstock.certificates.reading import certificates_in
 from penstock.config.configuration import load
-from penstock.directory.entrance import Entrance
 from penstock.directory.errors import DirectoryUnusable
 from penstock.directory.keys import RENEW_BEFORE, make_keys, renew_certificates
 from penstock.directory.locks import ADMIN, SERVERS, TOKENS, USERS, Locks
+from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Places, Ports
 
 PUBLIC = {"ca.pem", "revoked.pem"}
@@ -84,10 +84,10 @@ def test_each_is_known_by_what_is_its_own(locks: Locks) -> None:
 
 
 def test_commands_get_in_as_the_admin_does(directory: Path, locks: Locks) -> None:
-    entrance = Entrance.of(Places(directory), Ports(), secure=True)
-    assert load(Security, locks.for_commands("brokers")) == entrance.security
-    assert load(HttpSecurity, locks.for_commands("registry")) == entrance.registry_security
-    assert load(HttpSecurity, locks.for_commands("audit")) == entrance.audit_security
+    pipeline_access = PipelineAccess.of(Places(directory), Ports(), secure=True)
+    assert load(Security, locks.for_commands("brokers")) == pipeline_access.security
+    assert load(HttpSecurity, locks.for_commands("registry")) == pipeline_access.registry_security
+    assert load(HttpSecurity, locks.for_commands("audit")) == pipeline_access.audit_security
 
 
 def test_servers_are_believed(locks: Locks) -> None:

@@ -307,7 +307,7 @@ def test_a_ledger_is_entered_as_its_file_says_unless_the_command_says_who(tmp_pa
     @bootstrap_option
     def command(bootstrap: str) -> None:
         for security in (None, Security(login=audits)):
-            said = LedgerPlace("dc1", bootstrap, "", security).entrance.login
+            said = LedgerPlace("dc1", bootstrap, "", security).credentials.login
             found.append(said.user if said else "")
 
     command.main(["--security", str(path)], standalone_mode=False)

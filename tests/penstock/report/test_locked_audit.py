@@ -54,6 +54,19 @@ def test_a_token_or_a_password_gets_in(
         assert "audit at" not in ended.stdout
 
 
+def test_credentials_of_a_profile_are_for_its_own_addresses(
+    locked: LockedAudit, tmp_path: Path, token_file: Path
+) -> None:
+    known = {"tls": {"ca": str(locked.ca)}, "token_file": str(token_file)}
+    profile = security(tmp_path, audit=locked.url, audit_security=known)
+    elsewhere = locked.url.replace("127.0.0.1", "localhost")
+    assert elsewhere != locked.url
+    for option, code in (((), 2), (("--audit", f"{locked.url}/"), 2), (("--audit", elsewhere), 4)):
+        ended = penstock("report", "--profile", profile, *option)
+        assert ended.returncode == code, ended.stderr
+        assert ("its certificate" in ended.stderr) is (code == 4)
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [

@@ -100,7 +100,7 @@ def test_deleting(schemas: AtRegistry, new_topic: str, tmp_path: Path) -> None:
     assert said == f"{used} is used by {user} version 1: delete that first"
     ended = schemas.run("delete", user)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "nobody is there to be asked: say --yes" in ended.stderr
+    assert "stdin is not a terminal: pass --yes to confirm" in ended.stderr
 
     assert schemas.output("delete", user, "-y") == f"deleted {user}: version 1\n"
     said = schemas.refused("delete", user, "-y")

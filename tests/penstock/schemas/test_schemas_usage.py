@@ -35,7 +35,7 @@ assert isinstance(schemas, LazyGroup)
         (["register", "a.json"], "give --subject or --topic: a.json is not named SUBJECT.avsc"),
         (["diff", "s", "-t", "t"], "--subject and --topic are of a file"),
         (["diff", "s.avsc", "1", "2"], "a file is compared with one version"),
-        (["delete", "s"], "nobody is there to be asked: say --yes"),
+        (["delete", "s"], "stdin is not a terminal: pass --yes to confirm"),
         (["config", "s", "--set", "FULL", "--default"], "give --set or --default, not both"),
         (["config", "--set", "SOME"], "'SOME' is not one of"),
         (["new", "../x"], "topic name '../x' has a character other than"),

@@ -110,7 +110,7 @@ def test_every_option_is_explained() -> None:
         shown = {
             option for each in command.params for option in each.opts if option.startswith("--")
         }
-        by_hand = {"--json", "--partition", "--cluster", "--config"}
+        by_hand = {"--json", "--partition", "--cluster", "--config", "--profile"}
         by_hand |= {"--bootstrap", "--security", "--registry", "--registry-security"}
         assert [each for each in shown - by_hand if each not in section(name)] == []
 

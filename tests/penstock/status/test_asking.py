@@ -12,7 +12,7 @@ from client.errors import BadAddress
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
-from penstock.directory.entrance import Entrance
+from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Addresses
 from penstock.status.asking import Asking, KeptStatus
 from penstock.status.values import PipelineStatus
@@ -27,7 +27,7 @@ PATIENT = 30.0  # on a busy machine
 
 
 def asked(addresses: Addresses) -> PipelineStatus:
-    with Asking(Entrance(addresses), within=PATIENT) as asking:
+    with Asking(PipelineAccess(addresses), within=PATIENT) as asking:
         return asking.ask()
 
 
@@ -55,7 +55,7 @@ def test_nobody_answers() -> None:
 )
 def test_an_address_that_cannot_be_understood(wrong: Addresses) -> None:
     with pytest.raises((ValueError, BadAddress)):
-        Asking(Entrance(wrong))
+        Asking(PipelineAccess(wrong))
 
 
 def test_everybody_answers(
@@ -71,7 +71,8 @@ def test_everybody_answers(
         answering(lambda path, _: (200, bodies[path])) as audit,
         answering(lambda _path, _query: (200, status)) as agent,
         Asking(
-            Entrance(Addresses(*servers, audit.url, agent.url, broker_http=page)), within=PATIENT
+            PipelineAccess(Addresses(*servers, audit.url, agent.url, broker_http=page)),
+            within=PATIENT,
         ) as asking,
     ):
         standing = asking.ask()
@@ -113,8 +114,8 @@ def test_what_a_broker_has_lost(running_broker: BrokerProcess) -> None:
 @pytest.mark.parametrize(
     ("status", "page", "why"),
     [
-        (200, b"hello\n", "what answers is no broker of this release"),
-        (200, b"", "what answers is no broker of this release"),
+        (200, b"hello\n", "the server is not a broker of this release"),
+        (200, b"", "the server is not a broker of this release"),
         (503, b"not ready: recovering logs\n", "it answers 503 not ready: recovering logs"),
     ],
 )
@@ -138,7 +139,7 @@ def test_who_hangs_is_not_waited_for_and_the_others_are_heard() -> None:
         peer(says_nothing) as port,
         answering(lambda _path, _query: (200, status)) as agent,
         Asking(
-            Entrance(AWAY._replace(brokers=f"127.0.0.1:{port}", agent=agent.url)), within=0.2
+            PipelineAccess(AWAY._replace(brokers=f"127.0.0.1:{port}", agent=agent.url)), within=0.2
         ) as asking,
     ):
         wait_until(lambda: asking.ask().agents, what="the agent is heard")
@@ -160,9 +161,9 @@ def test_where_it_is_is_said_once() -> None:
 @pytest.mark.parametrize(
     ("body", "times", "why"),
     [
-        (b"not json", 1, "no agent of this release"),
-        (b'{"phase": "dancing", "version": ""}', 1, "no agent of this release"),
-        (b"[", 1_000_000, "no agent of this release"),
+        (b"not json", 1, "not an agent of this release"),
+        (b'{"phase": "dancing", "version": ""}', 1, "not an agent of this release"),
+        (b"[", 1_000_000, "not an agent of this release"),
         (b"x", 70 << 20, "more than 67,108,864 bytes"),
     ],
 )
@@ -199,7 +200,7 @@ def test_the_latest_is_kept_and_follows() -> None:
 
     with (
         answering(answers) as audit,
-        KeptStatus(Asking(Entrance(AWAY._replace(audit=audit.url)))) as following,
+        KeptStatus(Asking(PipelineAccess(AWAY._replace(audit=audit.url)))) as following,
     ):
         wait_until(lambda: says("complete"), what="asked")
         rows[:] = [topic_row("t", State.MISSING)]

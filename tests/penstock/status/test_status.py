@@ -13,7 +13,7 @@ from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
 from penstock.directory.places import MirrorPorts, Places, Ports
-from penstock.directory.remembered import RememberedStart, remember
+from penstock.directory.saved_start import SavedStart, save_start
 from penstock.status.command import show_standing
 from penstock.status.values import (
     AgentStanding,
@@ -102,25 +102,16 @@ def test_what_a_broker_has_lost_is_a_problem(
     assert json.loads(ended.stdout)["problems"] == [f"broker at {page.url}: {lost}"]
 
 
-def test_nobody_answers() -> None:
-    servers = ("-b", "127.0.0.1:1", "-r", NOBODY, "--audit", NOBODY, "--agent", NOBODY)
-    ended = penstock("status", *servers)
-    assert (ended.returncode, ended.stderr) == (1, "")
-    assert "! no broker at 127.0.0.1:1: connection refused" in ended.stdout.splitlines()
-    document = json.loads(penstock("status", *servers, "--json").stdout)
-    assert len(document["problems"]) == 4
-
-
 def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
     """Of one with two clusters that one is asked where lines end."""
     ports = Ports(broker=2, registry=3, audit=4, agent_http=5, broker_http=6)
     mirror = MirrorPorts(offline_broker=7, offline_broker_http=8, offline_registry=9)
     for start, http, broker, registry in (
-        (RememberedStart(ports), "http", 2, 3),
-        (RememberedStart(ports, secure=True), "https", 2, 3),
-        (RememberedStart(ports, mirror=mirror), "http", 7, 9),
+        (SavedStart(ports), "http", 2, 3),
+        (SavedStart(ports, secure=True), "https", 2, 3),
+        (SavedStart(ports, mirror=mirror), "http", 7, 9),
     ):
-        remember(Places(tmp_path), start)
+        save_start(Places(tmp_path), start)
         ended = penstock("status", "--dir", str(tmp_path), "--json")
         where = [each.split(": ")[0] for each in json.loads(ended.stdout)["problems"]]
         assert where == [
@@ -133,7 +124,7 @@ def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
 
 def test_what_the_loader_of_an_up_cannot_load_is_said_without_an_audit(tmp_path: Path) -> None:
     places = Places(tmp_path)
-    remember(places, RememberedStart(Ports(broker=2, registry=3, audit=4, agent_http=5)))
+    save_start(places, SavedStart(Ports(broker=2, registry=3, audit=4, agent_http=5)))
     places.log("loader").parent.mkdir()
     said = "2026-11-20T07:00:00.100Z ERROR penstock.load table failed table=t reason=all is dead\n"
     places.log("loader").write_text(said)

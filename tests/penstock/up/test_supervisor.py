@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.waiting import wait_until
-from penstock.directory.entrance import Entrance
+from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import MirrorPorts, Places, Ports
 from penstock.up.programs import Program, ProgramPhase, ProgramStanding, programs
 from penstock.up.stop_requests import StopRequests
@@ -408,7 +408,7 @@ TURN_SECONDS = 0.1  # until it is seen that one has ended
 def test_all_that_wait_for_each_other_have_ended_in_ten_seconds(mirror: MirrorPorts | None) -> None:
     places, ports = Places(Path("/any")), Ports()
     made = programs(
-        places, ports, Entrance(), None, mirror=mirror, loads_every="1m", log_format="text"
+        places, ports, PipelineAccess(), None, mirror=mirror, loads_every="1m", log_format="text"
     )
     named = {each.name: each for each in made}
 

@@ -15,8 +15,8 @@ import pytest
 
 from audit import answers
 from harness.waiting import wait_until
-from penstock.directory.entrance import Entrance
 from penstock.directory.locks import ADMIN, TOKENS, USERS, Locks
+from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
 from penstock.status.asking import Asking
 from tests.penstock.running import penstock
@@ -50,7 +50,7 @@ def test_from_an_open_pipeline_to_one_behind_locks(
     shop = WrittenLog(tmp_path / "logs" / "shop.log")
     shop.path.parent.mkdir()  # its own: in no other can names change while nobody watches
     locks = Locks.of(places)
-    open_to_all = Entrance(Addresses.of(ports))
+    open_to_all = PipelineAccess(Addresses.of(ports))
 
     def rotate_other() -> None:
         """By a name that nobody follows, compressed, and taken away."""
@@ -90,7 +90,7 @@ def test_from_an_open_pipeline_to_one_behind_locks(
     web.path.rename(tmp_path / "app.log.2")
     web.write(50)
     shop.write(50)
-    locked = Entrance.of(places, ports, secure=True)
+    locked = PipelineAccess.of(places, ports, secure=True)
     with Up(tmp_path / "locked.txt", *directory, "--secure") as up, Asking(locked) as asking:
         wait_until_standing(asking, web.are_stored)
         assert up.times("this pipeline was open, and is behind locks from now on") == 1
@@ -102,8 +102,8 @@ def test_from_an_open_pipeline_to_one_behind_locks(
     made = {path: path.read_bytes() for path in secrets_of(locks)}
 
     shop.write(50)
-    entrance = Entrance.of(places, ports, secure=True)
-    with Up(tmp_path / "again.txt", *directory) as up, Asking(entrance) as asking:
+    pipeline_access = PipelineAccess.of(places, ports, secure=True)
+    with Up(tmp_path / "again.txt", *directory) as up, Asking(pipeline_access) as asking:
         up.until("everything runs: dashboard https://")
         # A file was renamed while nothing ran: others may have come and gone.
         wait_until_standing(asking, web.are_landed, verdict="unknown")
@@ -230,8 +230,8 @@ def test_lines_land_by_way_of_a_second_cluster(tmp_path: Path, base: int) -> Non
     """Through kills of the mirror and of what it copies into; and again at the next start."""
     places, log = Places(tmp_path / "data"), WrittenLog(tmp_path / "logs" / "app.log")
     log.path.parent.mkdir()  # its own: in no other can names change while nobody watches
-    entrance = Entrance(Addresses.of(Ports.beginning_at(base)))
-    offline = entrance.offline(MirrorPorts.beginning_at(base))
+    pipeline_access = PipelineAccess(Addresses.of(Ports.beginning_at(base)))
+    offline = pipeline_access.offline(MirrorPorts.beginning_at(base))
     directory = ("--dir", str(places.directory))
     first = ("--mirror", "--port-base", str(base), "--follow", f"web={log.path}")
     log.write(200)

@@ -26,12 +26,15 @@ def host_and_port(host: str, port: int | str) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def addresses(hosts: list[dict], port: int | str, instances: str = "") -> list[str]:
-    """`host:port` of each, in order; where a host has several of a program, of each of those."""
+def addresses(
+    hosts: list[dict], port: int | str, instances: str = "", key: str = "port"
+) -> list[str]:
+    """`host:port` of each, in order; where a host has several of a program, of each of those, by
+    this key."""
     found = []
     for host in hosts:
         for each in host.get(instances) or [{}]:
-            found.append(host_and_port(address_of(host), each.get("port", port)))
+            found.append(host_and_port(address_of(host), each.get(key, port)))
     return found
 
 

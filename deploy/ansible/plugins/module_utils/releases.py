@@ -1,5 +1,5 @@
-"""What modules share that write below /opt/penstock/releases: one at a time, and not more than the
-disk has room for.
+"""What modules share that write below /opt/penstock/releases: one at a time, not more than the disk
+has room for, and the command on PATH.
 
 A run whose connection was lost goes on here until it is done. Whoever comes after it waits, and
 then looks what there is.
@@ -49,6 +49,29 @@ def _locked(folder):
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    return True
+
+
+def put_on_path(module, root):
+    """Makes the link through which people run the release in use. Returns whether it had to. What
+    somebody else put there, a file or a link that does not lead into `root`, stays."""
+    link = module.params["command"]
+    if not link:
+        return False
+    target = os.path.join(root, "current", "bin", "penstock")
+    at = os.readlink(link) if os.path.islink(link) else None
+    if at == target:
+        return False
+    if os.path.lexists(link) and not (at or "").startswith(os.path.join(root, "")):
+        module.warn(f"{link} is not a link into {root}, and was left alone: type {target}")
+        return False
+    if not module.check_mode:
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        new = f"{link}.new"
+        if os.path.lexists(new):
+            os.unlink(new)
+        os.symlink(target, new)
+        os.rename(new, link)
     return True
 
 

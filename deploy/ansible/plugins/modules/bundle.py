@@ -22,6 +22,7 @@ from ansible_collections.penstock.pipeline.plugins.module_utils.releases import 
     NoRoom,
     alone,
     check_room,
+    put_on_path,
 )
 
 DOCUMENTATION = r"""
@@ -34,6 +35,7 @@ options:
   source: {description: The release folder on the controller., type: path, required: true}
   root: {description: Where releases are on the host., type: path, default: /opt/penstock}
   kept: {description: How many releases stay on the host., type: int, default: 2}
+  command: {description: The link that puts the command on PATH; none without it., type: path}
   archive: {description: What the controller has sent; not for you., type: path}
   sha256: {description: Its sum; not for you., type: str}
 author: The Penstock authors
@@ -160,6 +162,7 @@ def main():
             "source": {"type": "path", "required": True},
             "root": {"type": "path", "default": "/opt/penstock"},
             "kept": {"type": "int", "default": 2},
+            "command": {"type": "path"},
             "archive": {"type": "path"},
             "sha256": {"type": "str"},
         },
@@ -177,10 +180,11 @@ def main():
                 if not bundle.is_there():  # nobody has brought it meanwhile
                     bundle.install(given["archive"], given["sha256"])
                     bundle.forget_old()
+        linked = (changed or not missing) and put_on_path(module, bundle.root)
     except (OSError, tarfile.TarError, EOFError, IsBusy, NoRoom) as error:
         module.fail_json(msg=f"release {given['version']} cannot be unpacked: {error}")
     module.exit_json(
-        changed=changed,
+        changed=changed or linked,
         missing=missing and not changed,
         machine=platform.machine(),
         path=bundle.path,

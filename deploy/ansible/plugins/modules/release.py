@@ -33,6 +33,7 @@ from ansible_collections.penstock.pipeline.plugins.module_utils.releases import 
     NoRoom,
     alone,
     check_room,
+    put_on_path,
 )
 
 DOCUMENTATION = r"""
@@ -48,6 +49,7 @@ options:
   root: {description: Where releases are on the host., type: path, default: /opt/penstock}
   python: {description: The interpreter that it stands on., type: path, default: /usr/bin/python3}
   kept: {description: How many releases stay on the host., type: int, default: 2}
+  command: {description: The link that puts the command on PATH; none without it., type: path}
   archive: {description: What the controller has sent; not for you., type: path}
 author: The Penstock authors
 """
@@ -301,6 +303,7 @@ def main():
             "root": {"type": "path", "default": "/opt/penstock"},
             "python": {"type": "path", "default": "/usr/bin/python3"},
             "kept": {"type": "int", "default": 2},
+            "command": {"type": "path"},
             "archive": {"type": "path"},
         },
         supports_check_mode=True,
@@ -323,7 +326,10 @@ def result_of(module):
     archive = module.params["archive"]
     release = Release(module)
     if archive is None or module.check_mode:
-        return asked(release)
+        result = asked(release)
+        if release.is_whole:
+            result["changed"] |= put_on_path(module, release.root)
+        return result
     with alone(os.path.join(release.root, "releases")):
         # Somebody else may have done it meanwhile.
         release = Release(module)
@@ -331,6 +337,7 @@ def result_of(module):
         if not release.is_whole:
             release.install(archive)
             result["forgotten"] = release.forget_old()
+    put_on_path(module, release.root)
     return result
 
 

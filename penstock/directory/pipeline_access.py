@@ -1,4 +1,4 @@
-"""How a pipeline on this machine is asked by those who belong to it: where, and as whom."""
+"""Addresses and credentials for the programs of a pipeline on this machine."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
 from schemas.remote.address import RegistryAddress
 
 
-class Entrance(NamedTuple):
-    """Of an open pipeline: as nobody, without TLS."""
+class PipelineAccess(NamedTuple):
+    """The defaults are those of an open pipeline: no TLS and no login."""
 
     addresses: Addresses = Addresses()
     security: Security = Security()
@@ -24,8 +24,8 @@ class Entrance(NamedTuple):
     broker_http_security: HttpSecurity = HttpSecurity()
 
     @classmethod
-    def of(cls, places: Places, ports: Ports, *, secure: bool) -> "Entrance":
-        """By files that need not be there yet."""
+    def of(cls, places: Places, ports: Ports, *, secure: bool) -> "PipelineAccess":
+        """Names files that need not exist yet."""
         if not secure:
             return cls(Addresses.of(ports))
         locks = Locks.of(places)
@@ -36,8 +36,8 @@ class Entrance(NamedTuple):
             msgspec.convert(at_audit(locks, ADMIN), known_type(HttpSecurity)),
         )
 
-    def offline(self, ports: MirrorPorts | None) -> "Entrance":
-        """The same people, at the cluster into which this one is copied; itself, if into none."""
+    def offline(self, ports: MirrorPorts | None) -> "PipelineAccess":
+        """The same at the cluster into which this one is copied; unchanged without one."""
         return self._replace(addresses=self.addresses.offline(ports)) if ports else self
 
     @property

@@ -1,7 +1,7 @@
-"""How the brokers of a cluster stand, from what one answer of the cluster says. No I/O.
+"""The replicas of each broker and their roles, computed from one answer of the cluster. No I/O.
 
-A broker that is not there is known by the replicas that it has: what has none and is away, nobody
-remembers. Who may not see all topics sees the replicas of those that are shown.
+A broker that is away is known by its replicas; one without replicas is not known. A client that may
+not see all topics sees the replicas of those it may.
 """
 
 from collections.abc import Iterator

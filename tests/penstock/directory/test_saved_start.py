@@ -11,34 +11,34 @@ from penstock.directory.locks import Locks
 from penstock.directory.log_files import cut, last_lines, open_log, size
 from penstock.directory.places import Addresses, MirrorPorts, Places, Ports
 from penstock.directory.preparing import prepare
-from penstock.directory.remembered import RememberedStart, remember, remembered
+from penstock.directory.saved_start import SavedStart, load_start, save_start
 
 
 def test_ports_are_remembered(tmp_path: Path) -> None:
-    assert remembered(tmp_path) == RememberedStart(there_was_one=False)
-    start = RememberedStart(Ports.beginning_at(20_000), secure=True)
-    remember(Places(tmp_path), start)
-    assert remembered(tmp_path) == start
+    assert load_start(tmp_path) == SavedStart(there_was_one=False)
+    start = SavedStart(Ports.beginning_at(20_000), secure=True)
+    save_start(Places(tmp_path), start)
+    assert load_start(tmp_path) == start
     assert [each.name for each in tmp_path.iterdir()] == ["up.json"]
 
 
 def test_a_mirror_is_remembered(tmp_path: Path) -> None:
     mirror = MirrorPorts.beginning_at(20_000)
     assert mirror[0] == Ports.beginning_at(20_000)[-1] + 1
-    start = RememberedStart(Ports.beginning_at(20_000), mirror=mirror)
-    remember(Places(tmp_path), start)
-    assert remembered(tmp_path) == start
+    start = SavedStart(Ports.beginning_at(20_000), mirror=mirror)
+    save_start(Places(tmp_path), start)
+    assert load_start(tmp_path) == start
     # It is there for good: without the file, only its ports are the usual ones.
     (tmp_path / "mirror").mkdir()
     (tmp_path / "up.json").unlink()
-    assert remembered(tmp_path).mirror == MirrorPorts()
+    assert load_start(tmp_path).mirror == MirrorPorts()
 
 
 def test_what_is_not_known_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "up.json").write_text(
         '{"version": 1, "ports": {"broker": 1234, "mirror": 1, "audit": 99999}, "more": []}'
     )
-    assert remembered(tmp_path) == RememberedStart(Ports()._replace(broker=1234))
+    assert load_start(tmp_path) == SavedStart(Ports()._replace(broker=1234))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_is_not_known_is_passed_over(tmp_path: Path) -> None:
     [
         ("", "up.json"),
         ("\xff", "up.json"),
-        ("[1]", "delete it to have the usual ports"),
+        ("[1]", "delete it to start with the usual ports"),
         ('{"version": 1, "ports": {"broker": "9092"}}', "broker|ports"),
         ('{"version": 2, "ports": {}}', "version 2"),
         ("[" * 100_000, "up.json"),
@@ -57,29 +57,29 @@ def test_what_is_not_known_is_passed_over(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "up.json").write_text(text, "latin-1")
     with pytest.raises(DirectoryUnusable, match=said):
-        remembered(tmp_path)
+        load_start(tmp_path)
 
 
 def test_in_what_is_no_directory_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert remembered(tmp_path / "file") == RememberedStart(there_was_one=False)
+    assert load_start(tmp_path / "file") == SavedStart(there_was_one=False)
 
 
 def test_a_folder_in_its_place_is_said(tmp_path: Path) -> None:
     (tmp_path / "up.json").mkdir()
     with pytest.raises(DirectoryUnusable, match="cannot be read"):
-        remembered(tmp_path)
+        load_start(tmp_path)
 
 
 def test_where_it_is_not_said_who_has_keys_is_behind_locks(tmp_path: Path) -> None:
     locks = Locks.of(Places(tmp_path))
     locks.authority.mkdir(parents=True)
     locks.ca.touch()
-    assert remembered(tmp_path).secure, "up.json was deleted, to have the usual ports"
+    assert load_start(tmp_path).secure, "up.json was deleted, to have the usual ports"
     (tmp_path / "up.json").write_text('{"version": 1, "ports": {}}')
-    assert remembered(tmp_path).secure
-    remember(Places(tmp_path), RememberedStart(secure=False))
-    assert not remembered(tmp_path).secure, "they were taken off"
+    assert load_start(tmp_path).secure
+    save_start(Places(tmp_path), SavedStart(secure=False))
+    assert not load_start(tmp_path).secure, "they were taken off"
 
 
 PORTS = Ports.beginning_at(20_000)

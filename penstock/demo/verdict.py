@@ -1,6 +1,6 @@
-"""What the audit says of a demonstration, from its first event to its last, and waiting for it.
+"""Waits for the audit's verdict on a demonstration, from its first event to its last.
 
-It is waited for until what the applications wrote has its verdict, or will not have a better one.
+The wait ends when the events have their verdict, or when it cannot become better.
 """
 
 import time
@@ -14,7 +14,7 @@ from ground.http_security import access_to
 from penstock.cli.failures import Failed
 from penstock.demo.samples import SAMPLES
 from penstock.demo.watch import Watch
-from penstock.directory.entrance import Entrance
+from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import OFFLINE, WINDOW_SECONDS
 from penstock.report.asking import Parameters, ask
 from penstock.report.words import failing_words
@@ -40,12 +40,12 @@ def span(began: float, ended: float) -> TimeSpan:
     return TimeSpan(begin * _WINDOW_MILLIS, (end + 1) * _WINDOW_MILLIS)
 
 
-def asked(entrance: Entrance, asked_about: TimeSpan) -> ReportAnswer:
+def asked(pipeline_access: PipelineAccess, asked_about: TimeSpan) -> ReportAnswer:
     """Of the copies, which are judged with what was said of their origins. Raises Failed if there
     is no answer."""
     parameters: Parameters = {"cluster": OFFLINE, "from": asked_about.begin, "to": asked_about.end}
-    audit = parse_program_url(entrance.addresses.audit)
-    access = access_to(entrance.audit_security)
+    audit = parse_program_url(pipeline_access.addresses.audit)
+    access = access_to(pipeline_access.audit_security)
     return ask(audit, "report", parameters, ReportAnswer, access=access)
 
 
@@ -92,33 +92,33 @@ def _is_under_way(topic: TopicReport) -> bool:
     return bool(waits or _silent(topic))
 
 
-def settle(watch: Watch, asked_about: TimeSpan) -> str:
-    """Waits for the verdict; what it is still waiting for, if that takes too long."""
-    audit = _Audit(watch.pipeline.entrance, asked_about)
+def wait_for_verdict(watch: Watch, asked_about: TimeSpan) -> str:
+    """Returns what the verdict still waits for, if it takes too long; else an empty text."""
+    audit = _Audit(watch.pipeline.access, asked_about)
     if watch.until(audit.is_done, _SETTLE_SECONDS):
         return ""
     return f"there is no verdict {_SETTLE_SECONDS:.0f} s after the last line: {audit.waits_for}"
 
 
 class _Audit:
-    """Asked again and again."""
+    """Polls the report."""
 
-    def __init__(self, entrance: Entrance, asked_about: TimeSpan) -> None:
-        self._entrance = entrance
+    def __init__(self, pipeline_access: PipelineAccess, asked_about: TimeSpan) -> None:
+        self._pipeline_access = pipeline_access
         self._asked_about = asked_about
         self._next = 0.0
         self._faulty_since: float | None = None
         self.waits_for = ""
 
     def is_done(self) -> bool:
-        """Whether it is worth no more waiting."""
+        """Whether further waiting would change nothing."""
         now = time.monotonic()
         if now < self._next:
             return False
         self._next = now + _ASK_SECONDS
         topics = [sample.copy for sample in SAMPLES]
         try:
-            report = asked(self._entrance, self._asked_about)
+            report = asked(self._pipeline_access, self._asked_about)
         except Failed as error:
             self.waits_for = error.message
             return False

@@ -1,11 +1,11 @@
-"""`up.json`: what the next start goes on with, and where others find the programs.
+"""`up.json`: with what `penstock up` started last, for the next start and for other commands.
 
     {"version": 1, "ports": {"zookeeper": 2181, "broker": 9092, …}, "secure": true,
      "mirror": {"offline_broker": 9192, …}}
 
-It is replaced as a whole. Who deletes it gets the usual ports again. Locks are not taken off by
-that: where it does not say, a pipeline that has keys is behind them, and one that has a mirror has
-two clusters.
+The file is replaced as a whole. If it is deleted, the next start has the usual ports. A secure
+pipeline stays secure: without the file, a directory with keys is secure, and one with a mirror's
+data has two clusters.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,13 +24,13 @@ VERSION: Final = 1
 _LONGEST: Final = 64 * 1024
 
 
-class RememberedStart(NamedTuple):
-    """The last one; the usual one, if there was none."""
+class SavedStart(NamedTuple):
+    """The last start; the defaults if there was none."""
 
     ports: Ports = Ports()
     secure: bool = False
     there_was_one: bool = True
-    mirror: MirrorPorts | None = None  # where a second cluster is, into which it is copied
+    mirror: MirrorPorts | None = None  # of the second cluster, into which the first is copied
 
 
 class _Content(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,42 +42,46 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
     mirror: dict[str, int] | None = None
 
 
-def remembered(directory: Path) -> RememberedStart:
+def load_start(directory: Path) -> SavedStart:
     """Raises DirectoryUnusable."""
-    path = Places(directory).remembered
+    path = Places(directory).saved_start
     try:
         has_keys = Locks.of(Places(directory)).ca.exists()
         mirror = MirrorPorts() if Places(directory).data("mirror").exists() else None
         with path.open("rb") as file:
             text = file.read(_LONGEST)
     except (FileNotFoundError, NotADirectoryError):  # others say what is wrong with the directory
-        return RememberedStart(secure=has_keys, there_was_one=False, mirror=mirror)
+        return SavedStart(secure=has_keys, there_was_one=False, mirror=mirror)
     except OSError as error:
         raise DirectoryUnusable(f"{path} cannot be read: {error.strerror}") from None
     try:
         content = msgspec.json.decode(text, type=known_type(_Content))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DirectoryUnusable(f"{path}: {error}: delete it to have the usual ports") from None
+        raise DirectoryUnusable(
+            f"{path}: {error}: delete it to start with the usual ports"
+        ) from None
     if content.version != VERSION:
         raise DirectoryUnusable(
-            f"{path} is of version {content.version}, and this Penstock knows {VERSION}: "
-            "use the newer one, or delete the file to have the usual ports"
+            f"{path} has version {content.version}, and this release reads version {VERSION}: "
+            "use the newer release, or delete the file to start with the usual ports"
         )
     ports = Ports(**_known(content.ports, Ports._fields))
     if content.mirror is not None:
         mirror = MirrorPorts(**_known(content.mirror, MirrorPorts._fields))
     every = [*ports, *(mirror or ())]
     if len(set(every)) < len(every):
-        raise DirectoryUnusable(f"{path} has one port twice: delete it to have the usual ports")
+        raise DirectoryUnusable(
+            f"{path} has one port twice: delete it to start with the usual ports"
+        )
     secure = has_keys if content.secure is None else content.secure
-    return RememberedStart(ports, secure, mirror=mirror)
+    return SavedStart(ports, secure, mirror=mirror)
 
 
 def _known(ports: Mapping[str, int], names: Collection[str]) -> dict[str, Any]:
     return {name: port for name, port in ports.items() if name in names and 0 < port < 65_536}
 
 
-def remember(places: Places, start: RememberedStart) -> None:
+def save_start(places: Places, start: SavedStart) -> None:
     """Raises OSError."""
     content = _Content(
         version=VERSION,
@@ -85,4 +89,4 @@ def remember(places: Places, start: RememberedStart) -> None:
         secure=start.secure,
         mirror=start.mirror and start.mirror._asdict(),
     )
-    replace_file(places.remembered, msgspec.json.encode(content) + b"\n")
+    replace_file(places.saved_start, msgspec.json.encode(content) + b"\n")

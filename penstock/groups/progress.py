@@ -1,4 +1,4 @@
-"""How a group stands: its members, and of each partition how far it is and who reads it."""
+"""The members of a group, and its lag and its reader in each partition."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,0 +1,108 @@
+"""Options for the HTTP port of a program: its URL, and a file with credentials for it.
+
+A file of credentials is read when the URLs are known, since its `tls` must fit them.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from ground.http_client import HttpUrl
+from ground.http_security import HttpSecurity, check_scheme
+from penstock.cli import address_variables
+from penstock.cli.failures import WrongConfiguration
+from penstock.cli.http_address import HttpUrlType
+from penstock.connections.profile import (
+    address_option,
+    chosen_security,
+    profile,
+    profile_option,
+    security_file,
+    security_option,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+BROKER_HTTP_SECURITY: Final = "PENSTOCK_BROKER_HTTP_SECURITY"
+
+
+def http_option(
+    program: str,
+    default: str,
+    variable: str,
+    security_variable: str,
+    credentials: str,
+    *,
+    is_needed: bool = True,
+) -> Callable[[F], F]:
+    """Adds `--PROGRAM URL` and `--PROGRAM-security FILE`. A URL that is not always needed is None
+    if neither option nor variable names it."""
+    url = address_option(
+        program,
+        f"--{program}",
+        default=default,
+        variable=variable,
+        is_needed=is_needed,
+        type=HttpUrlType(program, default),
+        metavar="URL",
+        help=f"The {program}.",
+    )
+    security = http_security_option(
+        program,
+        security_variable,
+        f"How to connect to the {program}: a YAML file with {credentials}.",
+    )
+    return lambda command: url(security(command))
+
+
+def http_security_option(program: str, variable: str, help_: str) -> Callable[[F], F]:
+    """Adds `--PROGRAM-security FILE`, which `http_security` reads."""
+    return security_option(_key(program), f"--{program}-security", variable, help_)
+
+
+def broker_http_option(help_: str) -> Callable[[F], F]:
+    """Adds `broker_http`, which is None if neither option nor variable names any, and
+    --broker-http-security."""
+
+    def add(command: F) -> F:
+        urls = click.option(
+            "--broker-http",
+            envvar=address_variables.BROKER_HTTP,
+            show_envvar=True,
+            metavar="URL,…",
+            help=help_,
+        )
+        security = http_security_option(
+            "broker-http",
+            BROKER_HTTP_SECURITY,
+            "How to connect to these ports: a YAML file with `tls`, and `token_file`.",
+        )
+        return profile_option(urls(security(command)))
+
+    return add
+
+
+def broker_http_of(bootstrap: str) -> str | None:
+    """The profile's HTTP ports of brokers, if these brokers are the profile's; else None."""
+    found = profile()
+    return found.content.address("broker_http") if found.names("brokers", bootstrap) else None
+
+
+def http_security(program: str, *urls: HttpUrl) -> HttpSecurity:
+    """The credentials of the running command for these URLs."""
+    key = _key(program)
+    addresses = ",".join(map(str, urls))
+    security = chosen_security(key, key.removesuffix("_security"), addresses, HttpSecurity)
+    path = security_file(key)
+    for url in urls if path else ():
+        try:
+            check_scheme(security, url.scheme)
+        except ValueError as error:
+            raise WrongConfiguration(f"{path}, for {url}: {error}") from None
+    return security
+
+
+def _key(program: str) -> str:
+    """Of the credentials in a profile."""
+    return f"{program.replace('-', '_')}_security"

@@ -1,0 +1,205 @@
+"""The client profile: addresses and credentials for commands that are called without options.
+
+An address comes from its option, else from its environment variable, else from the profile, else
+it is the default on this machine. The profile is the file that `--profile` or PENSTOCK_PROFILE
+names, else ~/.config/penstock/client.yaml, else /etc/penstock/client.yaml; files are not merged. It
+is read when the first option needs it, so that commands with all options work for users who may not
+read it.
+
+Credentials follow the address: those of the profile are used for the addresses that it names, also
+if an option names some of these, and for no other address.
+"""
+
+import grp
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import click
+
+from penstock.cli import address_variables
+from penstock.cli.failures import WrongConfiguration
+from penstock.config.client_profile import ClientProfile
+from penstock.config.configuration import ConfigurationError, load
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+SYSTEM: Final = Path("/etc/penstock/client.yaml")
+_PROFILE: Final = "penstock.profile"  # in a command's context: the file, then what was read
+_READ: Final = "penstock.profile.read"
+_SECURITY: Final = "penstock.security"  # in a command's context: the files of --…security, by key
+
+
+class Profile(NamedTuple):
+    """A profile and its file; without a file, an empty one."""
+
+    path: Path | None = None
+    content: ClientProfile = ClientProfile()
+
+    def names(self, key: str, addresses: str) -> bool:
+        """Whether the profile has all of these, separated by commas."""
+        known = {_bare(each) for each in self.content.address(key).split(",")}
+        return bool(addresses) and {_bare(each) for each in addresses.split(",")} <= known
+
+
+def _bare(address: str) -> str:
+    return address.strip().rstrip("/")
+
+
+def profile_option(command: F) -> F:
+    """Adds --profile, once, to a command with several options that a profile may replace."""
+    if any(each.name == "profile" for each in getattr(command, "__click_params__", ())):
+        return command
+    return click.option(
+        "--profile",
+        type=click.Path(dir_okay=False, path_type=Path),
+        envvar=address_variables.PROFILE,
+        show_envvar=True,
+        metavar="FILE",
+        expose_value=False,
+        is_eager=True,
+        callback=_remember_profile,
+        help="A client profile: addresses and credentials for options that are not given.",
+    )(command)
+
+
+def address_option(
+    key: str, *names: str, default: str, variable: str, is_needed: bool = True, **more: Any
+) -> Callable[[F], F]:
+    """An option whose default is what the profile has under `key`, else `default`. One that is not
+    always needed is None then, so that no program fails for a profile that it may not read."""
+    option = click.option(
+        *names,
+        default=(lambda: default_address(key, default)) if is_needed else None,
+        show_default=f"the profile's, or {default}",
+        envvar=variable,
+        show_envvar=True,
+        **more,
+    )
+    return lambda command: profile_option(option(command))
+
+
+def default_address(key: str, default: str) -> str:
+    """The profile's address, else `default`."""
+    return profile().content.address(key) or default
+
+
+def security_option(key: str, name: str, variable: str | None, help_: str) -> Callable[[F], F]:
+    """An option that names a file with credentials, which `chosen_security` reads."""
+
+    def remember(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+        if path is not None:
+            context.meta.setdefault(_SECURITY, {})[key] = path
+
+    return click.option(
+        name,
+        type=click.Path(dir_okay=False, path_type=Path),
+        envvar=variable,
+        show_envvar=variable is not None,
+        metavar="FILE",
+        expose_value=False,
+        callback=remember,
+        help=help_,
+    )
+
+
+def security_file(key: str) -> Path | None:
+    """The file that the running command's option or variable names."""
+    context = click.get_current_context(silent=True)
+    path: Path | None = context.meta.get(_SECURITY, {}).get(key) if context else None
+    return path
+
+
+def chosen_security(key: str, address_key: str, addresses: str, kind: type[T]) -> T:
+    """Credentials for these addresses: by the option or variable, else by the profile if it names
+    the addresses, else none."""
+    path = security_file(key)
+    if path is not None:
+        try:
+            return load(kind, path)
+        except ConfigurationError as error:
+            raise WrongConfiguration(str(error)) from None
+    found = readable_profile()
+    if found.names(address_key, addresses):
+        security: T = getattr(found.content, key)
+        return security
+    return kind()
+
+
+def profile() -> Profile:
+    """The profile of the running command, read once. Raises WrongConfiguration."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return Profile()
+    if _READ not in context.meta:
+        context.meta[_READ] = _read(context.meta.get(_PROFILE))
+    found: Profile = context.meta[_READ]
+    return found
+
+
+def readable_profile() -> Profile:
+    """The same; an empty profile if the user may not read the usual file. An option whose default
+    is in there has failed before."""
+    context = click.get_current_context(silent=True)
+    path = _usual_file()
+    if context is None or (
+        path is not None and _PROFILE not in context.meta and not os.access(path, os.R_OK)
+    ):
+        return Profile()
+    return profile()
+
+
+def origin(key: str, address: str) -> str:
+    """Where an address came from, for the end of a message; empty if it is not the profile's."""
+    found = readable_profile()
+    if found.path is None or address != found.content.address(key):
+        return ""
+    return f" ({key} from {found.path})"
+
+
+def hint(key: str, address: str, default: str, option: str, variable: str) -> str:
+    """What may be wrong with an address that does not answer; empty if the user named it."""
+    if said := origin(key, address):
+        return said
+    if address != default:
+        return ""
+    return (
+        f": `penstock up` starts a pipeline on this machine; for another one give {option}, set "
+        f"{variable}, or write a profile ({SYSTEM})"
+    )
+
+
+def _remember_profile(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is not None:
+        context.meta[_PROFILE] = path
+
+
+def _read(named: Path | None) -> Profile:
+    path = named or _usual_file()
+    if path is None:
+        return Profile()
+    try:
+        return Profile(path, load(ClientProfile, path))
+    except ConfigurationError as error:
+        raise WrongConfiguration(f"{error}{_who_may_read(path)}") from None
+
+
+def _usual_file() -> Path | None:
+    """Of a home that the user may not search, for instance under sudo, nothing is used."""
+    # Path.exists raises PermissionError, Path.expanduser an error of its own.
+    own = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
+    files = (Path(own, "penstock", SYSTEM.name), SYSTEM)
+    return next((path for path in files if os.path.exists(path)), None)  # noqa: PTH110
+
+
+def _who_may_read(path: Path) -> str:
+    """Names the group whose members may read the file, if this user may not."""
+    try:
+        if os.access(path, os.R_OK) or not path.stat().st_mode & 0o040:
+            return ""
+        group = grp.getgrgid(path.stat().st_gid).gr_name
+    except (OSError, KeyError):
+        return ""
+    return f": members of the group {group} may read it (a new member logs in again first)"

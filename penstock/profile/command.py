@@ -1,0 +1,93 @@
+"""`penstock profile`: the addresses and credentials that commands use here, and their origin."""
+
+from typing import Final
+
+import click
+from click.core import ParameterSource
+
+from ground.http_client import HttpUrl
+from penstock.cli import address_variables
+from penstock.cli.output import json_option, print_json, print_table
+from penstock.connections.cluster import bootstrap_option
+from penstock.connections.profile import SYSTEM, profile, security_file
+from penstock.connections.registry import registry_option
+from penstock.report.asking import audit_option
+from penstock.services.agent_status import agent_option
+
+_COLUMNS: Final = ("server", "address", "from", "credentials")
+_OPTIONS: Final = {
+    "brokers": ("bootstrap", address_variables.BOOTSTRAP, "security"),
+    "registry": ("registry", address_variables.REGISTRY, "registry_security"),
+    "audit": ("audit", address_variables.AUDIT, "audit_security"),
+    "agent": ("agent", address_variables.AGENT, "agent_security"),
+}
+_FROM_PROFILE: Final = ("broker_http", "zookeeper")
+
+
+@click.command()
+@bootstrap_option
+@registry_option
+@audit_option
+@agent_option
+@json_option
+def command(
+    *, bootstrap: str, registry: str, audit: HttpUrl, agent: HttpUrl, as_json: bool
+) -> None:
+    """Show the addresses that commands use here, and where each of them comes from.
+
+    An address comes from its option, else from its environment variable, else from the client
+    profile, else it is the default on this machine. The profile is the file that --profile or
+    PENSTOCK_PROFILE names, else ~/.config/penstock/client.yaml, else /etc/penstock/client.yaml.
+    `penstock keys client` explains its keys; `penstock check-config client FILE` validates one.
+
+    \b
+    Example:
+        penstock profile
+        penstock profile --profile dc2.yaml --json
+    """
+    addresses = {
+        "brokers": bootstrap,
+        "registry": registry,
+        "audit": str(audit),
+        "agent": str(agent),
+    }
+    found = profile()
+    more = {key: found.content.address(key) for key in _FROM_PROFILE}
+    rows = [_row(key, address) for key, address in addresses.items()] + [
+        _as_row(key, address, str(found.path), _named(key, f"{key}_security", address))
+        for key, address in more.items()
+        if address
+    ]
+    if as_json:
+        print_json({"profile": None if found.path is None else str(found.path), "servers": rows})
+        return
+    print_table(_COLUMNS, rows)
+    if found.path is None:
+        click.echo(f"no profile: neither {SYSTEM} nor one of your own", err=True)
+
+
+def _row(key: str, address: str) -> dict[str, object]:
+    parameter, variable, security = _OPTIONS[key]
+    match click.get_current_context().get_parameter_source(parameter):
+        case ParameterSource.COMMANDLINE:
+            origin = f"--{parameter}"
+        case ParameterSource.ENVIRONMENT:
+            origin = variable
+        case _:
+            found = profile()
+            origin = str(found.path) if found.content.address(key) else "default"
+    return _as_row(key, address, origin, _named(key, security, address))
+
+
+def _named(key: str, security: str, address: str) -> str | None:
+    """The file that has the credentials; a profile has them only for its own addresses."""
+    path = security_file(security)
+    if path is not None:
+        return str(path)
+    found = profile()
+    has_some = getattr(found.content, security) != type(getattr(found.content, security))()
+    return str(found.path) if has_some and found.names(key, address) else None
+
+
+def _as_row(server: str, address: str, origin: str, credentials: str | None) -> dict[str, object]:
+    return {"server": server, "address": address, "from": origin, "credentials": credentials}
