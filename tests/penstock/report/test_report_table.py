@@ -109,11 +109,14 @@ def test_a_table_that_cannot_be_loaded_comes_first(shown: Shown) -> None:
 
 
 def test_of_no_events_not_every_line_is_accounted_for(shown: Shown) -> None:
-    quiet = topic("quiet", tiers=[tier("agent", 0), tier("broker", 0)], flow=all_shipped(0))
+    none = {"tiers": [tier("agent", 0), tier("broker", 0)], "flow": all_shipped(0)}
+    quiet = topic("quiet", state=State.EMPTY, **none)
     lines = shown(report(quiet))
-    assert lines[0] == "· complete: no events in this time"
-    assert [line for line in lines if line.startswith("· complete  quiet")]
-    assert shown(report(quiet, COMPLETE))[0] == "✓ complete: every line is accounted for"
+    assert lines[0] == "· empty: no events in this time"
+    assert cells(lines[-1]) == ["· empty", "quiet", "0", "0"]
+    lines = shown(report(quiet, COMPLETE))
+    assert lines[0] == "✓ complete: every line is accounted for"
+    assert len([line for line in lines if "quiet" in line]) == 1, "there is no more to say of it"
 
 
 def test_what_is_accepted_of_times_without_a_watch_is_in_the_first_line(shown: Shown) -> None:
