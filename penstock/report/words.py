@@ -162,8 +162,15 @@ def unclaimed_words(topic: TopicReport) -> list[str]:
     """Events at the brokers that no earlier tier has reported, or has yet to report."""
     said = []
     if others := topic.unclaimed - topic.unclaimed_yet:
-        are = "event at the brokers is" if others == 1 else "events at the brokers are"
-        said.append(f"{Count(others)} {are} of other producers")
+        are, them = (
+            ("event at the brokers is", "it")
+            if others == 1
+            else ("events at the brokers are", "them")
+        )
+        said.append(
+            f"{Count(others)} {are} reported by no agent: other producers sent {them}, or an agent "
+            f"did so just before its host lost power, and sent {them} again"
+        )
     if yet := topic.unclaimed_yet:
         are, they, them = (
             ("event is", "it is", "it") if yet == 1 else ("events are", "they are", "them")
