@@ -31,8 +31,10 @@ _ID_DIGITS: Final = 16  # hexadecimal
 
 
 class State(StrEnum):
-    """What a window is in. The worst last."""
+    """The state of a window, an hour or a topic. The worst last. Only a topic is empty: nothing is
+    wrong with it, and there are no events in the time that was asked about."""
 
+    EMPTY = "empty"
     COMPLETE = "complete"
     PENDING = "pending"
     UNKNOWN = "unknown"
@@ -42,7 +44,8 @@ class State(StrEnum):
 
     @property
     def severity(self) -> int:
-        return _ORDER.index(self)
+        """0 for complete."""
+        return _SEVERITIES[self]
 
     @property
     def is_fault(self) -> bool:
@@ -50,7 +53,7 @@ class State(StrEnum):
         return self.severity >= State.UNKNOWN.severity
 
 
-_ORDER: Final = list(State)
+_SEVERITIES: Final = {state: number for number, state in enumerate(State, start=-1)}
 
 
 class FaultKind(StrEnum):
@@ -183,6 +186,11 @@ def _both(one: KindCount, other: KindCount) -> KindCount:
 
 def worst(states: Iterable[State]) -> State:
     return max(states, key=lambda each: each.severity, default=State.COMPLETE)
+
+
+def or_empty(state: State, events: int) -> State:
+    """The state of a topic with so many events: without any, nothing was proven."""
+    return State.EMPTY if state is State.COMPLETE and events == 0 else state
 
 
 def worst_first(states: Iterable[State]) -> list[State]:

@@ -97,7 +97,7 @@ class AuditMetrics:
             ("topic_pending_seconds", "Since the end of the oldest window that waits.", waiting),
             (
                 "topic_state",
-                "The worst of its windows: 0 complete, 1 pending, 2 unknown, 3 missing, "
+                "The worst of its windows: 0 complete or empty, 1 pending, 2 unknown, 3 missing, "
                 "4 duplicated, 5 changed.",
                 lambda each: each.severity,
             ),

@@ -6,10 +6,11 @@ In `directory`, which nobody else may read or use meanwhile:
     journal-{generation}.log          the newest holds everything, the one before what it began with
     ledger-numbers                    which numbers of ledger entries were handed out
 
-What a method was told is written down when it returns (with `sync`, parcels and numbers are on disk
-then), in the order of the calls, whichever thread they came from. A method that raises JournalFull
-has changed nothing that counts and can be called again with the same; `acknowledged` never raises
-it, since what it says stays true: it is written down with the next entry.
+What a method was told is written down when it returns, in the order of the calls, whichever thread
+they came from. With `sync`, parcels and numbers are on disk then; an entry of the ledger always is,
+with all that was written before it. A method that raises JournalFull has changed nothing that
+counts and can be called again with the same; `acknowledged` never raises it, since what it says
+stays true: it is written down with the next entry.
 
 A crash loses the entry that was being written, and nothing else. Losing an acknowledgement costs a
 look into the log at the next start; losing a parcel, reading its lines again; losing numbers
@@ -171,8 +172,9 @@ class Journal:
                 self._contents.parcel(parcel)
             mark, ledger_seq = self._writer.written, self._contents.ledger_seq
             self._writer.renew_if_due()
-        self._writer.make_durable(mark)
-        if any(each.kind is BatchKind.LEDGER for each in parcel.batches):
+        says_something = any(each.kind is BatchKind.LEDGER for each in parcel.batches)
+        self._writer.make_durable(mark, anyway=says_something)
+        if says_something:
             self._ledger_numbers.hand_out(ledger_seq)
 
     def numbered(self, batches: Sequence[Numbering]) -> None:

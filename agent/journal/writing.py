@@ -142,9 +142,9 @@ class JournalWriter:
 
     # Without it
 
-    def make_durable(self, mark: int) -> None:
-        """With `sync`, returns when what had been written at `mark` is on disk."""
-        if not self._sync:
+    def make_durable(self, mark: int, *, anyway: bool = False) -> None:
+        """With `sync`, or `anyway`, returns when what had been written at `mark` is on disk."""
+        if not (self._sync or anyway):
             return
         with self.lock:
             while self._durable < mark:
@@ -152,8 +152,8 @@ class JournalWriter:
                     raise JournalFull(self._said(self._unsure))
                 if self._syncing:
                     self._changed.wait()
-                else:
-                    self._flush()
+                elif not self._flush() and not self._sync:
+                    return
 
     def close(self) -> None:
         with self.lock:
@@ -214,7 +214,8 @@ class JournalWriter:
             "Nothing more is read until it can"
         )
 
-    def _flush(self) -> None:
+    def _flush(self) -> bool:
+        """Whether it succeeded. What does not need it goes on where a disk refuses."""
         file, upto = self._file, self.written
         failed: OSError | None = None
         self._syncing = True
@@ -229,9 +230,12 @@ class JournalWriter:
             self._close_retired()
             self._changed.notify_all()
         if failed is None:
-            self._durable = max(self._durable, upto)
-        elif file is self._file:
+            # Without `sync`, the end of a file that was begun meanwhile is not on disk.
+            if self._sync or file is self._file:
+                self._durable = max(self._durable, upto)
+        elif self._sync and file is self._file:
             self._unsure = failed
+        return failed is None
 
     def _renew_at_once(self) -> None:
         """Everything into a new file, with the lock held all the time."""

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from audit import answers, queries
 from audit.answers import TierTotals
 from audit.errors import BadQuery, NotNow, Unknown
-from audit.findings import FaultKind, Finding, State, worst
+from audit.findings import FaultKind, Finding, State, or_empty, worst
 from audit.http.asking import (
     failing_in,
     failing_loads,
@@ -78,18 +78,20 @@ def topic(service: Service, query: queries.TopicQuery) -> answers.TopicAnswer:
     reading = service.reading
     failing = failing_in(service, judged)
     altered, remarks = remarks_of(service, key, from_time, to_time)
+    tiers = tier_totals(judged, _delays_of(service, judged, from_time, to_time))
+    state = not_landed(_so_far(judged.state, from_time, now), failing)
     return answers.TopicAnswer(
         cluster=key.cluster,
         topic=key.topic,
         topic_id=key.topic_id,
         former_ids=_former(service, key),
-        state=not_landed(_so_far(judged.state, from_time, now), failing),
+        state=or_empty(state, _most_events(tiers)),
         now=now,
         as_of=now_of(service, key.cluster),
         from_time=from_time,
         to_time=to_time,
         step=step,
-        tiers=tier_totals(judged, _delays_of(service, judged, from_time, to_time)),
+        tiers=tiers,
         flow=reading.flow(judged.origin or key, from_time, to_time),
         cells=cells(judged.windows, step),
         findings=judged.findings[:_FEW],
@@ -191,6 +193,7 @@ def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer
         if not found.is_empty or query.topic or is_current(service, key):
             so_far = _so_far(found.report.state, between[0], now)
             state = not_landed(so_far, found.report.failing_loads)
+            state = or_empty(state, _most_events(found.report.tiers))
             altered, remarks = remarks_of(service, key, *between)
             said.append(replace(found.report, state=state, altered=altered, remarks=remarks))
     clusters = {each.cluster for each in keys} or set(service.standing.clusters)
@@ -210,7 +213,12 @@ def report(service: Service, query: queries.ReportQuery) -> answers.ReportAnswer
 
 
 def _has_events(report: answers.TopicReport) -> bool:
-    return report.flow.read != 0 or any(each.events for each in report.tiers)
+    return report.flow.read != 0 or _most_events(report.tiers) > 0
+
+
+def _most_events(tiers: Iterable[TierTotals]) -> int:
+    """Of any tier."""
+    return max((each.events for each in tiers), default=0)
 
 
 def _untold(report: answers.TopicReport) -> answers.TopicReport:

@@ -3,13 +3,13 @@ Within one read transaction."""
 
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from audit.answers import Flow, ListPage, TopicRow
-from audit.findings import Kinds, State, summed, worst_first
+from audit.findings import Kinds, State, or_empty, summed, worst_first
 from audit.picture import Tier, TopicKey
 from audit.queries import TopicsQuery, order, pattern
 from audit.store import loads
@@ -113,13 +113,14 @@ def overview(
     """All topics fit into memory: there are some hundreds of them."""
     hours = range(to_hour - query.hours * HOUR, to_hour, HOUR)
     unloaded = loads.unloaded(connection)
-    found = _rows(connection, query, hours, unloaded, is_deleted)
+    counts = _counts(connection, hours.start)
+    found = _rows(connection, query, hours, counts, unloaded=unloaded, is_deleted=is_deleted)
     if query.state:
         found = [row for row in found if query.state in row.having]
     name, down = order(query.sort, _SORTS)
     found.sort(key=_SORTS["topic"])
     found.sort(key=_SORTS[name], reverse=down)
-    states = _states(connection, hours, unloaded, is_deleted)
+    states = _states(connection, hours, counts, unloaded, is_deleted)
     return Overview(
         Counter(each[0] for each in states),
         Counter(state for each in states for state in each),
@@ -132,6 +133,7 @@ def overview(
 def _states(
     connection: sqlite3.Connection,
     hours: range,
+    counts: Mapping[int, Mapping[int, int]],
     unloaded: set[tuple[str, str]],
     is_deleted: Callable[[TopicKey], bool],
 ) -> list[list[State]]:
@@ -147,7 +149,9 @@ def _states(
     for number, *key, _ in connection.execute(KEYS):
         about = TopicKey(*key)
         fails = about[:2] in unloaded
-        found.append(_having(said[number], deleted=is_deleted(about), load_fails=fails))
+        events = _events_in(hours, counts.get(number, {}))
+        states, deleted = said[number], is_deleted(about)
+        found.append(_having(states, events, deleted=deleted, load_fails=fails))
     return found
 
 
@@ -164,13 +168,17 @@ def _hour_states(state: str, waits: int, kinds: Kinds) -> set[State]:
     }
 
 
-def _having(states: set[State], *, deleted: bool, load_fails: bool) -> list[State]:
+def _events_in(hours: range, counts: Mapping[int, int]) -> int:
+    return sum(counts.get(hour, 0) for hour in hours)
+
+
+def _having(states: set[State], events: int, *, deleted: bool, load_fails: bool) -> list[State]:
     """Nothing is waited for of one that was deleted; one whose loads fail is not complete."""
     if deleted:
         states = {settled_state(each) for each in states}
     elif load_fails:
         states = states | {State.PENDING}
-    return worst_first(states - {State.COMPLETE}) or [State.COMPLETE]
+    return worst_first(states - {State.COMPLETE}) or [or_empty(State.COMPLETE, events)]
 
 
 def _partly_unseen(connection: sqlite3.Connection, hours: range) -> int:
@@ -185,6 +193,8 @@ def _rows(
     connection: sqlite3.Connection,
     query: TopicsQuery,
     hours: range,
+    counts: Mapping[int, Mapping[int, int]],
+    *,
     unloaded: set[tuple[str, str]],
     is_deleted: Callable[[TopicKey], bool],
 ) -> list[TopicRow]:
@@ -197,7 +207,6 @@ def _rows(
     rows = connection.execute(KEYS + where, values).fetchall()
     asked = str([row[0] for row in rows])
     judged = _judged(connection, asked, hours)
-    counts = _counts(connection, hours.start)
     agents = _agents(connection, hours.stop - HOUR)
     last = _last(connection, asked)
     found = []
@@ -237,7 +246,7 @@ def _judged(
 def _row(
     key: TopicKey,
     judged: Sequence[tuple[Any, ...]],
-    counts: dict[int, int],
+    counts: Mapping[int, int],
     hours: range,
     *,
     agents: tuple[int, int],
@@ -256,13 +265,14 @@ def _row(
     had = set[State]()
     for each, of_hour in zip(judged, kinds, strict=True):
         had |= _hour_states(each[1], each[5], of_hour)
-    having = _having(had, deleted=deleted, load_fails=load_fails)
+    events = _events_in(hours, counts)
+    having = _having(had, events, deleted=deleted, load_fails=load_fails)
     return TopicRow(
         cluster=key.cluster,
         topic=key.topic,
         topic_id=key.topic_id,
         state=having[0],
-        events=sum(counts.get(hour, 0) for hour in hours),
+        events=events,
         missing=missing,
         excess=excess,
         pending_windows=0 if deleted else pending,

@@ -1,14 +1,16 @@
 """`penstock report`, and its exit code: what the verdict comes to."""
 
+import sys
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
 import click
 import msgspec
 
-from audit.answers import ReportAnswer
+from audit.answers import ReportAnswer, TopicReport
 from audit.findings import State
 from ground.http_client import HttpUrl
+from ground.printable import one_line
 from penstock.cli.failures import Failed, usage_words
 from penstock.cli.output import json_option, print_json
 from penstock.cli.time_arguments import DayType, HourType, TimeRange, TimeType
@@ -16,6 +18,7 @@ from penstock.connections.cluster import existing_topics
 from penstock.report.asking import asked_report, audit_option, last_day, verdict
 from penstock.report.page import report_page
 from penstock.report.table import show_report
+from penstock.report.words import Count
 
 COMPLETE: Final = 0
 FAULTY: Final = 1
@@ -23,6 +26,7 @@ PENDING: Final = 2
 UNKNOWN: Final = 3
 NO_VERDICT: Final = 4
 NOT_LOADED: Final = 5
+TOO_FEW: Final = 6
 
 
 class NoVerdict(Failed):
@@ -59,14 +63,24 @@ def _no_verdict(error: click.ClickException) -> NoVerdict:
     return NoVerdict(error.format_message())
 
 
-def exit_code(report: ReportAnswer) -> int:
+def exit_code(report: ReportAnswer, at_least: int | None = None) -> int:
     """What is wrong counts before what is not known, that before what is not loaded, as waiting
-    does not help there, and all of it before what is still to come."""
+    does not help there, that before what is still to come, and all of it before too few events."""
     state = verdict(report)
     if state is State.PENDING and any(each.failing_loads for each in report.topics):
         return NOT_LOADED
-    known = {State.COMPLETE: COMPLETE, State.PENDING: PENDING, State.UNKNOWN: UNKNOWN}
-    return known.get(state, FAULTY)
+    if state not in {State.EMPTY, State.COMPLETE}:
+        return {State.PENDING: PENDING, State.UNKNOWN: UNKNOWN}.get(state, FAULTY)
+    if at_least is None:
+        return COMPLETE if state is State.COMPLETE else TOO_FEW
+    return COMPLETE if all(arrived(each) >= at_least for each in report.topics) else TOO_FEW
+
+
+def arrived(topic: TopicReport) -> int:
+    """The events of a topic at its last tier; of several roots, where there are fewest."""
+    return min(
+        (each.events for each in topic.tiers if each.tier == topic.tiers[-1].tier), default=0
+    )
 
 
 @click.command(cls=_Report)
@@ -84,6 +98,12 @@ def exit_code(report: ReportAnswer) -> int:
     metavar="FILE",
     help="Write a page too: one file, to be attached to a mail.",
 )
+@click.option(
+    "--at-least",
+    type=click.IntRange(min=0),
+    metavar="EVENTS",
+    help="End with 6 unless so many events of each topic have arrived; 0: also without any.",
+)
 @json_option
 def command(
     *,
@@ -95,6 +115,7 @@ def command(
     begin: int | None,
     end: int | None,
     page: TextIO | None,
+    at_least: int | None,
     as_json: bool,
 ) -> int:
     """Say whether every line has arrived.
@@ -105,12 +126,13 @@ def command(
     Exit code 0: all is accounted for; 1: events are missing, duplicated or changed; 2: nothing is
     known to be wrong, and not everything is there yet; 3: nobody watched for a while, so nobody
     knows; 4: there is no verdict, the line on stderr says why; 5: a table cannot be loaded, and
-    else nothing is wrong.
+    else nothing is wrong; 6: nothing is wrong, and there are no events, or fewer than --at-least.
 
     \b
     Example:
         penstock report
         penstock report page_views --hour 2026-11-20T07
+        penstock report page_views --day today --at-least 3
         penstock report --day yesterday --html report.html
         penstock report --from 2026-11-20T06:30 --json
     """
@@ -121,7 +143,13 @@ def command(
         print_json(msgspec.to_builtins(report))
     elif page is None or page.name != "-":
         show_report(report, everything=bool(topics))
-    return exit_code(report)
+    code = exit_code(report, at_least)
+    if code == TOO_FEW and at_least is not None:
+        for topic in report.topics:
+            if (events := arrived(topic)) < at_least:
+                said = f"{topic.topic}: {Count(events)} of at least {Count(at_least)} events"
+                print(one_line(said), file=sys.stderr)
+    return code
 
 
 def _asked(

@@ -13,6 +13,7 @@ from audit.findings import FaultKind, Finding, KindCount, Kinds, State, summed
 from penstock.cli.time_arguments import time_text
 
 MARKS: Final = {
+    State.EMPTY: "·",
     State.COMPLETE: "✓",
     State.PENDING: "…",
     State.UNKNOWN: "?",

@@ -19,7 +19,6 @@ from penstock.report.kinds import MARKS
 from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
     NOT_LOADED,
-    NOTHING,
     Count,
     ShownVerdict,
     events_of,
@@ -130,7 +129,7 @@ def _topic(number: int, topic: TopicReport) -> Iterator[str]:
         yield "<h3>What was altered</h3>"
         yield "<ul>"
         for sentence in remark_lines(topic):
-            yield _marked("nothing", "i", f"<span>{_text(sentence)}</span>")
+            yield _marked("remark", "i", f"<span>{_text(sentence)}</span>")
         yield "</ul>"
     if topic.waits:
         yield "<h3>What it waits for</h3>"
@@ -196,7 +195,7 @@ def _state(shown: ShownVerdict) -> str:
 
 def _class(shown: ShownVerdict) -> str:
     """The state's colour, unless its sign says something else."""
-    return {NOTHING: "nothing", NOT_LOADED: "missing"}.get(shown.mark, shown.state.value)
+    return "missing" if shown.mark == NOT_LOADED else shown.state.value
 
 
 def _number(value: Count | None, *, fault: bool = False) -> str:

@@ -40,6 +40,7 @@ from penstock.report.words import (
 )
 
 _COLOURS: Final = {
+    State.EMPTY: "",
     State.COMPLETE: "green",
     State.PENDING: "yellow",
     State.UNKNOWN: "cyan",
@@ -73,7 +74,11 @@ def show_report(report: ReportAnswer, *, everything: bool) -> None:
     _show_overview(report.topics)
     several = len({each.cluster for each in report.topics}) > 1
     for topic in report.topics:
-        notable = topic.state is not State.COMPLETE or is_partly_unseen(topic) or topic.remarks
+        notable = (
+            topic.state.severity > State.COMPLETE.severity
+            or is_partly_unseen(topic)
+            or topic.remarks
+        )
         if everything or notable:
             _show_topic(topic, cluster=several)
 

@@ -14,6 +14,7 @@ from penstock.cli.time_arguments import time_text
 from penstock.report.kinds import MARKS, faults_of, kind_words, known_words, marked
 
 MEANINGS: Final = {
+    State.EMPTY: "no events in this time",
     State.COMPLETE: "every line is accounted for",
     State.PENDING: "nothing is known to be wrong, and not everything is there yet",
     State.UNKNOWN: "nothing is known to be missing, and something cannot be proven",
@@ -23,7 +24,6 @@ MEANINGS: Final = {
 }
 AS_FAR_AS_SEEN: Final = "every line is accounted for, as far as anybody was watching"
 UNKNOWN: Final = "?"
-NOTHING: Final = "·"  # in the place of the sign of what is complete
 NOT_LOADED: Final = "!"
 _TIERS: Final = {"hdfs": "files"}  # whatever file system they are on
 _WAITED_FOR: Final = {"agent": "an agent", "broker": "a broker", "hdfs": "the loader"} | {
@@ -89,15 +89,12 @@ class ShownVerdict(NamedTuple):
 
 
 def verdict_shown(state: State, topics: Sequence[TopicReport]) -> ShownVerdict:
-    """Of all topics: that a table is not loaded is no waiting, and that of nothing every line is
-    accounted for is no proof."""
+    """Of all topics: waiting does not help a table that is not loaded."""
     failing = len({(each.cluster, each.topic) for each in topics if each.failing_loads})
     if failing and state is State.PENDING:
         tables = "1 table cannot be loaded" if failing == 1 else f"{failing:,} tables cannot be"
         words = tables if failing == 1 else f"{tables} loaded"
         return ShownVerdict(state, NOT_LOADED, "not loaded", words)
-    if state is State.COMPLETE and topics and not any(map(_has_any, topics)):
-        return ShownVerdict(state, NOTHING, state.value, "no events in this time")
     if state is State.COMPLETE and any(map(is_partly_unseen, topics)):
         return ShownVerdict(state, MARKS[state], state.value, AS_FAR_AS_SEEN)
     if not state.is_fault:
@@ -115,10 +112,6 @@ def is_partly_unseen(topic: TopicReport) -> bool:
 
 def topic_shown(topic: TopicReport) -> ShownVerdict:
     return verdict_shown(topic.state, [topic])
-
-
-def _has_any(topic: TopicReport) -> bool:
-    return topic.flow.read != 0 or any(each.events for each in topic.tiers)
 
 
 def failing_words(load: FailingLoad) -> str:
@@ -169,8 +162,15 @@ def unclaimed_words(topic: TopicReport) -> list[str]:
     """Events at the brokers that no earlier tier has reported, or has yet to report."""
     said = []
     if others := topic.unclaimed - topic.unclaimed_yet:
-        are = "event at the brokers is" if others == 1 else "events at the brokers are"
-        said.append(f"{Count(others)} {are} of other producers")
+        are, them = (
+            ("event at the brokers is", "it")
+            if others == 1
+            else ("events at the brokers are", "them")
+        )
+        said.append(
+            f"{Count(others)} {are} reported by no agent: other producers sent {them}, or an agent "
+            f"did so just before its host lost power, and sent {them} again"
+        )
     if yet := topic.unclaimed_yet:
         are, they, them = (
             ("event is", "it is", "it") if yet == 1 else ("events are", "they are", "them")

@@ -128,9 +128,9 @@ def _failing(audit: AuditPart | None, cluster: str) -> Iterator[FailingLoadStand
 
 
 def _verdict(rows: Mapping[str, answers.TopicRow], topics: Sequence[TopicStanding]) -> str:
-    """That nothing at all is complete would be a false comfort."""
+    """The worst of all topics; none where the brokers have no topic."""
     state = worst([each.state for each in rows.values()]) if rows else ""
-    return "" if state == State.COMPLETE and not topics else state
+    return "" if state in {State.EMPTY, State.COMPLETE} and not topics else state
 
 
 def _unread(agent: Status | None) -> dict[str, int] | None:

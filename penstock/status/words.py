@@ -17,6 +17,7 @@ from penstock.status.values import LoadStanding, PipelineStatus, TopicStanding
 
 UNKNOWN: Final = "-"
 COLOURS: Final = {
+    State.EMPTY: "",
     State.COMPLETE: "green",
     State.PENDING: "yellow",
     State.UNKNOWN: "cyan",
@@ -52,11 +53,9 @@ def verdict_words(standing: PipelineStatus) -> Words:
     state = State(standing.verdict)
     if standing.failing_loads and state not in FAULTY:
         return NOT_LOADED._replace(text=f"not loaded: {_cannot_be_loaded(standing)}")
-    nothing = standing.topics and all(each.of_last_day == 0 for each in standing.topics)
-    if state is State.COMPLETE and nothing:
-        return Words("·", "", "complete: no events in the last day")
     kinds = summed(count for each in standing.topics for count in each.kinds)
     words = {
+        State.EMPTY: "no events in the last day",
         State.COMPLETE: _complete(standing),
         State.PENDING: _so_far(standing),
         State.UNKNOWN: f"nothing is known to be missing; {kind_words(kinds)}" if kinds else "",
@@ -107,7 +106,7 @@ def waiting_words(standing: PipelineStatus) -> list[str]:
     return [
         shown(f"{each.topic} waits: {each.waits}")
         for each in standing.topics
-        if each.state != State.COMPLETE
+        if each.state not in {State.EMPTY, State.COMPLETE}
         and each.waits
         and each.complete_until < standing.now - _LONG_MILLIS
     ]
@@ -119,8 +118,6 @@ def topic_words(topic: TopicStanding) -> Words:
         return NOT_LOADED
     if not topic.state:
         return Words("", "", UNKNOWN)
-    if topic.state == State.COMPLETE and topic.of_last_day == 0:
-        return Words("·", "", topic.state)
     state = State(topic.state)
     return Words(MARKS[state], COLOURS[state], marked(faults_of(topic.kinds, state)))
 

@@ -44,7 +44,10 @@ def test_three_empty_hosts_until_the_verdict(fleet: Fleet) -> None:
             assert missing is None, f"{block.where}: not printed: {missing}\n{printed}"
         elif block.language == "sh":
             printed = typed(fleet, block, folder).stdout
-    assert "complete  app" in printed
+    proof = next(each for each in BLOCKS if each.is_tried_again)
+    more = fleet.typed(aimed(fleet, proof).replace("--at-least 3", "--at-least 4"), folder)
+    assert more.exit_code == 6, more.stdout + more.stderr
+    assert more.stderr == "app: 3 of at least 4 events\n"
 
 
 def aimed(fleet: Fleet, block: Block) -> str:

@@ -11,14 +11,15 @@ const PATHS = {
   changed: "M6 8.2h8M6 11.8h8M12 5.6L8 14.4",
   unknown: "M7.8 8a2.2 2.2 0 1 1 3 2c-.6.3-.8.6-.8 1.4M10 14h0",
   unloaded: "M10 5.4v5.4M10 14.2h0",
-  nothing: "M10 10h0",
+  empty: "M10 10h0",
 };
 
-export const STATES = ["changed", "duplicated", "missing", "unknown", "pending", "complete"];
+export const STATES = ["changed", "duplicated", "missing", "unknown", "pending", "complete", "empty"];
 /** Those of which somebody has to think; the worst first. */
 export const FAULTS = ["changed", "duplicated", "missing", "unknown"];
 
 export const WORDS = {
+  empty: "Empty",
   complete: "Complete",
   pending: "Pending",
   unknown: "Unknown",
@@ -28,6 +29,7 @@ export const WORDS = {
 };
 
 export const MEANINGS = {
+  empty: "no events, so nothing is proven",
   complete: "every line is accounted for",
   pending: "something is still expected",
   unknown: "nobody watched for a while, so nobody knows",
@@ -38,6 +40,7 @@ export const MEANINGS = {
 
 /** One letter or sign, for a cell that has room for no more. */
 export const LETTERS = {
+  empty: "",
   complete: "",
   pending: "·",
   unknown: "?",
@@ -84,7 +87,7 @@ export function sign(state, size = 20) {
   );
 }
 
-const COLOURS = { unloaded: "missing", nothing: "pending" };
+const COLOURS = { unloaded: "missing", empty: "pending" };
 
 function known(state) {
   if (COLOURS[state]) return COLOURS[state];

@@ -292,6 +292,8 @@ def test_topics_by_what_was_said_of_their_hours(ledger: AuditedLedger) -> None:
     found = overview(ledger, search="%", hours=2)
     assert (found.partly_unseen, found.items) == (1, []), "of all, whatever is searched for"
     assert [each.partly_unseen for each in overview(ledger, hours=2).items] == [True]
+    (later,) = (seen := overview(ledger, NOW + 2 * HOUR, hours=1)).items
+    assert (later.state, later.states, seen.by_state) == ("empty", ["complete"], {State.EMPTY: 1})
     assert overview(ledger, BEGIN, hours=1).partly_unseen == 0, "of other hours"
 
 

@@ -56,6 +56,7 @@ from tests.campaigns.witness.rules import (
 from tests.campaigns.witness.truth import NEVER, File, Line, Truth
 from tests.campaigns.witness.verdict import Called, Objection, Seen, Verdict
 
+NOTHING_WRONG: Final = {0, 6}  # exit codes: complete, empty
 CALLED_LOST: Final = {"missing", "lost"}
 VAGUE: Final = {"unknown", "unproven", "unnamed"}  # nobody knows which lines; when, and where
 # How much longer than it really was an agent may think it was blind: its last look was before its
@@ -279,7 +280,7 @@ class _Judge:
 
     @property
     def _is_red(self) -> bool:
-        return self._verdict.exit_code != 0
+        return self._verdict.exit_code not in NOTHING_WRONG
 
     def _beside(self, called: Called, lines: list[Line]) -> list[Line]:
         """Those that a finding is not about, and cannot be."""
@@ -584,9 +585,10 @@ class _Judge:
             return
         if (verdict.exit_code == 0) != (verdict.state == "complete"):
             yield Objection("exit", f"exit code {verdict.exit_code}, state {verdict.state}")
-        if verdict.exit_code == 0 and wrong:
+        if verdict.exit_code in NOTHING_WRONG and wrong:
             said = (
-                f"exit code 0; {len(lost)} lines lost, {len(self._double)} double;"
+                f"exit code {verdict.exit_code};"
+                f" {len(lost)} lines lost, {len(self._double)} double;"
                 f" of others' records {others} lost, {again} double"
             )
             yield Objection("green", said)

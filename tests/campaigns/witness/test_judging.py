@@ -442,6 +442,9 @@ def test_an_exit_code_agrees_with_the_state() -> None:
     rows = landed(0, 1, 2)
     assert rules(written(3), rows, replace(GREEN, exit_code=1)) == ["exit", "exit"]
     assert rules(written(3), rows, replace(GREEN, state="missing")) == ["exit"]
+    empty = Verdict(6, "empty")
+    assert rules(written(0), landed(), empty) == []
+    assert rules(written(3), landed(), empty)[:1] == ["green"]
     assert rules(written(3), rows, Verdict(4, "", stderr="no such topic")) == ["stuck"]
 
 

@@ -8,7 +8,7 @@ import click
 import msgspec
 import pytest
 
-from audit.answers import Problem, ReportAnswer
+from audit.answers import Problem, ReportAnswer, TopicReport
 from audit.findings import State
 from harness.audit_process import AuditProcess
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS
@@ -23,11 +23,13 @@ from tests.penstock.report.made_up_report import (
     NOT_LOADED,
     PENDING,
     report,
+    tier,
     topic,
 )
 from tests.penstock.running import penstock
 
 EVERY_STATE = {
+    State.EMPTY: 0,  # beside a topic with events
     State.COMPLETE: 0,
     State.PENDING: 2,
     State.UNKNOWN: 3,
@@ -43,11 +45,44 @@ def test_the_exit_code_is_the_verdict(state: State) -> None:
     assert exit_code(report(topic("a", state=state), COMPLETE)) == EVERY_STATE[state]
 
 
+QUIET = topic("quiet", state=State.EMPTY, tiers=[tier("agent", 0), tier("broker", 0)])
+HALF = topic("half", tiers=[tier("agent", 3), tier("hdfs", 3, "a"), tier("hdfs", 2, "b")])
+
+
+@pytest.mark.parametrize(
+    ("topics", "at_least", "code"),
+    [
+        ([QUIET], None, 6),
+        ([QUIET, QUIET], None, 6),
+        ([QUIET], 0, 0),
+        ([QUIET, COMPLETE], None, 0),
+        ([QUIET, COMPLETE], 1, 6),
+        ([COMPLETE], 1_200, 0),
+        ([COMPLETE], 1_201, 6),
+        ([HALF], 3, 6),
+        ([MISSING], 1_000_000, 1),
+        ([PENDING], 1_000_000, 2),
+    ],
+)
+def test_too_few_events_prove_nothing(
+    topics: list[TopicReport], at_least: int | None, code: int
+) -> None:
+    assert exit_code(report(*topics), at_least) == code
+
+
+def test_what_has_too_few_events_is_on_stderr() -> None:
+    with answering(always(report(QUIET, HALF, COMPLETE))) as audit:
+        ended = penstock("report", *ASKED, "--audit", audit.url, "--at-least", "3")
+    assert (ended.returncode, ended.stderr.splitlines()) == (
+        *(6, ["quiet: 0 of at least 3 events", "half: 2 of at least 3 events"]),
+    )
+
+
 @pytest.mark.parametrize("state", [*State])
 def test_a_table_that_cannot_be_loaded_is_no_waiting(state: State) -> None:
     """Whatever is worse comes first."""
     said = report(topic("a", state=state, failing_loads=[NOT_LOADED]), PENDING)
-    assert exit_code(said) == {State.COMPLETE: 5, State.PENDING: 5}.get(state, EVERY_STATE[state])
+    assert exit_code(said) == (EVERY_STATE[state] if state.is_fault else 5)
 
 
 def test_nothing_is_complete_of_which_nothing_is_known() -> None:

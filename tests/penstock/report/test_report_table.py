@@ -109,11 +109,14 @@ def test_a_table_that_cannot_be_loaded_comes_first(shown: Shown) -> None:
 
 
 def test_of_no_events_not_every_line_is_accounted_for(shown: Shown) -> None:
-    quiet = topic("quiet", tiers=[tier("agent", 0), tier("broker", 0)], flow=all_shipped(0))
+    none = {"tiers": [tier("agent", 0), tier("broker", 0)], "flow": all_shipped(0)}
+    quiet = topic("quiet", state=State.EMPTY, **none)
     lines = shown(report(quiet))
-    assert lines[0] == "· complete: no events in this time"
-    assert [line for line in lines if line.startswith("· complete  quiet")]
-    assert shown(report(quiet, COMPLETE))[0] == "✓ complete: every line is accounted for"
+    assert lines[0] == "· empty: no events in this time"
+    assert cells(lines[-1]) == ["· empty", "quiet", "0", "0"]
+    lines = shown(report(quiet, COMPLETE))
+    assert lines[0] == "✓ complete: every line is accounted for"
+    assert len([line for line in lines if "quiet" in line]) == 1, "there is no more to say of it"
 
 
 def test_what_is_accepted_of_times_without_a_watch_is_in_the_first_line(shown: Shown) -> None:
@@ -220,8 +223,14 @@ def test_more_than_was_said_is_at_least_that(shown: Shown) -> None:
 @pytest.mark.parametrize(
     ("unclaimed", "yet", "words"),
     [
-        (1, 0, ["i 1 event at the brokers is of other producers"]),
-        (1_234, 0, ["i 1,234 events at the brokers are of other producers"]),
+        (
+            1,
+            0,
+            [
+                "i 1 event at the brokers is reported by no agent: other producers sent it, or an "
+                "agent did so just before its host lost power, and sent it again"
+            ],
+        ),
         (
             1,
             1,
@@ -234,7 +243,8 @@ def test_more_than_was_said_is_at_least_that(shown: Shown) -> None:
             7,
             2,
             [
-                "i 5 events at the brokers are of other producers",
+                "i 5 events at the brokers are reported by no agent: other producers sent them, or "
+                "an agent did so just before its host lost power, and sent them again",
                 "i 2 events are not reported by an earlier tier yet: they are of other producers, "
                 "or an agent or a broker has still to report them",
             ],

@@ -118,10 +118,10 @@ def test_the_worst_of_a_topic_hides_nothing_else() -> None:
 
 
 def test_of_a_topic_without_events_nothing_is_proven() -> None:
-    quiet = replace(topic("t", state="complete"), of_last_day=0)
-    assert topic_words(quiet) == ("·", "", "complete")
-    assert verdict_words(standing([quiet], verdict="complete")) == (
-        *("·", "", "complete: no events in the last day"),
+    quiet = topic("t", state="empty")
+    assert topic_words(quiet) == ("·", "", "empty")
+    assert verdict_words(standing([quiet], verdict="empty")) == (
+        *("·", "", "empty: no events in the last day"),
     )
     both = standing([quiet, topic("other")], verdict="complete")
     assert verdict_words(both).mark == "✓"

@@ -53,13 +53,16 @@ class Account:
 @dataclass(frozen=True)
 class Ledger:
     """The entries of some hosts' agents, each once, without a missing one; but where a journal was
-    cut, `may_lack` those whose numbers had been given out by then."""
+    cut, `may_lack` those whose numbers had been given out by then, and the same may come again."""
 
     entries: Sequence[Event]
 
     @classmethod
     def of(cls, audit: Content, hosts: Collection[str], *, may_lack: bool = False) -> "Ledger":
         entries = [entry for entry in sorted(audit.events) if entry.host in hosts]
+        if may_lack:
+            first = {(each.source, each.seq, repr(each.value)): each for each in entries[::-1]}
+            entries = sorted(first.values())
         expected: Counter[str] = Counter()
         for entry in entries:
             if entry.seq != expected[entry.source] and not (

@@ -8,9 +8,11 @@ PENSTOCK_AGENT_KILLS changes the number of kills.
 import os
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,6 +169,51 @@ def test_power_lost(site: Site, chance: random.Random, faults: Faults, count: in
             faults.lose_power(agent.data_dir, chance)
 
     kill_under_load(load, agent, chance, count, after_kill=lose_power)
+
+
+class LosesAllThatItCan(random.Random):
+    """For `lose_power`: what was not synced is gone, but for names."""
+
+    def choice(self, seq: Any) -> Any:
+        return seq[0]
+
+    def randint(self, a: int, b: int) -> int:
+        return min(a, b)
+
+    def random(self) -> float:
+        return 1.0
+
+
+@pytest.mark.slow
+def test_power_lost_and_batches_not_synced(site: Site, topic: Topic, faults: Faults) -> None:
+    """Lines are sent again that were sent since the ledger's last entry. The ledger says nothing of
+    a batch twice."""
+    log = site.file()
+    agent = site.agent(site.reads(topic), environment=faults.environment)
+    for _ in range(2):
+        agent.start()
+        sent = log.lines
+        while log.lines < sent + 200:
+            log.write(4)
+            time.sleep(0.01)
+        topic.wait_for_message(f"a {log.lines - 1} ")
+        agent.kill()
+        faults.lose_power(agent.data_dir, LosesAllThatItCan())
+    agent.start()
+    log.write(10)
+    topic.wait_for_message(f"a {log.lines - 1} ")
+    stop(agent)
+    topic.read_to_end()
+    assert {int(each.split()[1]) for each in topic.messages} == set(range(log.lines))
+    claims = Counter(
+        offset
+        for passage in site.ledger(may_lack=True).statements("passages", topic.name)
+        for stretch in passage["offsets"]
+        for offset in range(stretch["first"], stretch["first"] + stretch["count"])
+    )
+    assert log.lines <= len(claims) <= len(topic.messages)
+    assert set(claims.values()) == {1}
+    assert not agent.said("has lost its end")
 
 
 @pytest.mark.slow

@@ -131,7 +131,7 @@ function outcomes(differ, than, faults) {
       differ.changed,
       differ.changed === 1 ? "stretch with other bytes" : "stretches with other bytes",
     ],
-    ["unknown", differ.foreign, "of other producers"],
+    ["unknown", differ.foreign, "that no agent has reported"],
     ["pending", differ.unclaimed, "that no earlier tier has reported yet"],
   ].filter(([, number]) => number > 0);
   if (said.length === 0 && faults.count > 0) {

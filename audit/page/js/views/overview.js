@@ -69,7 +69,7 @@ export function overview(page) {
 }
 
 function sentence(answer) {
-  const { by_state: byState, failing_loads: failing, partly_unseen: unseen, items, page } = answer;
+  const { by_state: byState, failing_loads: failing, partly_unseen: unseen } = answer;
   const of = (state) => byState[state] ?? 0;
   const having = (state) => answer.having[state] ?? 0;
   const all = STATES.reduce((sum, each) => sum + of(each), 0);
@@ -98,10 +98,9 @@ function sentence(answer) {
       "Nothing is known to be lost. What cannot be loaded, and what to do, is said below.",
     );
   }
-  // Where all topics are on this page, and none has any events.
-  if (page.total === items.length && items.length === all && items.every((row) => !row.events)) {
+  if (of("empty") === all) {
     return said(
-      "nothing",
+      "empty",
       "No events in the last 24 hours",
       `Of ${topics} nothing was read, so nothing is missing.`,
     );
