@@ -5,11 +5,14 @@ A run has an agent, a topic and a table of its own; brokers, registry and audit 
 directory keeps the agent's configuration, output and data, what landed, and what the audit said.
 """
 
+import itertools
 import json
 import tempfile
 import time
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -20,10 +23,10 @@ from audit.answers import TopicReport
 from harness.agent_process import AgentProcess
 from harness.waiting import wait_until
 from tests.campaigns.attackers.attackers import Attackers
-from tests.campaigns.attackers.judging import COLLISION, Attack, End, judge
+from tests.campaigns.attackers.judging import COLLISION, Attack, End, is_named, judge
 from tests.campaigns.attackers.script import ACTIONS, script_of
 from tests.campaigns.attackers.site import WINDOW, Site, site
-from tests.campaigns.command import Campaign, Runner, kept_in, remove
+from tests.campaigns.command import Campaign, Runner, kept_in, remove, side_by_side
 from tests.campaigns.loading import WELL, Loader
 from tests.campaigns.outcomes import NoRun, Objection, Outcome, Say, outcome_of
 from tests.campaigns.script import Action, Script
@@ -57,19 +60,15 @@ class AttackersCampaign(Campaign):
         with ExitStack() as ends:
             made = tempfile.TemporaryDirectory(prefix="attackers-", ignore_cleanup_errors=True)
             running = ends.enter_context(site(Path(ends.enter_context(made))))
-            count = 0
+            pool = ends.enter_context(ThreadPoolExecutor(options.side_by_side))
+            numbers = itertools.count(1)
 
-            def run(scripts: Sequence[Script]) -> Sequence[Outcome]:
-                nonlocal count
-                found = []
-                for script in scripts:
-                    directory = kept_in(options, script)
-                    remove(directory)
-                    count += 1
-                    found.append(Run(running, script, directory, count, say).outcome())
-                return found
+            def run(script: Script) -> Outcome:
+                directory = kept_in(options, script)
+                remove(directory)
+                return Run(running, script, directory, next(numbers), say).outcome()
 
-            yield run
+            yield side_by_side(pool, run)
 
 
 CAMPAIGNS: Final = {"attackers": AttackersCampaign()}
@@ -85,16 +84,19 @@ class Run:
         self._log = directory / "app.log"
         self._lines: list[str] = []
         self._attacks: list[Attack] = []
+        self._named: Sequence[Attack] = ()
 
     def outcome(self) -> Outcome:
         return outcome_of(self._script, self._directory, self._play, self._counts)
 
     def _counts(self) -> dict[str, int]:
-        effective = sum(each.effective for each in self._attacks)
+        effective = Counter(attack.verb for attack in self._attacks if attack.effective)
+        named = Counter(attack.verb for attack in self._named)
         return {
             "lines": len(self._lines),
             "attacks": len(self._attacks),
-            "attacks that took effect": effective,
+            **{f"{verb} in effect": count for verb, count in sorted(effective.items())},
+            **{f"{verb} named": count for verb, count in sorted(named.items())},
         }
 
     def _play(self) -> Sequence[Objection]:
@@ -134,6 +136,7 @@ class Run:
             self._shipped(agent)
             self._load()
             end = self._end(self._settled())
+            self._named = [attack for attack in self._attacks if is_named(end, attack)]
             agent.kill()
         (self._directory / "end.json").write_text(json.dumps(_plain(end), indent=1))
         return list(judge(end))
