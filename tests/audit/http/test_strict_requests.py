@@ -40,8 +40,8 @@ def is_whole(*pieces: bytes) -> bool:
 def test_a_body_ends_where_every_proxy_sees_its_end(body: bytes, is_plain: bool) -> None:
     """However it is cut on the way."""
     request = HEAD + body
-    parts = [(request[:at], request[at:]) for at in range(len(HEAD), len(request))]
-    parts += [tuple(bytes([byte]) for byte in request)]
+    parts = [[request[:at], request[at:]] for at in range(len(HEAD), len(request))]
+    parts.append([bytes([byte]) for byte in request])
     if is_plain:
         httptools.HttpRequestParser(object()).feed_data(request)
         assert all(is_whole(*pieces) for pieces in parts)
