@@ -319,3 +319,4 @@ def _keep_wrong(chunk: Chunk, topic: int, partition: int, claim: Claim) -> None:
         hours = chunk.connection.execute(_HOURS, (topic, partition, end, first)).fetchall()
         chunk.touched.update(hours)
     chunk.touched.add((topic, time - time % _HOUR))
+    chunk.damaged_topics.add(topic)
