@@ -92,7 +92,8 @@ def _of_texts(texts: pa.StringArray | pa.BinaryArray, key: bytes) -> Digests:
 
 def _places(lengths: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """Of each item, in its list."""
-    return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    begins = np.cumsum(lengths) - lengths
+    return np.asarray(np.arange(lengths.sum()) - np.repeat(begins, lengths))
 
 
 def _added(parts: Digests, lengths: NDArray[np.integer[Any]]) -> Digests:
