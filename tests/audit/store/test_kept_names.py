@@ -84,10 +84,7 @@ def test_what_was_loaded_and_is_damaged_keeps_its_name(
         "reason": "its CRC does not match",
     }
     of = {"agent": {}, "broker": {}, "hdfs": {"destination": ROOT}}
-    steps = [
-        [said(tier, at, BEGIN, **more) for at in range(3)]  # type: ignore[arg-type]
-        for tier, more in of.items()
-    ]
+    steps = [[said(tier, at, BEGIN, **more) for at in range(3)] for tier, more in of.items()]
     steps.insert(damaged_at + 1, [entry("broker", "other", 0, BEGIN + MINUTE, damaged=[damage])])
     for step in steps:
         ledger.fold(*step)
