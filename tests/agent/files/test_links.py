@@ -204,9 +204,16 @@ def removed(host: Host) -> None:
         each.unlink()
 
 
+def rotated(host: Host) -> None:
+    """Behind the link."""
+    (host.etc / "shadow.log").rename(host.etc / "shadow.log.1")
+    removed(host)
+
+
 @pytest.mark.parametrize(
     ("layout", "then", "read"),
     [
+        (to_a_file, rotated, b""),
         *((lure, then, b"") for lure in LURES for then in (None, removed)),
         *((layout, None, b"more\n") for layout in LAYOUTS),
         *((layout, removed, b"more\n") for layout in LAYOUTS[1:]),
@@ -232,6 +239,9 @@ def test_what_an_earlier_agent_had_open_is_judged_again(
     with target.open("a") as file:
         if then is not None:
             then(host)
+        if then is rotated:
+            for _ in range(4):
+                files.turn(3.0)  # the new name is in the journal
         files.files.close()
         file.write("more\n")
     files.opening = Opening()
