@@ -68,6 +68,7 @@ from broker.user_admin import UserAdmin
 from broker.withdrawals import Withdrawals
 from cluster.brokers import Registration, id_taken, last_directory, note_directory, registered
 from cluster.controller import ControllerCandidate
+from cluster.earlier_producer_ids import drawn_by_cluster
 from cluster.errors import BrokerIdTaken
 from cluster.identity import cluster_id, find_cluster_id
 from cluster.own_states import OwnStates
@@ -268,7 +269,11 @@ class Broker:
         ends.push_async_callback(asyncio.to_thread, users.close)
         self.users = UserAdmin(self.session, users)
         key = await asyncio.to_thread(login_key, self.session)
-        self._producer_ids = ProducerIds(key, guards_anonymous=self.authorization.is_on)
+        self._producer_ids = ProducerIds(
+            key,
+            guards_anonymous=self.authorization.is_on,
+            earlier=await asyncio.to_thread(drawn_by_cluster, self.session),
+        )
         self._logins = Logins(
             {each for listener in config.every_listener for each in listener.logins},
             users=lambda: users.users,

@@ -6,8 +6,11 @@ its principal on every broker and in every partition, without anything to rememb
 under a new leader, after a restart, and when a partition has long forgotten the producer.
 
 Ids that another cluster has made, or this one before its key was lost, belong to nobody here. A
-client that is refused one takes another. The mirror's batches keep the ids that they have, and are
-not asked about.
+client that is refused one has to take another, which many do only when they start again. The
+mirror's batches keep the ids that they have, and are not asked about.
+
+Ids that earlier brokers of this cluster counted up have no owner: a producer of theirs goes on with
+its id after an update, and whoever else may write to a topic can use it there, as before.
 """
 
 import secrets
@@ -16,6 +19,7 @@ from hashlib import blake2b
 from typing import Final
 
 from broker.caller import ANONYMOUS
+from cluster.earlier_producer_ids import COUNTING_BITS
 
 _RANDOM_BITS: Final = 40
 _MARK_BITS: Final = 23
@@ -26,11 +30,13 @@ class ProducerIds:
     """Makes ids, and knows them again. `key` is the same on all brokers of the cluster.
 
     Clients that do not log in are one principal, whose ids cannot be told apart. They may use any
-    id, unless they have rights of their own (`guards_anonymous`)."""
+    id, unless they have rights of their own (`guards_anonymous`). `earlier`: the upper bits of ids
+    that earlier brokers handed out."""
 
-    def __init__(self, key: bytes, *, guards_anonymous: bool) -> None:
+    def __init__(self, key: bytes, *, guards_anonymous: bool, earlier: int | None = None) -> None:
         self._key = key
         self._guards_anonymous = guards_anonymous
+        self._earlier = earlier
         self.belongs = lru_cache(_REMEMBERED)(self._belongs)
 
     def new(self, principal: str) -> int:
@@ -41,6 +47,8 @@ class ProducerIds:
     def _belongs(self, producer_id: int, principal: str) -> bool:
         """Whether that principal may use it. Asked for every batch: answers are kept."""
         if principal == ANONYMOUS and not self._guards_anonymous:
+            return True
+        if producer_id >> COUNTING_BITS == self._earlier:
             return True
         mark = producer_id & (1 << _MARK_BITS) - 1
         return self._mark(producer_id >> _MARK_BITS, principal) == mark

@@ -104,6 +104,13 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str
 
 
+class ProducerIdsNode(msgspec.Struct, frozen=True, kw_only=True):
+    """/producer_ids: the first id that earlier brokers had not given yet"""
+
+    version: int = VERSION
+    next_id: int
+
+
 class ConfigNode(msgspec.Struct, frozen=True, kw_only=True):
     """/config/topics/{topic}, /config/brokers/{id}"""
 

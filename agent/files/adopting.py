@@ -4,8 +4,9 @@ While a descriptor was kept its device and inode were nobody else's, so a file i
 whatever has become of its name: renamed, compressed, deleted. It is held against fingerprint and
 mark as any other; one that was truncated meanwhile begins anew.
 
-What is handed over and is no source of this journal, nor was undecided, is closed and given back:
-somebody deleted the data directory, or its source has ended.
+A file that this agent would not open, by its rules of links, is closed and given back: the earlier
+process may have had other rules. So is what is handed over and is no source of this journal, nor
+was undecided: somebody deleted the data directory, or its source has ended.
 """
 
 import logging
@@ -146,12 +147,13 @@ def _taken(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool
         return False
     found = FoundFile.of(left.fd, size)
     known = _source_of(input_files, left, found)
-    if known is None:
-        if not (left.is_new and input_files.survey.means(left.path)):
-            return False
-        followed = _seen_now(left.path, left, shared)
-    elif known.finished and size <= known.progress.position:
+    if known is None and not (left.is_new and input_files.survey.means(left.path)):
         return False
+    if known is not None and known.finished and size <= known.progress.position:
+        return False
+    shared.handles.check_kept(left.fd, left.path if known is None else known.path)
+    if known is None:
+        followed = _seen_now(left.path, left, shared)
     elif kept(known, found.beside(known)) is IdentityVerdict.SAME:
         followed = _seen_now(known.last_path or known.path, left, shared)
         input_files.go_on(followed, known)

@@ -328,7 +328,8 @@ class InputFiles:
     def _seek(self, followed: Followed, listing: Listing) -> None:
         """Of a source that has no handle: by its last name, then by its inode in its folders."""
         try:
-            if followed.open() is not None:
+            is_sought = not self.survey.means(followed.current_path)
+            if followed.open(sought=is_sought) is not None:
                 followed.is_back()
                 if followed.current_path != followed.path:
                     self.leaving[followed] = None

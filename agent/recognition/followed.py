@@ -369,13 +369,14 @@ class Followed:
     def seal(self) -> None:
         self.sealed = True
 
-    def open(self, path: str = "") -> int | None:
-        """A handle, if its file is still where it was last seen, or there; else it is suspect."""
+    def open(self, path: str = "", *, sought: bool = False) -> int | None:
+        """A handle, if its file is still where it was last seen, or there; else it is suspect.
+        `sought`: no input means it by this path."""
         if self.handle.fd is not None:
             return self.handle.fd
         path = path or self.current_path
         try:
-            fd, status = self._handles.open(path)
+            fd, status = self._handles.open(path, self.path if sought else "")
         except (FileNotFoundError, NotADirectoryError):
             self.doubt()
             return None

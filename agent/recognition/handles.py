@@ -73,14 +73,19 @@ class Handles:
     def __len__(self) -> int:
         return len(self._held)
 
-    def open(self, path: str) -> tuple[int, os.stat_result]:
-        """Whose caller holds or closes it. Raises OSError, also for what is no regular file."""
+    def open(self, path: str, known_as: str = "") -> tuple[int, os.stat_result]:
+        """Whose caller holds or closes it. `known_as`: the name that an input means, where the file
+        was sought elsewhere. Raises OSError, also for what is no regular file."""
         try:
-            return self._opening.open(path)
+            return self._opening.open(path, known_as)
         except OSError as error:
             if error.errno not in _EXHAUSTED or not self._close_one():
                 raise
-            return self._opening.open(path)
+            return self._opening.open(path, known_as)
+
+    def check_kept(self, fd: int, path: str) -> None:
+        """Raises OSError if a file that was handed over must not be read."""
+        self._opening.check_kept(fd, path)
 
     def hold(self, holder: HandleHolder, fd: int) -> None:
         holder.handle.fd = fd

@@ -13,7 +13,11 @@ for links in place of folders too, and for links behind links.
 Rule 3 (`same_owner`): a file with several names counts as one behind a link, which the owner of its
 folder made. If the folder is world-writable, the maker is unknown.
 
-Rule 4: Penstock's own secrets and journal are never opened, under whatever name.
+Rule 4: a file that an earlier process kept open, or that is sought where it lay, is judged by the
+name under which an input means it. Where that name is gone, it counts as a link, too, unless the
+file was only renamed within its folder, or removed.
+
+Rule 5: Penstock's own secrets and journal are never opened, under whatever name.
 
 What is judged is what is opened, so nothing that is exchanged meanwhile can pass. A path that leads
 through no link is known by the kernel's own name for the open file; any other is gone along
@@ -26,14 +30,14 @@ import os
 import stat
 import time
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, get_args
 
 import msgspec
 
-from agent.names import below
+from agent.names import DELETED, below
 from ground.printable import one_line
 from ground.settings import WORD
 
@@ -42,7 +46,7 @@ _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _MOST_STEPS: Final = 128  # of a path, with those of all links
 _LOOK_EVERY_SECONDS: Final = 1.0  # for the names of secrets that are not their own
 _ROOT: Final = 0
-_NOBODY_KNOWS: Final = -1
+_UNKNOWN: Final = -1
 
 
 class FollowLinks(StrEnum):
@@ -110,8 +114,19 @@ class Opening:
         self._follow = follow
         self._secrets = secrets or SecretFiles()
 
-    def open(self, path: str) -> tuple[int, os.stat_result]:
-        """Whose caller closes it. Raises OSError, also for what must not be opened."""
+    def open(self, path: str, known_as: str = "") -> tuple[int, os.stat_result]:
+        """Whose caller closes it. Raises OSError, also for what must not be opened. `known_as`: as
+        for `check_kept`, of a file that was sought where it lay."""
+        fd, status = self._open(path)
+        if known_as:
+            try:
+                self.check_kept(fd, known_as)
+            except OSError:
+                os.close(fd)
+                raise
+        return fd, status
+
+    def _open(self, path: str) -> tuple[int, os.stat_result]:
         fd = os.open(path, _LOOK)
         try:
             status, real = os.fstat(fd), _name_of(fd)
@@ -122,29 +137,69 @@ class Opening:
             os.close(fd)
         found = _found(path)
         try:
-            _check_makers(path, found)
+            _check_makers(path, found.status, found.makers, all_may_read=found.all_may_read)
             return self._checked(path, found.fd, found.status, _name_of(found.fd)), found.status
         finally:
             os.close(found.fd)
 
+    def check_kept(self, fd: int, path: str) -> None:
+        """Raises OSError for an open file that must not be opened as `path`. An earlier process may
+        have done that by other rules, and have kept it open, or written down where it lies."""
+        status, real = os.fstat(fd), _name_of(fd)
+        name = real.removesuffix(DELETED)
+        self._check_secret(path, status, name)
+        names_left = status.st_nlink - (name == real)  # besides this one
+        is_direct = Path(name).parent == Path(path).parent and not names_left
+        if not is_direct and self._follow is not FollowLinks.ALWAYS:
+            makers, all_may_read = _kept_makers(path, name, status)
+            _check_makers(path, status, makers, all_may_read=all_may_read)
+
+    def _check_secret(self, path: str, status: os.stat_result, real: str) -> None:
+        if self._secrets.has(status, real):
+            raise OSError(errno.EACCES, "it belongs to the agent itself", path)
+
     def _checked(self, path: str, fd: int, status: os.stat_result, real: str) -> int:
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "no regular file", path)
-        if self._secrets.has(status, real):
-            raise OSError(errno.EACCES, "it belongs to the agent itself", path)
+        self._check_secret(path, status, real)
         return os.open(f"/proc/self/fd/{fd}", _READ)
 
 
-def _check_makers(path: str, found: _Found) -> None:
-    owner = found.status.st_uid
+def _check_makers(
+    path: str, status: os.stat_result, makers: Mapping[int, str], *, all_may_read: bool
+) -> None:
+    owner = status.st_uid
     trusted = {_ROOT, os.geteuid(), owner}
-    if found.all_may_read:
+    if all_may_read:
         return
-    for maker, link in found.makers.items():
+    for maker, link in makers.items():
         if maker not in trusted:
-            by = "" if maker == _NOBODY_KNOWS else f" of user {maker}"
+            by = "" if maker == _UNKNOWN else f" of user {maker}"
             why = f"follow_links: {one_line(link)} is a link{by} to a file of user {owner}"
             raise OSError(errno.EACCES, why, path)
+
+
+def _kept_makers(path: str, name: str, status: os.stat_result) -> tuple[Mapping[int, str], bool]:
+    """Who made the links from `path` to an open file, and whether everybody may read it. Where
+    `path` leads there no more, it counts as a link of its folder's owner."""
+    with contextlib.suppress(OSError):
+        found = _found(path)
+        os.close(found.fd)
+        if os.path.samestat(found.status, status):
+            return found.makers, found.all_may_read
+    maker = _UNKNOWN
+    with contextlib.suppress(OSError):
+        maker = _maker_in(Path(path).parent.stat())
+    with contextlib.suppress(OSError):
+        found = _found(name)
+        os.close(found.fd)
+        if os.path.samestat(found.status, status):
+            return {maker: path, **found.makers}, found.all_may_read
+    return {maker: path}, False
+
+
+def _maker_in(folder: os.stat_result) -> int:
+    return _UNKNOWN if folder.st_mode & stat.S_IWOTH else folder.st_uid
 
 
 def _found(path: str) -> _Found:
@@ -176,8 +231,7 @@ def _found(path: str) -> _Found:
             finally:
                 os.close(there)
         if status.st_nlink > 1 and stat.S_ISREG(status.st_mode):
-            all_write = folder.st_mode & stat.S_IWOTH
-            makers.setdefault(_NOBODY_KNOWS if all_write else folder.st_uid, path)
+            makers.setdefault(_maker_in(folder), path)
     except OSError:
         os.close(here)
         raise

@@ -34,7 +34,7 @@ def find_by_inode(followed: Followed) -> str:
         return ""
     for path in _names_in_its_folders(followed):
         try:
-            fd = followed.open(path)
+            fd = followed.open(path, sought=True)
         except OSError:
             fd = None
         followed.trust()
@@ -50,7 +50,7 @@ def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | No
         return None
     for path in _names_in_its_folders(followed):
         try:
-            fd, status = handles.open(path)
+            fd, status = handles.open(path, followed.path)
         except OSError:
             continue
         there = status.st_dev, status.st_ino

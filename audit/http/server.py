@@ -18,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
-import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -30,9 +29,9 @@ from audit.http.encrypted import EncryptedConnection, Handshakes
 from audit.http.page_files import PageFile
 from audit.http.statements import THREADS as WRITING_THREADS
 from audit.http.statements import Statements
+from audit.http.strict_requests import StrictRequests
 from audit.http.visitors import HASHING_THREADS, Visitors
 from audit.service import Service
-from ground.http_heads import AmbiguousHead, check_head
 from ground.listening import listen
 from ground.networks import network_of
 from ground.refusals import Refusals
@@ -42,22 +41,10 @@ from ground.tls import BadTls
 HEAD_SECONDS: Final = 5.0  # from the first byte of a request, or a connection's start, to all of it
 
 
-class _StrictRequests(h11.Connection):
-    """Refuses request heads that h11 accepts but a proxy may parse differently."""
-
-    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        if self.their_state is h11.IDLE:
-            try:
-                check_head(self.trailing_data[0])
-            except AmbiguousHead as error:
-                raise h11.RemoteProtocolError(str(error)) from None
-        return super().next_event()
-
-
 class PatientConnection(H11Protocol):
     def __init__(self, refusals: Refusals, **named: Any) -> None:
         super().__init__(**named)
-        self.conn = _StrictRequests(h11.SERVER, max_incomplete_event_size=_HEAD_BYTES)
+        self.conn = StrictRequests(_HEAD_BYTES)
         self.network = ""  # its client's
         self._refusals = refusals
         self._deadline: asyncio.TimerHandle | None = None

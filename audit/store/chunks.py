@@ -152,6 +152,7 @@ class Chunk(msgspec.Struct, frozen=True):
     runs: Runs
     touched: set[tuple[int, int]] = set()  # topics and hours
     cut_topics: set[int] = set()  # of which a log was found to be cut
+    damaged_topics: set[int] = set()  # of which a batch was found to be damaged
     replaced: set[int] = set()  # topics whose table is another than before
 
     @classmethod

@@ -14,8 +14,7 @@ Rule 4. What was compared is dropped. So are claims that wait for longer than an
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -30,6 +29,14 @@ from ground.known_types import known_type
 
 _BATCH: Final = np.dtype(
     [("first", "<i8"), ("end", "<i8"), ("crc", "<i8"), ("epoch", "<i8"), ("said", "<i8")]
+)
+# A row for each stretch of a claim, which is a passage of an agent; those of one follow each other,
+# and the first has `begins`. `epoch`: of the leader; -1: not known.
+_CLAIM: Final = np.dtype(
+    [
+        *(("first", "<i8"), ("end", "<i8"), ("crc_sum", "<i8")),
+        *(("epoch", "<i8"), ("said", "<i8"), ("begins", "?")),
+    ]
 )
 _MOST: Final = 100_000  # batches of a partition
 _MOST_CLAIMS: Final = 20_000
@@ -48,16 +55,8 @@ SELECT DISTINCT topic, hour FROM placed WHERE topic = ? AND partition = ? AND fi
 """
 
 Listed = NDArray[np.void]
+Claims = NDArray[np.void]
 Log = tuple[int, int]  # a topic and a partition of it
-
-
-class Claim(msgspec.Struct, frozen=True, array_like=True):
-    """A passage of an agent."""
-
-    stretches: list[tuple[int, int]]
-    crc_sum: int
-    epoch: int  # of the leader; -1: not known
-    said: int
 
 
 class LogListing(msgspec.Struct):
@@ -66,28 +65,32 @@ class LogListing(msgspec.Struct):
 
     batches: Listed
     offsets: dict[int, Intervals]
-    claims: list[Claim]
+    claims: Claims
 
-    def compare(self) -> list[Claim]:
-        """Those claims that are wrong. What was compared is gone."""
-        wrong: list[Claim] = []
-        left: list[Claim] = []
+    @property
+    def waits(self) -> bool:
+        return bool(len(self.batches) or self.offsets or len(self.claims))
+
+    def compare(self) -> list[tuple[int, int]]:
+        """Stretches of those claims that are wrong. What was compared is gone."""
+        wrong: list[tuple[int, int]] = []
         done: list[tuple[int, int]] = []
-        for epoch in {each.epoch for each in self.claims}:
-            claims = [each for each in self.claims if each.epoch == epoch]
-            claimed = _Claimed.of(claims)
-            newer = [some for at, some in self.offsets.items() if at >= epoch]
-            known = claimed.within(union(*newer))
-            left += compress(claims, ~known)
+        left = self.claims[:0]
+        for epoch in set(self.claims["epoch"].tolist()):
+            claimed = _Claimed(self.claims[self.claims["epoch"] == epoch])
+            newer = [at for at in self.offsets if at >= epoch]
+            known = claimed.within(union(*(self.offsets[at] for at in newer)))
+            left = _joined(left, claimed.rows(~known))
             if not known.any():
                 continue
-            right = np.zeros(len(claims), np.bool_)
+            right = np.zeros(len(known), np.bool_)
             for pool in _without_overlaps(self.batches[self.batches["epoch"] >= epoch]):
                 right |= pool.makes_up(claimed)
-            own = claimed.within(self.offsets.get(epoch, ())) | (epoch < 0)
-            wrong += compress(claims, known & own & ~right)
-            for each in compress(claims, known & (own | right)):
-                done += each.stretches
+            own = known
+            if newer != [epoch]:
+                own = claimed.within(self.offsets.get(epoch, ())) | (epoch < 0)
+            wrong += _intervals(claimed.rows(known & own & ~right))
+            done += _intervals(claimed.rows(known & (own | right)))
         self.claims = left
         if done:
             self._drop(merged(done))
@@ -104,8 +107,9 @@ class LogListing(msgspec.Struct):
     def forget(self, now: int) -> None:
         """Drops what is old or too much. Claims are dropped sooner than batches: where no broker
         lists batches, no claim is ever compared."""
-        recent = [each for each in self.claims if each.said >= now - _CLAIM_KEPT]
-        self.claims = recent[-_MOST_CLAIMS:]
+        recent = self.claims[self.claims["said"] >= now - _CLAIM_KEPT]
+        begins = np.flatnonzero(recent["begins"])[-_MOST_CLAIMS:]
+        self.claims = recent[begins[0] :] if len(begins) else recent[:0]
         kept = self.batches[self.batches["said"] >= now - _KEPT][-_MOST:]
         if len(kept) < len(self.batches):
             self.batches = kept
@@ -140,20 +144,23 @@ class _Pool:
         return right
 
 
-class _Claimed(msgspec.Struct, frozen=True):
-    """Claims as columns: of all stretches, and of the claims where theirs begin."""
+class _Claimed:
+    """Claims by columns: of all stretches, and of the claims where theirs begin."""
 
-    first: Numbers
-    end: Numbers
-    begins: Numbers
-    crc_sum: Numbers
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
+        self.first, self.end = claims["first"], claims["end"]
+        self.begins = np.flatnonzero(claims["begins"])
+        self.crc_sum = claims["crc_sum"][self.begins]
 
-    @classmethod
-    def of(cls, claims: Sequence[Claim]) -> Self:
-        first, end = np.array([some for each in claims for some in each.stretches], np.int64).T
-        counts = np.array([len(each.stretches) for each in claims], np.int64)
-        crc_sum = np.array([each.crc_sum for each in claims], np.int64)
-        return cls(first, end, np.cumsum(counts) - counts, crc_sum)
+    def rows(self, chosen: Mask) -> Claims:
+        """Of those claims."""
+        if not chosen.any():
+            return self._claims[:0]
+        if chosen.all():
+            return self._claims
+        sizes = np.diff(self.begins, append=len(self._claims))
+        return self._claims[np.repeat(chosen, sizes)]
 
     def each(self, over: np.ufunc, of_stretches: NDArray[Any]) -> NDArray[Any]:
         return over.reduceat(of_stretches, self.begins)
@@ -166,6 +173,17 @@ class _Claimed(msgspec.Struct, frozen=True):
         at = np.searchsorted(begin, self.first, "right") - 1
         inside = (at >= 0) & (end[np.maximum(at, 0)] >= self.end)
         return self.each(np.logical_and, inside)
+
+
+def _intervals(claims: Claims) -> list[tuple[int, int]]:
+    return list(zip(claims["first"].tolist(), claims["end"].tolist(), strict=True))
+
+
+def _joined(some: NDArray[np.void], others: NDArray[np.void]) -> NDArray[np.void]:
+    """Where one of them is empty, as mostly, that costs nothing."""
+    if not (len(some) and len(others)):
+        return some if len(some) else others
+    return np.concatenate((some, others))
 
 
 def _sums(column: Numbers) -> Numbers:
@@ -202,24 +220,16 @@ def keep(chunk: Chunk, places: PassagePlaces) -> None:
     _add_listed(chunk, places, listing, logs)
     _add_claims(chunk, claiming, logs)
     for (topic, partition), each in logs.items():
-        for claim in each.compare():
-            _keep_wrong(chunk, topic, partition, claim)
+        if wrong := each.compare():
+            _keep_wrong(chunk, topic, partition, wrong)
         each.forget(chunk.entries.latest)
     chunk.connection.executemany(
         "INSERT OR REPLACE INTO listed VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            (*key, *_packed(each), chunk.entries.latest)
-            for key, each in logs.items()
-            if len(each.batches) or each.offsets or each.claims
-        ),
+        ((*key, *_packed(each), chunk.entries.latest) for key, each in logs.items() if each.waits),
     )
     chunk.connection.executemany(
         "DELETE FROM listed WHERE topic = ? AND partition = ?",
-        (
-            key
-            for key, each in logs.items()
-            if not (len(each.batches) or each.offsets or each.claims)
-        ),
+        (key for key, each in logs.items() if not each.waits),
     )
 
 
@@ -227,7 +237,7 @@ def _known(chunk: Chunk, chosen: Mask) -> dict[Log, LogListing]:
     keys = set(
         zip(chunk.topic[chosen].tolist(), chunk.passages.partition[chosen].tolist(), strict=True)
     )
-    found = {key: LogListing(np.empty(0, _BATCH), {}, []) for key in sorted(keys)}
+    found = {key: LogListing(np.empty(0, _BATCH), {}, np.empty(0, _CLAIM)) for key in sorted(keys)}
     rows = chunk.connection.execute(
         "SELECT topic, partition, batches, offsets, claims FROM listed"
         " WHERE topic IN (SELECT value FROM json_each(?))",
@@ -238,7 +248,7 @@ def _known(chunk: Chunk, chosen: Mask) -> dict[Log, LogListing]:
             found[topic, partition] = LogListing(
                 np.frombuffer(batches, _BATCH),
                 msgspec.msgpack.decode(offsets, type=known_type(dict[int, Intervals])),
-                msgspec.msgpack.decode(claims, type=known_type(list[Claim])),
+                np.frombuffer(claims, _CLAIM),
             )
     return found
 
@@ -247,7 +257,7 @@ def _packed(listing: LogListing) -> tuple[bytes, bytes, bytes]:
     return (
         listing.batches.tobytes(),
         msgspec.msgpack.encode(listing.offsets),
-        msgspec.msgpack.encode(listing.claims),
+        listing.claims.tobytes(),
     )
 
 
@@ -268,7 +278,8 @@ def _add_listed(
     rows["epoch"] = passages.epoch[passage]
     rows["said"] = chunk.entries.latest
     for key, at in _by_log(chunk, passage):
-        logs[key].batches = np.unique(np.concatenate((logs[key].batches, rows[at])))
+        known = logs[key].batches
+        logs[key].batches = np.unique(np.concatenate((known, rows[at]))) if len(known) else rows[at]
     offsets = chunk.offsets
     told = np.flatnonzero(listing[offsets.passage])
     for key, at in _by_log(chunk, offsets.passage[told]):
@@ -288,16 +299,16 @@ def _add_claims(chunk: Chunk, claiming: Mask, logs: Mapping[Log, LogListing]) ->
     crc_sum = np.zeros(len(chunk.passages), np.int64)
     np.add.at(crc_sum, windows.passage, windows.crc_sum)
     at = np.flatnonzero(claiming[offsets.passage])
-    first = offsets.first[at]
-    stretches: dict[int, list[tuple[int, int]]] = {}
-    columns = (offsets.passage[at], first, first + offsets.count[at])
-    for passage, begin, end in zip(*(each.tolist() for each in columns), strict=True):
-        stretches.setdefault(passage, []).append((begin, end))
-    for passage, mine in stretches.items():
-        key = int(chunk.topic[passage]), int(chunk.passages.partition[passage])
-        epoch = int(chunk.passages.epoch[passage])
-        claim = Claim(mine, int(crc_sum[passage]), epoch, chunk.entries.latest)
-        logs[key].claims.append(claim)
+    passage = offsets.passage[at]
+    rows = np.empty(len(at), _CLAIM)
+    rows["first"] = offsets.first[at]
+    rows["end"] = rows["first"] + offsets.count[at]
+    rows["begins"] = np.diff(passage, prepend=-1) != 0
+    rows["crc_sum"] = crc_sum[passage]
+    rows["epoch"] = chunk.passages.epoch[passage]
+    rows["said"] = chunk.entries.latest
+    for key, mine in _by_log(chunk, passage):
+        logs[key].claims = _joined(logs[key].claims, rows[mine])
 
 
 def _by_log(chunk: Chunk, passage: Numbers) -> Iterator[tuple[Log, Numbers]]:
@@ -311,11 +322,12 @@ def _by_log(chunk: Chunk, passage: Numbers) -> Iterator[tuple[Log, Numbers]]:
         yield (int(topic[some[0]]), int(partition[some[0]])), some
 
 
-def _keep_wrong(chunk: Chunk, topic: int, partition: int, claim: Claim) -> None:
+def _keep_wrong(chunk: Chunk, topic: int, partition: int, wrong: Sequence[tuple[int, int]]) -> None:
     time = chunk.entries.latest
-    for first, end in claim.stretches:
+    for first, end in wrong:
         values = (topic, partition, first, end - first, _REASON, time)
         chunk.connection.execute(_DAMAGED, values)
         hours = chunk.connection.execute(_HOURS, (topic, partition, end, first)).fetchall()
         chunk.touched.update(hours)
     chunk.touched.add((topic, time - time % _HOUR))
+    chunk.damaged_topics.add(topic)

@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 24
+VERSION: Final = 25
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -240,7 +240,7 @@ CREATE TABLE placed (topic INT, partition INT, hour INT, said INT, epoch INT, fi
     next_offset INT, to_time INT, time INT,
     PRIMARY KEY (topic, partition, hour, said, epoch)) WITHOUT ROWID;
 -- Agents' stretches: 0 not read by all loaders yet, 1 read and not landed, 2 landed, 3 between
--- offsets that brokers have spoken of, 4 landed from elsewhere (details.py).
+-- offsets that brokers have spoken of, 4 landed and kept (details.py).
 CREATE TABLE details (id INTEGER PRIMARY KEY, topic INT, kind INT, said INT, stretches BLOB);
 CREATE INDEX details_by_topic ON details (topic, kind, said);
 

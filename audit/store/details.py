@@ -6,9 +6,10 @@ same numbers. A copy that nobody loads has what its brokers have counted.
 A stretch is open as long as a loader has not come to it; missing if one has read past it and has
 not landed it; uncounted if it lies between offsets that brokers have spoken of; landed if all
 loaders that are known have it. Landed ones are kept a little longer: a loader may come that nobody
-knew of, and in which order entries came must not matter. Of what a log has lost they are kept as
-long as all else: an agent that had forgotten it has shipped the same events again, so that they
-have landed, and these offsets, which nobody will ever read, need no other name.
+knew of, and in which order entries came must not matter. Of what a log has lost, and of damaged
+batches, they are kept as long as all else. What was lost an agent may have shipped again, so that
+it has landed, and these offsets, which nobody will ever read, need no other name; what is damaged
+is a finding for as long.
 
 Rule 1: all that is missing is marked as such at any time. That can change only when stretches are
         added, or loaders have gone on: then they are looked at.
@@ -27,14 +28,20 @@ from audit.folding.keyed import Keyed, Mask, grouped
 from audit.folding.stretches import STRETCH, Stretches, laid
 from audit.store import origins
 from audit.store.chunks import Chunk
-from audit.store.generations import STRIDE, Generations, broker_gaps, placed_in
+from audit.store.generations import (
+    STRIDE,
+    Generations,
+    broker_gaps,
+    damaged_offsets,
+    placed_in,
+)
 from audit.store.offsets import PassagePlaces, counted_by
 
 OPEN: Final = 0
 MISSING: Final = 1
 LANDED: Final = 2
 UNCOUNTED: Final = 3
-AGAIN: Final = 4  # landed, and some of it lies in what a log has lost
+AGAIN: Final = 4  # landed, and some of it lies in what a log has lost, or in a damaged batch
 
 KEPT_LANDED: Final = 600_000  # milliseconds
 KEPT_ALONE: Final = 3 * 3_600_000
@@ -61,9 +68,10 @@ def keep(chunk: Chunk, places: PassagePlaces, source: Numbers) -> None:
 
 
 def look_again(chunk: Chunk) -> None:
-    """Where loaders have gone on, or an agent speaks of what they have read."""
+    """Where loaders have gone on, an agent speaks of what they have read, or a log has changed."""
     connection = chunk.connection
-    read = {*np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist(), *chunk.cut_topics}
+    read = {*np.unique(chunk.topic[chunk.passages_of("hdfs")]).tolist()}
+    read |= chunk.cut_topics | chunk.damaged_topics
     passed = set(_behind(chunk))
     if origins.any_copies(connection):
         read.update(origins.origins_of(connection, read))
@@ -288,7 +296,8 @@ def _kinds(connection: sqlite3.Connection, topic: int, stretches: Stretches) -> 
     uncounted = inside(_all_gaps(connection, topic, generations), stretches, generations)
     lost = np.zeros(len(stretches), np.bool_)
     lost[row[number >= STRIDE]] = True
-    landed_ = np.where(lost, AGAIN, LANDED)
+    damaged = inside(damaged_offsets(connection, topic, generations), stretches, generations)
+    landed_ = np.where(lost | damaged, AGAIN, LANDED)
     kinds = np.where(uncounted, UNCOUNTED, np.where(open_, OPEN, landed_))
     return np.where(missing, MISSING, kinds).astype(np.int64)
 

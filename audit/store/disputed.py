@@ -78,9 +78,14 @@ def check(
     together = grouped(journal[new], seq[new])
     first = new[together.order[together.begins]]
     kept[row[first], place[first]] = digests[first]
+    packed, size = kept.tobytes(), _BLOCK * kept.itemsize
     connection.executemany(
-        "INSERT OR REPLACE INTO entry_digests VALUES (?, ?, ?, ?)",
-        ((*key, entries.latest, some.tobytes()) for key, some in zip(keys, kept, strict=True)),
+        "INSERT INTO entry_digests VALUES (?1, ?2, ?3, ?4)"
+        " ON CONFLICT DO UPDATE SET said = ?3, digests = ?4",
+        (
+            (*key, entries.latest, packed[size * row : size * (row + 1)])
+            for row, key in enumerate(keys)
+        ),
     )
     doubted = np.zeros(len(entries), np.bool_)
     odd = kept[row, place] != digests
@@ -113,9 +118,13 @@ def _kept(connection: sqlite3.Connection, keys: list[tuple[int, int]]) -> Digest
     )
     place = {key: at for at, key in enumerate(keys)}
     found = np.zeros((len(keys), _BLOCK), np.uint32)
-    for journal, block, digests in rows:
-        if (at := place.get((journal, block))) is not None:
-            found[at] = np.frombuffer(digests, np.uint32)
+    known = {
+        at: digests
+        for journal, block, digests in rows
+        if (at := place.get((journal, block))) is not None
+    }
+    packed = np.frombuffer(b"".join(known.values()), np.uint32)
+    found[list(known)] = packed.reshape(-1, _BLOCK)
     return found
 
 

@@ -349,6 +349,15 @@ def damage_of(
     ]
 
 
+def damaged_offsets(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
+    rows = [
+        (each.partition, each.first, each.first + each.count)
+        for each in damage_of(connection, topic, generations)
+    ]
+    columns = np.array(rows, np.int64).reshape(-1, 3)
+    return Keyed(columns[:, 0], columns[:, 1], columns[:, 2])
+
+
 def broker_gaps(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
     """By generation, united: offsets between those that brokers have spoken of: none, as usual; and
     what they have not spoken of where the log was cut."""

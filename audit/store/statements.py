@@ -199,7 +199,9 @@ def _keep_damaged(chunk: Chunk, row: int, said: Json) -> None:
         ),
     )
     _touch_all(chunk, name)
-    chunk.touched.update((topic, time - time % HOUR) for (topic,) in _topics(chunk, name))
+    for (topic,) in _topics(chunk, name):
+        chunk.touched.add((topic, time - time % HOUR))
+        chunk.damaged_topics.add(topic)
 
 
 def _keep_unwatched(chunk: Chunk, row: int, number: int, said: Json) -> None:

@@ -10,12 +10,11 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from audit.folding.keyed import Keyed
 from audit.folding.stretches import Stretches
 from audit.picture import BatchPart, LandedFile, LostBytes, Source, Tier, Twice
 from audit.store import copies, origins
 from audit.store.details import AGAIN, MISSING, inside, stretches_of
-from audit.store.generations import Generations, broker_gaps, damage_of
+from audit.store.generations import Generations, broker_gaps, damaged_offsets
 from audit.store.histories import OF_SOURCES
 from ground.intervals import Intervals
 
@@ -219,7 +218,7 @@ def _missing(
     gaps = broker_gaps(connection, topic, generations)
     if copy:
         gaps = gaps.and_(origins.gaps(connection, [copy]))
-    odd = gaps.and_(_damaged(connection, topic, generations)).united()
+    odd = gaps.and_(damaged_offsets(connection, topic, generations)).united()
     if len(odd.key):
         others = stretches_of(
             connection.execute(
@@ -230,15 +229,6 @@ def _missing(
         found = np.concatenate((found, others[inside(odd, others, generations)]))
     found = generations.of_stretches(found)
     return found[np.lexsort((found["first"], found["partition"]))][:MOST_STRETCHES]
-
-
-def _damaged(connection: sqlite3.Connection, topic: int, generations: Generations) -> Keyed:
-    rows = [
-        (each.partition, each.first, each.first + each.count)
-        for each in damage_of(connection, topic, generations)
-    ]
-    columns = np.array(rows, np.int64).reshape(-1, 3)
-    return Keyed(columns[:, 0], columns[:, 1], columns[:, 2])
 
 
 def _by_source(

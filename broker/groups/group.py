@@ -258,6 +258,7 @@ class Group:
         before, leader = identity_of(member), self.leader
         self._members.rename(member, member_id)
         self._members.update(member, said_by(joining))
+        member.knows_id = False
         self._wait_to_join(member, answer, now)
         if self.state is State.STABLE and self._votes_as_before(before.said.names, member):
             self._saving.replace(member, before, leader, may_skip=joining.may_skip_assignment)
@@ -533,9 +534,11 @@ class Group:
     # The end
 
     def die(self, code: ErrorCode) -> None:
-        """It is deleted, or another broker coordinates it. Who waits is told `code`."""
+        """It is deleted, or another broker coordinates it. Who waits is told `code`, and no id that
+        it did not ask with: such an id was never saved, and the next coordinator would fence it."""
         for member in self._members:
-            self._answers.refuse_join(self._members.take_join(member), code, member.member_id)
+            known = member.member_id if member.knows_id else NO_MEMBER
+            self._answers.refuse_join(self._members.take_join(member), code, known)
             self._answers.refuse_sync(self._members.take_sync(member), code)
         self.state = State.DEAD
         self._saving.void()

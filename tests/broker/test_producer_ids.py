@@ -18,6 +18,14 @@ def test_every_broker_of_the_cluster_knows_whose_an_id_is() -> None:
     assert not here.belongs(7, "alice")
 
 
+def test_ids_of_earlier_brokers_have_no_owner() -> None:
+    ids = ProducerIds(KEY, guards_anonymous=True, earlier=5)
+    assert ids.belongs(5 << 40 | 7, "alice")
+    assert ids.belongs(5 << 40 | 7, "bob")
+    assert not ids.belongs(6 << 40 | 7, "alice")
+    assert not ProducerIds(KEY, guards_anonymous=True).belongs(5 << 40 | 7, "alice")
+
+
 def test_without_logins_and_rules_any_id_may_be_used() -> None:
     ids = ProducerIds(KEY, guards_anonymous=False)
     assert ids.belongs(7, ANONYMOUS)

@@ -83,13 +83,16 @@ class Campaign(ABC):
             return self.run(script, directory, say)
 
         with ThreadPoolExecutor(options.side_by_side) as pool:
+            yield side_by_side(pool, run)
 
-            def run_batch(scripts: Sequence[Script]) -> Sequence[Outcome]:
-                # Those that are made shorter have one seed, and so one directory.
-                differ = len({each.seed for each in scripts}) == len(scripts)
-                return list((pool.map if differ else map)(run, scripts))
 
-            yield run_batch
+def side_by_side(pool: ThreadPoolExecutor, run: Callable[[Script], Outcome]) -> Runner:
+    def run_batch(scripts: Sequence[Script]) -> Sequence[Outcome]:
+        # Scripts that are made shorter share a seed, and so a directory.
+        distinct = len({script.seed for script in scripts}) == len(scripts)
+        return list((pool.map if distinct else map)(run, scripts))
+
+    return run_batch
 
 
 def kept_in(options: Namespace, script: Script) -> Path:

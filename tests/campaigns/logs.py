@@ -10,6 +10,7 @@ import msgspec
 
 from tests.system.clients.stored import HEADER, LENGTH_STARTS_AFTER, segments
 from tests.system.crash import value_of
+from tests.system.produce import varint_at
 
 _EPOCH: Final = slice(12, 16)  # of the leader: each cluster's own
 _CRC_AT: Final = 17
@@ -104,27 +105,16 @@ def _values(data: bytes, count: int) -> Iterator[bytes]:
     """Of records without compression and without headers."""
     at = _RECORDS_BEGIN
     for _ in range(count):
-        size, at = _varint(data, at)
+        size, at = varint_at(data, at)
         after = at + size
         at += 1
         for _ in range(2):  # timestamp, offset
-            _, at = _varint(data, at)
-        key, at = _varint(data, at)
+            _, at = varint_at(data, at)
+        key, at = varint_at(data, at)
         at += max(0, key)
-        length, at = _varint(data, at)
+        length, at = varint_at(data, at)
         yield data[at : at + max(0, length)]
         at = after
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
 
 
 def name_of(writer: str, number: int) -> str:

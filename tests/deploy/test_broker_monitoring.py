@@ -1,11 +1,8 @@
 """What Grafana and Prometheus are given of brokers: figures that there are, rules that fire."""
 
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from broker.groups.counts import GroupCounts
@@ -14,6 +11,7 @@ from broker.metrics import BrokerMetrics
 from broker.standing import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
 from tests.deploy.dashboards import DASHBOARD, RULES, check_layout, spoken_of
+from tests.deploy.mirror_alerts import promtool
 
 JOB = 'job="dc1"'
 ONE = f'{JOB},instance="a"'
@@ -72,17 +70,6 @@ def names() -> set[str]:
 def rules() -> dict[str, dict[str, Any]]:
     (group,) = yaml.safe_load(RULES.read_text())["groups"]
     return {each["alert"]: each for each in group["rules"]}
-
-
-def promtool(*arguments: str) -> str:
-    program = shutil.which("promtool")
-    if program is None:
-        pytest.skip("promtool is not here: apt install prometheus")
-    ended = subprocess.run(
-        [program, *arguments], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended.stdout
 
 
 def test_every_name_is_a_metric() -> None:

@@ -75,18 +75,18 @@ def values_in(records: bytes) -> dict[int, bytes]:
         (count,) = struct.unpack_from(">i", records, position + 57)
         at = position + 61
         for number in range(count):
-            _, at = _varint(records, at)
+            _, at = varint_at(records, at)
             at += 1
             for _ in range(3):  # timestamp, offset, length of the key
-                _, at = _varint(records, at)
-            size, at = _varint(records, at)
+                _, at = varint_at(records, at)
+            size, at = varint_at(records, at)
             found[base + number] = records[at : at + size]
             at += size + 1
         position = end
     return found
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint_at(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]

@@ -69,7 +69,7 @@ class JournalledFiles:
         self.away = 0.0  # seconds in which nobody looked, as the next process sees it
         self._boot = boot or (lambda: time.monotonic() + self.away)
         self._store = store
-        self._opening = opening
+        self.opening = opening
         self.forgotten_before = -1
         self.torn = False
         self.agent_id = "0123456789ABCDEFGHIJ"
@@ -100,7 +100,7 @@ class JournalledFiles:
             left=[HandedOver(name, os.dup(fd)) for name, fd in store.kept().items()]
             if store is not None
             else (),
-            opening=self._opening,
+            opening=self.opening,
             worked=lambda: 0.0,  # or the next listing would come later on a busy machine
         )
 

@@ -11,10 +11,11 @@ from agent.agent import Agent
 from agent.config import AgentConfig
 from agent.config_inputs import Input
 from agent.file_inputs import FileInput
-from agent.files.happenings import Unreadable
+from agent.files.happenings import Appeared, Unreadable
 from agent.recognition.opening import FollowLinks, Opening, SecretFiles
 from harness.waiting import wait_until
-from tests.agent.files.journalled_files import JournalledFiles
+from penstock.up.descriptor_store import ProgramDescriptors
+from tests.agent.files.journalled_files import JournalledFiles, kept_files
 from tests.agent.nobody import NOBODY, open_folder
 
 SHOP, OTHER = NOBODY, NOBODY - 1
@@ -47,9 +48,13 @@ class Host:
         path.symlink_to(target)
         os.lchown(path, owner, owner)
 
-    def follow(self, opening: Opening | None = None) -> JournalledFiles:
+    def follow(
+        self, opening: Opening | None = None, store: ProgramDescriptors | None = None
+    ) -> JournalledFiles:
         paths = (f"{self.root}/shop/*.log", f"{self.root}/shop/*/*.log", f"{self.root}/way/*.log")
-        files = JournalledFiles(FileInput("in", "t", paths), opening=opening or Opening())
+        files = JournalledFiles(
+            FileInput("in", "t", paths), opening=opening or Opening(), store=store
+        )
         self._following.append(files)
         return files
 
@@ -117,20 +122,20 @@ def beside_ones_own(host: Host) -> None:
     to_a_file(host)
 
 
-@pytest.mark.parametrize(
-    "lure",
-    [
-        to_a_file,
-        through_a_folder,
-        through_a_link_of_roots,
-        behind_ones_own_folder,
-        to_another_users,
-        in_a_folder_that_only_root_enters,
-        by_another_name,
-        by_another_name_where_all_write,
-        beside_ones_own,
-    ],
+LURES = (
+    to_a_file,
+    through_a_folder,
+    through_a_link_of_roots,
+    behind_ones_own_folder,
+    to_another_users,
+    in_a_folder_that_only_root_enters,
+    by_another_name,
+    by_another_name_where_all_write,
+    beside_ones_own,
 )
+
+
+@pytest.mark.parametrize("lure", LURES)
 def test_what_who_made_the_link_may_not_read_is_refused_and_said_once(
     host: Host, lure: Callable[[Host], None]
 ) -> None:
@@ -162,9 +167,10 @@ def two_names_of_ones_own(host: Host) -> None:
     (host.shop / "app.log").hardlink_to(host.file(host.shop / "app.1", SHOP))
 
 
-@pytest.mark.parametrize(
-    "layout", [made_by_root, to_ones_own, to_what_everybody_may_read, two_names_of_ones_own]
-)
+LAYOUTS = (made_by_root, to_ones_own, to_what_everybody_may_read, two_names_of_ones_own)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_links_that_give_nobody_more_are_followed(
     host: Host, layout: Callable[[Host], None]
 ) -> None:
@@ -173,6 +179,75 @@ def test_links_that_give_nobody_more_are_followed(
     assert files.turn() == b"text\n"
     assert not list(files.of(Unreadable))
     assert not files.files.barred
+
+
+def ones_own(host: Host) -> None:
+    host.file(host.shop / "app.log", SHOP)
+
+
+def others_own_in_ones_folder(host: Host) -> None:
+    host.file(host.shop / "app.log", OTHER)
+
+
+def renamed(host: Host) -> None:
+    (host.shop / "app.log").rename(host.shop / "app.1")
+
+
+def moved(host: Host) -> None:
+    (host.shop / "app.log").rename(host.etc / "app.1")
+
+
+def removed(host: Host) -> None:
+    """The link, as far as there is one."""
+    links = [each for each in host.shop.iterdir() if each.is_symlink()]
+    for each in links or [host.shop / "app.log"]:
+        each.unlink()
+
+
+def rotated(host: Host) -> None:
+    """Behind the link."""
+    (host.etc / "shadow.log").rename(host.etc / "shadow.log.1")
+    removed(host)
+
+
+@pytest.mark.parametrize(
+    ("layout", "then", "read"),
+    [
+        (to_a_file, rotated, b""),
+        *((lure, then, b"") for lure in LURES for then in (None, removed)),
+        *((layout, None, b"more\n") for layout in LAYOUTS),
+        *((layout, removed, b"more\n") for layout in LAYOUTS[1:]),
+        *((ones_own, then, b"more\n") for then in (None, renamed, moved, removed)),
+        *((others_own_in_ones_folder, then, b"more\n") for then in (None, renamed, removed)),
+        (others_own_in_ones_folder, moved, b""),
+    ],
+)
+def test_what_an_earlier_agent_had_open_is_judged_again(
+    host: Host,
+    store: ProgramDescriptors,
+    layout: Callable[[Host], None],
+    then: Callable[[Host], None] | None,
+    read: bytes,
+) -> None:
+    """It followed all links. The link may be gone by now."""
+    layout(host)
+    files = host.follow(Opening(FollowLinks.ALWAYS), store)
+    assert files.turn() == b"text\n"
+    (followed,) = (each.followed for each in files.of(Appeared))
+    target = Path(f"/proc/self/fd/{followed.fd}").resolve()
+    files.turn()
+    with target.open("a") as file:
+        if then is not None:
+            then(host)
+        if then is rotated:
+            for _ in range(4):
+                files.turn(3.0)  # the new name is in the journal
+        files.files.close()
+        file.write("more\n")
+    files.opening = Opening()
+    files.restart_closed()
+    assert b"".join(files.turn(6.0) for _ in range(3)) == read
+    assert bool(kept_files(store)) == bool(read)
 
 
 def test_all_links_are_followed_where_that_is_said_but_for_penstocks_own_secrets(

@@ -45,6 +45,7 @@ def listen(connection: socket.socket) -> bytes:
         b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"GET /healthz HTTP/1.1\nHost: a\n\n",
         b"GET /healthz HTTP/1.1\r\nHost: a\r\nB: c\r\n d\r\n\r\n",
+        b"GET /nothing HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\n",
     ],
 )
 def test_nonsense_is_refused(audit: AuditProcess, said: bytes) -> None:

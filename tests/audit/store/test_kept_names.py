@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from audit.picture import TopicKey
 from audit.queries import AgentsQuery
 from audit.store.fleet import SilencePatience
@@ -12,6 +14,8 @@ from tests.audit.store.said import (
     HOUR,
     MINUTE,
     ROOT,
+    TOPIC,
+    TOPIC_ID,
     Json,
     entry,
     passage,
@@ -63,6 +67,28 @@ def test_what_brokers_lack_keeps_its_name_though_it_was_loaded(ledger: AuditedLe
     said_of_three(ledger)
     loaded = [said("hdfs", at, BEGIN, destination=ROOT, run=at) for at in range(3)]
     ledger.fold(*loaded)
+    ledger.fold(said("agent", 3, BEGIN + HOUR), said("broker", 3, BEGIN + HOUR))
+    assert firsts(ledger) == [10]
+
+
+@pytest.mark.parametrize("damaged_at", [1, 2])
+def test_what_was_loaded_and_is_damaged_keeps_its_name(
+    ledger: AuditedLedger, damaged_at: int
+) -> None:
+    """Also if the damage is found when it has landed, and no loader goes on."""
+    damage = {
+        "topic": TOPIC,
+        "topic_id": TOPIC_ID,
+        "partition": 0,
+        "offsets": {"first": 10, "count": 10},
+        "reason": "its CRC does not match",
+    }
+    of = {"agent": {}, "broker": {}, "hdfs": {"destination": ROOT}}
+    steps = [[said(tier, at, BEGIN, **more) for at in range(3)] for tier, more in of.items()]
+    steps.insert(damaged_at + 1, [entry("broker", "other", 0, BEGIN + MINUTE, damaged=[damage])])
+    for step in steps:
+        ledger.fold(*step)
+    assert firsts(ledger) == [10]
     ledger.fold(said("agent", 3, BEGIN + HOUR), said("broker", 3, BEGIN + HOUR))
     assert firsts(ledger) == [10]
 

@@ -138,6 +138,16 @@ def test_who_comes_back_twice_before_it_is_saved(scene: Scene) -> None:
     assert scene.beat(follower, "right") is ErrorCode.fenced_instance_id
 
 
+def test_an_unsaved_id_dies_with_the_group(scene: Scene) -> None:
+    """The next coordinator has the id of before, and would fence the new one for good."""
+    leader, *_ = scene.static("left", "right", "third")
+    back = scene.join(instance_id="right")
+    again = scene.join(leader.member_id, instance_id="left", protocols=OTHER)
+    scene.group.die(ErrorCode.not_coordinator)
+    assert (back.outcome.code, back.outcome.member_id) == (ErrorCode.not_coordinator, "")
+    assert again.outcome.member_id == leader.member_id, "it asked with this one"
+
+
 def test_two_come_back_one_after_the_other(scene: Scene) -> None:
     """Also to a full group."""
     scene.static("left", "right")

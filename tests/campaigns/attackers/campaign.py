@@ -5,11 +5,15 @@ A run has an agent, a topic and a table of its own; brokers, registry and audit 
 directory keeps the agent's configuration, output and data, what landed, and what the audit said.
 """
 
+import itertools
 import json
+import math
 import tempfile
 import time
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -17,18 +21,20 @@ from typing import Final
 import pyarrow.parquet as pq
 
 from audit.answers import TopicReport
+from audit.findings import State
 from harness.agent_process import AgentProcess
 from harness.waiting import wait_until
 from tests.campaigns.attackers.attackers import Attackers
-from tests.campaigns.attackers.judging import COLLISION, Attack, End, judge
+from tests.campaigns.attackers.judging import COLLISION, Attack, End, is_named, judge
 from tests.campaigns.attackers.script import ACTIONS, script_of
 from tests.campaigns.attackers.site import WINDOW, Site, site
-from tests.campaigns.command import Campaign, Runner, kept_in, remove
+from tests.campaigns.command import Campaign, Runner, kept_in, remove, side_by_side
 from tests.campaigns.loading import WELL, Loader
 from tests.campaigns.outcomes import NoRun, Objection, Outcome, Say, outcome_of
 from tests.campaigns.script import Action, Script
 
 SHIPPED: Final = 15.0
+PATIENCE: Final = 120.0
 SETTLED: Final = 30.0
 NAMES: Final = {
     "forge": ("missing", "duplicated", COLLISION),
@@ -57,19 +63,15 @@ class AttackersCampaign(Campaign):
         with ExitStack() as ends:
             made = tempfile.TemporaryDirectory(prefix="attackers-", ignore_cleanup_errors=True)
             running = ends.enter_context(site(Path(ends.enter_context(made))))
-            count = 0
+            pool = ends.enter_context(ThreadPoolExecutor(options.side_by_side))
+            numbers = itertools.count(1)
 
-            def run(scripts: Sequence[Script]) -> Sequence[Outcome]:
-                nonlocal count
-                found = []
-                for script in scripts:
-                    directory = kept_in(options, script)
-                    remove(directory)
-                    count += 1
-                    found.append(Run(running, script, directory, count, say).outcome())
-                return found
+            def run(script: Script) -> Outcome:
+                directory = kept_in(options, script)
+                remove(directory)
+                return Run(running, script, directory, next(numbers), say).outcome()
 
-            yield run
+            yield side_by_side(pool, run)
 
 
 CAMPAIGNS: Final = {"attackers": AttackersCampaign()}
@@ -85,16 +87,19 @@ class Run:
         self._log = directory / "app.log"
         self._lines: list[str] = []
         self._attacks: list[Attack] = []
+        self._named: Sequence[Attack] = ()
 
     def outcome(self) -> Outcome:
         return outcome_of(self._script, self._directory, self._play, self._counts)
 
     def _counts(self) -> dict[str, int]:
-        effective = sum(each.effective for each in self._attacks)
+        effective = Counter(attack.verb for attack in self._attacks if attack.effective)
+        named = Counter(attack.verb for attack in self._named)
         return {
             "lines": len(self._lines),
             "attacks": len(self._attacks),
-            "attacks that took effect": effective,
+            **{f"{verb} in effect": count for verb, count in sorted(effective.items())},
+            **{f"{verb} named": count for verb, count in sorted(named.items())},
         }
 
     def _play(self) -> Sequence[Objection]:
@@ -134,6 +139,7 @@ class Run:
             self._shipped(agent)
             self._load()
             end = self._end(self._settled())
+            self._named = [attack for attack in self._attacks if is_named(end, attack)]
             agent.kill()
         (self._directory / "end.json").write_text(json.dumps(_plain(end), indent=1))
         return list(judge(end))
@@ -173,17 +179,18 @@ class Run:
     def _shipped(self, agent: AgentProcess) -> None:
         """All of it acknowledged, whoever has the place of it."""
         size = self._log.stat().st_size if self._log.exists() else 0
-
-        until = time.monotonic() + SHIPPED
+        # An agent whose producer's numbers were taken may stand still.
+        stolen = any(attack.verb.startswith("steal") for attack in self._attacks)
+        until = time.monotonic() + (SHIPPED if stolen else math.inf)
 
         def is_shipped() -> bool:
-            if time.monotonic() > until:  # it stands still if its producer's numbers were taken
+            if time.monotonic() > until:
                 return True
             said = agent.status() or {}
             inputs = said.get("inputs", [])
             return bool(size) and all(not each["lag_bytes"] for each in inputs) and bool(inputs)
 
-        wait_until(is_shipped, what="all lines are shipped")
+        wait_until(is_shipped, within=PATIENCE, what="all lines are shipped")
         time.sleep(1.0)  # the agent says so in the ledger
 
     def _load(self) -> None:
@@ -197,9 +204,11 @@ class Run:
 
         def verdict() -> TopicReport | None:
             found = self._site.report(self._topic)
-            if found is None or (found.waits_total and time.monotonic() < until):
+            if found is None:
                 return None
-            return found
+            # The newest window is pending for a moment, and waits for nobody.
+            rests = found.state is not State.PENDING and not found.waits_total
+            return found if rests or time.monotonic() > until else None
 
         report = wait_until(verdict, what="the verdict is at rest")
         assert report is not None

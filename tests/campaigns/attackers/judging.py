@@ -39,6 +39,11 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     attacks: Sequence[Attack]
 
 
+def is_named(end: End, attack: Attack) -> bool:
+    """A finding or a dead letter names what took effect."""
+    return attack.effective and not {*end.kinds, *end.dead}.isdisjoint(attack.names)
+
+
 def judge(end: End) -> Iterator[Objection]:
     rows = Counter(end.rows)
     lost = [line for line in end.lines if not rows[line]]
@@ -53,7 +58,7 @@ def judge(end: End) -> Iterator[Objection]:
     # it comes to none of the numbers that others have written in its journal.
     stands = stolen and bool(lost) and end.state != "complete"
     for attack in end.attacks:
-        if attack.effective and not stands and found.isdisjoint(attack.names):
+        if attack.effective and not stands and not is_named(end, attack):
             yield Objection("named", f"{attack.verb}: the verdict has {sorted(found)}")
     if not end.attacks and end.state not in {"complete", "pending"}:
         yield Objection("red", f"{end.state}: {sorted(found)}")
