@@ -18,7 +18,12 @@ from mirror.buffers import AnswerBuffers, portion
 from mirror.lane import Lane, LaneEvents, LaneSettings, Way
 from mirror.partition import CopiedPartition
 from mirror.writing import Answered, OffsetsKept
-from wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 from wire.records import Record, build_batch
 
 BUFFERS = 4
@@ -28,7 +33,8 @@ MEMORY = 48 * 1024 * 1024
 class Source:
     """Answers each fetch with the same batch."""
 
-    async def ask(self, api: Any, request: Any, within: float) -> FetchResponse:
+    async def ask(self, api: Any, request: FetchRequest, within: float) -> FetchResponse:
+        assert within > request.max_wait / 1000 + 10  # the source may wait that long, then answer
         records = build_batch([Record(offset=0, timestamp=1, key=None, value=b"a line")])
         data = PartitionData(partition_index=0, high_watermark=1, records=memoryview(records))
         return FetchResponse(responses=(FetchableTopicResponse(topic="t", partitions=(data,)),))
