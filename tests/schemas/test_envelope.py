@@ -249,3 +249,11 @@ def test_names_without_namespace_are_found_from_within_one() -> None:
     assert decoder(schema).decode(message) == value
     newer = record(plain, within, field("d", "int", default=1))
     assert decoder(schema, newer).decode(message) == value | {"d": 1}
+
+
+def test_a_name_in_an_unfinished_record_means_the_type_without_namespace() -> None:
+    """As in Java, though the record itself has the same name in its namespace."""
+    inner = {"type": "record", "name": "R", "namespace": "", "fields": [A]}
+    schema = avro(avro_texts.record(field("r", inner), field("s", "R"), name="n.R"))
+    value = {"r": {"a": 1}, "s": {"a": 2}}
+    assert decoder(schema).decode(Encoder(schema, 1).encode(value)) == value
