@@ -408,7 +408,7 @@ TURN_SECONDS = 0.1  # until it is seen that one has ended
 def test_all_that_wait_for_each_other_have_ended_in_ten_seconds(mirror: MirrorPorts | None) -> None:
     places, ports = Places(Path("/any")), Ports()
     made = programs(
-        places, ports, Entrance(), None, mirror=mirror, loads_every="1m", log_format="text"
+        places, ports, Entrance(), None, mirror=mirror, load_every=60, log_format="text"
     )
     named = {each.name: each for each in made}
 
