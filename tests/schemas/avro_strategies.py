@@ -68,16 +68,20 @@ class Scope:
     """What has been defined so far, where; `open` are the records that are being written."""
 
     logical: bool
+    distinct: bool
     defined: dict[str, Json] = field(default_factory=dict)
     open: set[str] = field(default_factory=set)
 
 
-def schemas(*, logical: bool = True, records: bool = False) -> st.SearchStrategy[Json]:
-    """`records`: nothing but records at the top; `logical`: with logical types."""
+def schemas(
+    *, logical: bool = True, records: bool = False, distinct: bool = False
+) -> st.SearchStrategy[Json]:
+    """`records`: nothing but records at the top; `logical`: with logical types; `distinct`: no
+    union has two records, since a value does not say which of them it is."""
 
     @st.composite
     def drawn(draw: st.DrawFn) -> Json:
-        scope = Scope(logical)
+        scope = Scope(logical, distinct)
         kinds = ["record"] if records else ["record", "record", "any"]
         if draw(st.sampled_from(kinds)) == "record":
             return draw(_record(scope, None, 3))
@@ -188,8 +192,13 @@ def _union_key(branch: Json, namespace: str | None, scope: Scope) -> str:
     if isinstance(branch, dict):
         if "name" not in branch:
             return str(branch["type"])
-        return full_name(branch, namespace)
-    return branch if branch in PRIMITIVES else resolve(branch, namespace)
+        full = full_name(branch, namespace)
+    elif branch in PRIMITIVES:
+        return str(branch)
+    else:
+        full = resolve(branch, namespace)
+    is_record = scope.defined[full]["type"] == "record"
+    return "record" if is_record and scope.distinct else full
 
 
 @st.composite

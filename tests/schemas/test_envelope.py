@@ -49,7 +49,7 @@ def test_messages_are_those_of_confluents_serializer(kind: str) -> None:
 @given(st.data())
 def test_others_read_what_we_write_and_the_reverse(data: st.DataObject) -> None:
     """Apache's avro and fastavro."""
-    text = data.draw(schemas(logical=False))
+    text = data.draw(schemas(logical=False, distinct=True))
     schema, value = parse(json.dumps(text)), data.draw(values(text))
     message = Encoder(schema, 1).encode(value)
     apaches, fastavros = as_apache(schema.type), fastavro.parse_schema(text)
