@@ -9,6 +9,7 @@ import pytest
 from client.bootstrap import Access
 from client.leader_connection import LeaderConnection
 from client.security import Security
+from harness.event_loops import on_event_loop
 from tests.client.scripted_broker import ScriptedBroker, frame, greeting
 from wire.messages import fetch
 from wire.messages.fetch import FetchResponse
@@ -41,30 +42,28 @@ async def opening(broker: ScriptedBroker) -> "asyncio.Task[LeaderConnection]":
     return task
 
 
-def test_who_is_cancelled_in_the_moment_it_is_open_leaves_no_connection(
+@on_event_loop
+async def test_who_is_cancelled_in_the_moment_it_is_open_leaves_no_connection(
     broker: ScriptedBroker,
 ) -> None:
-    async def cancelled() -> None:
-        task = await opening(broker)
-        opening_has_ended(broker)  # on the loop's own thread: it hears of it afterwards
-        asyncio.get_running_loop().call_soon(task.cancel)
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
+    task = await opening(broker)
+    opening_has_ended(broker)  # on the loop's own thread: it hears of it afterwards
+    asyncio.get_running_loop().call_soon(task.cancel)
+    with pytest.raises(asyncio.CancelledError):
+        await task
     broker.wait_until_left()
 
 
-def test_who_is_cancelled_before_it_is_open_leaves_no_connection(broker: ScriptedBroker) -> None:
-    async def cancelled() -> None:
-        task = await opening(broker)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        opening_has_ended(broker)
-        await asyncio.sleep(0)
-
-    asyncio.run(cancelled())
+@on_event_loop
+async def test_who_is_cancelled_before_it_is_open_leaves_no_connection(
+    broker: ScriptedBroker,
+) -> None:
+    task = await opening(broker)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    opening_has_ended(broker)
+    await asyncio.sleep(0)
     broker.wait_until_left()
 
 
