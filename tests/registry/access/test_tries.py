@@ -4,19 +4,11 @@ import asyncio
 
 import pytest
 
+from harness.hand_clock import HandClock
 from registry.access.tries import TooManyTries, Tries
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        await asyncio.sleep(0)
-
-
-async def attempt(tries: Tries, clock: Clock, host: str, user: str, *, right: bool) -> float:
+async def attempt(tries: Tries, clock: HandClock, host: str, user: str, *, right: bool) -> float:
     """After how long it was looked at."""
     before = clock.now
     async with tries.turn(host, user) as failed:
@@ -28,7 +20,7 @@ async def attempt(tries: Tries, clock: Clock, host: str, user: str, *, right: bo
 
 def test_failures_make_the_same_user_wait_longer_and_longer() -> None:
     async def run() -> list[float]:
-        clock = Clock()
+        clock = HandClock()
         tries = Tries(lambda: clock.now, clock.sleep)
         return [await attempt(tries, clock, "10.0.0.1", "a", right=False) for _ in range(12)]
 
@@ -40,7 +32,7 @@ def test_failures_make_the_same_user_wait_longer_and_longer() -> None:
 
 def test_others_of_the_same_address_wait_a_moment_and_those_elsewhere_not_at_all() -> None:
     async def run() -> tuple[float, float, float]:
-        clock = Clock()
+        clock = HandClock()
         tries = Tries(lambda: clock.now, clock.sleep)
         for _ in range(20):
             await attempt(tries, clock, "10.0.0.1", "a", right=False)
@@ -56,7 +48,7 @@ def test_others_of_the_same_address_wait_a_moment_and_those_elsewhere_not_at_all
 
 def test_neighbours_in_ipv6_are_one() -> None:
     async def run() -> list[float]:
-        clock = Clock()
+        clock = HandClock()
         tries = Tries(lambda: clock.now, clock.sleep)
         await attempt(tries, clock, "2001:db8::1", "a", right=False)
         return [
@@ -71,7 +63,7 @@ def test_neighbours_in_ipv6_are_one() -> None:
 
 def test_failures_are_forgotten() -> None:
     async def run() -> float:
-        clock = Clock()
+        clock = HandClock()
         tries = Tries(lambda: clock.now, clock.sleep)
         for _ in range(12):
             await attempt(tries, clock, "h", "a", right=False)
