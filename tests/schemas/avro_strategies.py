@@ -63,6 +63,9 @@ LOGICAL: dict[str, tuple[str, ...]] = {
 }
 
 
+NUMBERS = {"int", "long", "float", "double"}
+
+
 @dataclass
 class Scope:
     """What has been defined so far, where; `open` are the records that are being written."""
@@ -77,7 +80,7 @@ def schemas(
     *, logical: bool = True, records: bool = False, distinct: bool = False
 ) -> st.SearchStrategy[Json]:
     """`records`: nothing but records at the top; `logical`: with logical types; `distinct`: no
-    union has two records, since a value does not say which of them it is."""
+    union has two kinds of numbers, or two records, since a value does not say which it is."""
 
     @st.composite
     def drawn(draw: st.DrawFn) -> Json:
@@ -189,16 +192,16 @@ def _union(draw: st.DrawFn, scope: Scope, namespace: str | None, depth: int) -> 
 
 
 def _union_key(branch: Json, namespace: str | None, scope: Scope) -> str:
-    if isinstance(branch, dict):
-        if "name" not in branch:
-            return str(branch["type"])
-        full = full_name(branch, namespace)
-    elif branch in PRIMITIVES:
-        return str(branch)
+    """What a union has once."""
+    if isinstance(branch, str):
+        key = branch if branch in PRIMITIVES else resolve(branch, namespace)
     else:
-        full = resolve(branch, namespace)
-    is_record = scope.defined[full]["type"] == "record"
-    return "record" if is_record and scope.distinct else full
+        key = full_name(branch, namespace) if "name" in branch else str(branch["type"])
+    if not scope.distinct:
+        return key
+    if key in NUMBERS:
+        return "number"
+    return str(scope.defined[key]["type"]) if key in scope.defined else key
 
 
 @st.composite
