@@ -63,28 +63,21 @@ LOGICAL: dict[str, tuple[str, ...]] = {
 }
 
 
-NUMBERS = {"int", "long", "float", "double"}
-
-
 @dataclass
 class Scope:
     """What has been defined so far, where; `open` are the records that are being written."""
 
     logical: bool
-    distinct: bool
     defined: dict[str, Json] = field(default_factory=dict)
     open: set[str] = field(default_factory=set)
 
 
-def schemas(
-    *, logical: bool = True, records: bool = False, distinct: bool = False
-) -> st.SearchStrategy[Json]:
-    """`records`: nothing but records at the top; `logical`: with logical types; `distinct`: no
-    union has two kinds of numbers, or two records, since a value does not say which it is."""
+def schemas(*, logical: bool = True, records: bool = False) -> st.SearchStrategy[Json]:
+    """`records`: nothing but records at the top; `logical`: with logical types."""
 
     @st.composite
     def drawn(draw: st.DrawFn) -> Json:
-        scope = Scope(logical, distinct)
+        scope = Scope(logical)
         kinds = ["record"] if records else ["record", "record", "any"]
         if draw(st.sampled_from(kinds)) == "record":
             return draw(_record(scope, None, 3))
@@ -192,16 +185,11 @@ def _union(draw: st.DrawFn, scope: Scope, namespace: str | None, depth: int) -> 
 
 
 def _union_key(branch: Json, namespace: str | None, scope: Scope) -> str:
-    """What a union has once."""
-    if isinstance(branch, str):
-        key = branch if branch in PRIMITIVES else resolve(branch, namespace)
-    else:
-        key = full_name(branch, namespace) if "name" in branch else str(branch["type"])
-    if not scope.distinct:
-        return key
-    if key in NUMBERS:
-        return "number"
-    return str(scope.defined[key]["type"]) if key in scope.defined else key
+    if isinstance(branch, dict):
+        if "name" not in branch:
+            return str(branch["type"])
+        return full_name(branch, namespace)
+    return branch if branch in PRIMITIVES else resolve(branch, namespace)
 
 
 @st.composite
