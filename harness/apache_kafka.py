@@ -111,13 +111,13 @@ def java_command(
             "log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
         )
     if COMPILED_ONCE in jvm:
-        jvm = (*jvm, *_read_before(version))
+        jvm = (*jvm, *archived_classes(version))
     folders = [f"-Dlog4j.configuration=file:{logging}", f"-Djava.io.tmpdir={directory}"]
     return ["java", *jvm, f"-Xmx{heap}", *folders, "-cp", classpath, *arguments]
 
 
 @functools.cache
-def _read_before(version: str) -> tuple[str, ...]:
+def archived_classes(version: str) -> tuple[str, ...]:
     """Options of a JVM that finds the classes of a broker, and so most of a tool's, in an
     archive."""
 

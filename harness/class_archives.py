@@ -42,7 +42,7 @@ def _of_this_java(program: object) -> str:
 def _make(archive: Path, train: Callable[[Path, tuple[str, ...]], bool]) -> None:
     folder = archive.parent
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "making").open("w") as lock:
+    with archive.with_suffix(".making").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if archive.exists():
             return

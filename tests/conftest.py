@@ -1,7 +1,7 @@
 """What holds for every test, whichever part it is about.
 
-- Property tests are the same on every run; HYPOTHESIS_PROFILE=fuzz makes them long and
-  random, quick short.
+- Property tests are the same on every run of the same files (Hypothesis draws constants of all
+  modules that are imported); HYPOTHESIS_PROFILE=fuzz makes them long and random, quick short.
 - Under CI=true a skipped test is a failure: what the tests need must be there.
 - A test that fails shows what its servers wrote last (runner/last_words.py).
 - Programs that tests start find no hypothesis, as at a user's, and no address of a pipeline.

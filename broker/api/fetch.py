@@ -161,7 +161,6 @@ class _Fetch(ABC):
         self.request = request
         self._enough = min(request.min_bytes, request.max_bytes, _LARGEST_RESPONSE)
         self._read: list[tuple[Partition, FileSlice]] = []
-        self._room = 0
         self._decided = False  # an error does not wait
         if self._is_followers:
             self._note_progress()

@@ -13,6 +13,9 @@ _SECOND_MILLIS: Final = 1000
 _DURATION: Final = re.compile(
     r"P?(?:(\d{1,6})D)?T?(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,9})S)?", re.ASCII | re.IGNORECASE
 )
+_DAY_SECONDS: Final = 86_400
+_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": _DAY_SECONDS}
+_EVERY: Final = re.compile(r"([1-9][0-9]{0,8})([smhd]?)")
 
 
 class TimeRange(NamedTuple):
@@ -74,6 +77,18 @@ class DurationType(click.ParamType[int]):
             self.fail(f"{value!r} is none of 90s, 15m, 2h, 7d, P1DT6H")
 
 
+class EveryType(click.ParamType[int]):
+    """An interval that divides a day, or is whole days, in seconds."""
+
+    name = "time"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            return parse_every(value)
+        except ValueError as error:
+            self.fail(str(error))
+
+
 def time_millis(text: str) -> int:
     """Raises ValueError if it is no time, or none since 1970."""
     time = datetime.fromisoformat(text)
@@ -93,6 +108,17 @@ def duration_millis(text: str) -> int:
     days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
     whole = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     return whole * _SECOND_MILLIS
+
+
+def parse_every(text: str) -> int:
+    """`1h`, `30m`, `1d`, `90s`, or plain seconds. Raises ValueError."""
+    found = _EVERY.fullmatch(text)
+    if not found:
+        raise ValueError(f"{text!r} is no time such as 30m, 1h, 1d, or 900 for seconds")
+    every = int(found[1]) * _UNITS[found[2]]
+    if _DAY_SECONDS % every and every % _DAY_SECONDS:
+        raise ValueError(f"{text!r} neither divides a day nor is whole days")
+    return every
 
 
 def day(text: str, now: datetime) -> TimeRange:

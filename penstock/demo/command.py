@@ -37,7 +37,7 @@ _COLUMNS: Final = (
     *("shipped", "stored", "mirrored", "landed", "verdict"),
 )
 _COUNTED: Final = ("lines", "events", "shipped", "stored", "mirrored", "landed")
-_LOADS_EVERY: Final = "15s"
+_LOAD_SECONDS: Final = 15
 _LONGEST_SECONDS: Final = 3_600
 _SEEDS: Final = 1_000_000  # short enough to be typed
 _INTERRUPTED: Final = 130
@@ -252,7 +252,7 @@ def command(
                     return _cannot_start(wrong)
                 write_inputs(places)
                 with LocalPipeline(
-                    places, ports, mirror=mirror, secure=secure, loads_every=_LOADS_EVERY
+                    places, ports, mirror=mirror, secure=secure, load_every=_LOAD_SECONDS
                 ) as pipeline:
                     try:
                         drawn_from = None if no_kills else seed

@@ -11,6 +11,7 @@ import click
 from ground.printable import one_line
 from penstock.cli.event_log import FORMATS, LogFormat
 from penstock.cli.failures import Failed
+from penstock.cli.time_arguments import EveryType
 from penstock.directory.errors import UpError, WrongFollow
 from penstock.directory.places import MirrorPorts, Places, Ports
 from penstock.directory.preparing import Follow, parse_follow
@@ -85,6 +86,14 @@ class FollowType(click.ParamType[Follow]):
     help="Want TLS and a login on every connection, now and at later starts; or no longer.",
 )
 @click.option(
+    "--load-every",
+    type=EveryType(),
+    default="1m",
+    show_default=True,
+    metavar="TIME",
+    help="How often the loader loads.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(FORMATS),
     default="text",
@@ -99,6 +108,7 @@ def command(
     mirrored: bool,
     follows: tuple[Follow, ...],
     secure: bool | None,
+    load_every: int,
     log_format: LogFormat,
     unquoted: tuple[str, ...],
 ) -> int:
@@ -146,6 +156,7 @@ def command(
                     mirror=mirror,
                     follow=follows,
                     secure=locked,
+                    load_every=load_every,
                     log_format=log_format,
                 ) as pipeline:
                     _run(pipeline, absent, asked, _remarks(before, secure=locked))

@@ -48,7 +48,7 @@ class LocalPipeline:
         mirror: MirrorPorts | None = None,
         follow: Sequence[Follow] = (),
         secure: bool = False,
-        loads_every: str = "1m",
+        load_every: int = 60,
         log_format: LogFormat = "text",
     ) -> None:
         """`mirror`: a second cluster, into which the first is copied, and from which lines land.
@@ -70,7 +70,7 @@ class LocalPipeline:
                 self.access,
                 self._admission,
                 mirror=mirror,
-                loads_every=loads_every,
+                load_every=load_every,
                 log_format=log_format,
             ),
             log=places.log,

@@ -75,7 +75,7 @@ def programs(
     admission: Admission | None,
     *,
     mirror: MirrorPorts | None = None,
-    loads_every: str,
+    load_every: int,
     log_format: LogFormat,
 ) -> tuple[Program, ...]:
     """In the order in which people think of them: a line goes from top to bottom. Nobody needs
@@ -154,7 +154,7 @@ def programs(
         *copied,
         Program(
             "loader",
-            (*configured("load", "loader"), "--every", loads_every),
+            (*configured("load", "loader"), "--every", f"{load_every}s"),
             "",
             None,  # it serves nobody
             registries | {"audit"},

@@ -3,7 +3,8 @@
 Rules, where the specification leaves room or Java does not follow it:
 
 1. A name means the type of that name in the enclosing namespace, else the one without namespace,
-   else one that is defined later in the same text. A record can be named inside itself.
+   else one that is defined later in the same text. A record can be named inside itself, and counts
+   as defined later there.
 2. A name may be defined again if the definitions say the same; documentation, aliases and an enum's
    default may differ.
 3. What is no string where a `doc`, a `namespace` or an enum's default is expected is passed over.

@@ -10,7 +10,7 @@ from bench.brokers import PENSTOCK
 from bench.measurement import Figure
 from bench.peers import PEERS
 from bench.profile import QUICK, ServerKind
-from bench.profiles import PROFILES, Measured, called, measured_by
+from bench.profiles import PROFILES
 from bench.profiles.latency import P99
 from bench.rounds import measure
 from bench.shippers import shippers
@@ -21,11 +21,6 @@ pytestmark = pytest.mark.long
 # Of Debian, and what was made here by `make bench-peers`.
 HERE = [name for name, peer in PEERS.items() if peer.why_not() is None]
 _TINY = replace(QUICK, lines=3_000, files=10, latency_seconds=0.2, warm_up_seconds=0.1)
-
-
-def test_one_name_stands_for_all_profiles_of_agents() -> None:
-    assert called("agent") == [name for name in PROFILES if measured_by(name) is Measured.AGENTS]
-    assert called("agent") == ["agent-backlog", "agent-steady", "agent-latency"]
 
 
 Kinds = Mapping[str, ServerKind]

@@ -10,7 +10,7 @@ from bench.audited import AUDITS
 from bench.ledger_folding import folders
 from bench.measurement import Figure
 from bench.profile import QUICK, ServerKind
-from bench.profiles import PROFILES, Measured, called, measured_by
+from bench.profiles import PROFILES
 from bench.profiles.audit import (
     DATABASE,
     ENTRIES,
@@ -44,11 +44,6 @@ def _run(profile: str, kinds: Mapping[str, ServerKind], directory: Path, *only: 
         assert outcome.failure is None, where
         (samples[where],) = outcome.samples
     return samples
-
-
-def test_one_name_stands_for_all_profiles_of_the_audit() -> None:
-    assert called("audit") == [name for name in PROFILES if measured_by(name) is Measured.AUDITS]
-    assert called("audit") == ["audit-folding", "audit-service", "audit-broker", "audit-agent"]
 
 
 @pytest.mark.not_quick("runs a benchmark")

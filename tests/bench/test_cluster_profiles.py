@@ -13,7 +13,7 @@ from bench.brokers import APACHE_KAFKA, PENSTOCK
 from bench.librdkafka import Incomplete
 from bench.measurement import Figure
 from bench.profile import QUICK
-from bench.profiles import PROFILES, Measured, called, measured_by
+from bench.profiles import PROFILES
 from bench.rounds import measure
 from harness.apache_kafka import COMPILED_ONCE, Quorum, kafka_classpath, why_no_kafka
 
@@ -40,11 +40,6 @@ def _samples(directory: Path, kind: str, profile: str, *only: str) -> Samples:
         assert all(value >= 0 for value in samples[case].values()), case
     assert list(work.iterdir()) == []
     return samples
-
-
-def test_one_name_stands_for_all_of_them() -> None:
-    assert called("cluster") == _NAMES
-    assert [name for name in PROFILES if measured_by(name) is Measured.CLUSTERS] == _NAMES
 
 
 def test_what_was_due_in_a_time_is_counted_and_nothing_else() -> None:

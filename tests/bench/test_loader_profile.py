@@ -10,7 +10,7 @@ from bench.brokers import PENSTOCK
 from bench.loaders import loaders
 from bench.measurement import Figure
 from bench.profile import QUICK
-from bench.profiles import PROFILES, Measured, called, measured_by
+from bench.profiles import PROFILES
 from bench.profiles.loader import FILES, ROWS_PER_SECOND, WORKER
 from bench.profiles.loader_topics import FILES as TOPIC_FILES
 from bench.profiles.loader_topics import SECONDS
@@ -21,12 +21,6 @@ from harness.spark_jvm import quick_java
 pytestmark = pytest.mark.long
 
 _FEW = replace(QUICK, rows=16_000)
-
-
-def test_its_name_stands_for_it_alone() -> None:
-    assert called("loader") == ["loader"]
-    assert called("loader-topics") == ["loader-topics"]
-    assert [name for name in PROFILES if measured_by(name) is Measured.LOADERS] == ["loader"]
 
 
 @pytest.mark.slow

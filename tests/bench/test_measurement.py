@@ -6,7 +6,7 @@ import pytest
 
 from bench.measurement import CPU_PER_GB, PEAK_MEMORY, RATE, Figure, Goal, Outcome, Summary
 from bench.profile import Case, Profile, Results
-from bench.profiles import PROFILES
+from bench.profiles import PROFILES, Measured, called, measured_by
 from bench.report import as_json, failures, markdown, verdicts
 from bench.steady_load import Latencies
 
@@ -123,3 +123,22 @@ def test_every_sample_is_in_the_json() -> None:
 def test_the_pages_name_every_profile() -> None:
     pages = "".join(path.read_text() for path in PAGES.glob("*.md"))
     assert [name for name in PROFILES if f"| `{name}` |" not in pages] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("agent", Measured.AGENTS),
+        ("audit", Measured.AUDITS),
+        ("cluster", Measured.CLUSTERS),
+        ("loader", Measured.LOADERS),
+        ("registry", Measured.REGISTRIES),
+    ],
+)
+def test_a_name_stands_for_all_profiles_of_a_kind(name: str, kind: Measured) -> None:
+    profiles = called(name)
+    assert profiles == [each for each in PROFILES if measured_by(each) is kind]
+    assert all(each == name or each.startswith(f"{name}-") for each in profiles)
+    for profile in (*profiles, "loader-topics", "produce-1"):
+        assert called(profile) == [profile]
+    assert called("produce-2") == []

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from bench.__main__ import main
 from bench.profile import QUICK
-from bench.profiles import PROFILES, Measured, called, measured_by, registry_startup
+from bench.profiles import PROFILES, registry_startup
 from bench.registry_load import CPU, RATE
 from bench.registry_servers import elsewhere, running
 from bench.rounds import measure
@@ -16,15 +16,6 @@ from harness.registry_process import RegistryProcess
 from harness.server_process import free_ports
 
 _TINY = replace(QUICK, seconds=0.05, schemas=20, versions=10)
-
-
-def test_one_name_stands_for_all_profiles_of_registries() -> None:
-    assert called("registry") == [
-        name for name in PROFILES if measured_by(name) is Measured.REGISTRIES
-    ]
-    assert called("registry") == ["registry-startup", "registry-reads", "registry-writes"]
-    assert called("produce-1") == ["produce-1"]
-    assert called("produce-2") == []
 
 
 @pytest.mark.parametrize("name", ["registry-reads", "registry-writes"])

@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.complaints import MOST, PERIOD, ComplaintKind, Complaints
+from harness.hand_clock import HandClock
 from wire.errors import ErrorCode
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Lines(logging.Handler):
@@ -48,7 +41,7 @@ class Lines(logging.Handler):
 
 
 def test_the_first_is_said_at_once_and_the_rest_once_a_period() -> None:
-    clock = Clock()
+    clock = HandClock()
     with Lines() as lines:
         complaints = Complaints(clock)
         for number in range(1000):
@@ -70,7 +63,7 @@ def test_the_first_is_said_at_once_and_the_rest_once_a_period() -> None:
 
 def test_another_address_kind_or_sort_is_another_complaint() -> None:
     with Lines() as lines:
-        complaints = Complaints(Clock())
+        complaints = Complaints(HandClock())
         for _ in range(3):
             complaints.say(ComplaintKind.CONNECTION_CLOSED, "10.0.0.1", "a")
             complaints.say(ComplaintKind.CONNECTION_CLOSED, "10.0.0.2", "b")
@@ -80,7 +73,7 @@ def test_another_address_kind_or_sort_is_another_complaint() -> None:
 
 
 def test_what_is_pending_is_said_at_the_end() -> None:
-    clock = Clock()
+    clock = HandClock()
     with Lines() as lines:
         complaints = Complaints(clock)
         for text in ("first", "second", "third"):
@@ -97,7 +90,7 @@ def test_what_is_pending_is_said_at_the_end() -> None:
 
 def test_refused_batches_are_told_by_topic_and_error() -> None:
     with Lines() as lines:
-        complaints = Complaints(Clock())
+        complaints = Complaints(HandClock())
         for partition in range(3):
             for code in (ErrorCode.corrupt_message, ErrorCode.invalid_record):
                 complaints.batch_refused("10.0.0.1", "views", partition, code, "why")
@@ -111,7 +104,7 @@ def test_refused_batches_are_told_by_topic_and_error() -> None:
 
 def test_what_clients_send_stays_one_line_of_bounded_length() -> None:
     with Lines() as lines:
-        complaints = Complaints(Clock())
+        complaints = Complaints(HandClock())
         name = "views\n2026-01-01 broker ready" + "x" * 30_000
         complaints.batch_refused("10.0.0.1", name, 0, ErrorCode.invalid_record, "why")
     (line,) = lines.said
@@ -121,7 +114,7 @@ def test_what_clients_send_stays_one_line_of_bounded_length() -> None:
 
 def test_a_bug_is_shown_with_its_traceback_once_for_each_place() -> None:
     with Lines() as lines:
-        complaints = Complaints(Clock())
+        complaints = Complaints(HandClock())
         for wrong in ("number", "5", "other", "0"):
             try:
                 1 // int(wrong)
@@ -135,7 +128,7 @@ def test_a_bug_is_shown_with_its_traceback_once_for_each_place() -> None:
 @pytest.mark.not_quick("very many clients")
 @pytest.mark.parametrize("kind", ComplaintKind)
 def test_many_addresses_are_bounded_in_lines_and_memory(kind: ComplaintKind) -> None:
-    clock = Clock()
+    clock = HandClock()
     with Lines() as lines:
         complaints = Complaints(clock)
         for number in range(50_000):
@@ -158,7 +151,7 @@ def test_many_addresses_are_bounded_in_lines_and_memory(kind: ComplaintKind) -> 
 def test_every_complaint_is_in_one_line_and_in_the_metrics(
     complained: list[tuple[ComplaintKind, int, float]],
 ) -> None:
-    clock, counted = Clock(), dict.fromkeys((kind.value for kind in ComplaintKind), 0)
+    clock, counted = HandClock(), dict.fromkeys((kind.value for kind in ComplaintKind), 0)
 
     def count(kind: str) -> None:
         counted[kind] += 1

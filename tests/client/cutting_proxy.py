@@ -10,7 +10,6 @@ import random
 import socket
 import threading
 from collections import Counter, deque
-from types import TracebackType
 from typing import Self
 
 from msgspec.structs import replace
@@ -44,12 +43,7 @@ class CuttingProxy:
         self._threads[0].start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._threads[0].join()
         self._listener.close()

@@ -6,7 +6,6 @@ Of what is answered it changes which versions are served, and where the broker i
 import socket
 import threading
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from msgspec.structs import replace
@@ -35,12 +34,7 @@ class OlderBroker:
         self._threads[0].start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """When all clients are closed."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

@@ -1,4 +1,4 @@
-"""Connections that are opened while nobody wants them any more: they are closed, and at once."""
+"""A connection that is given up while it opens is closed at once; a large request is sent whole."""
 
 import asyncio
 import threading
@@ -9,13 +9,22 @@ import pytest
 from client.bootstrap import Access
 from client.leader_connection import LeaderConnection
 from client.security import Security
-from tests.client.scripted_broker import ScriptedBroker, greeting
+from harness.event_loops import on_event_loop
+from tests.client.scripted_broker import ScriptedBroker, frame, greeting
 from wire.messages import fetch
+from wire.messages.fetch import FetchResponse
+from wire.requests import read_header
+
+LARGE = 32 * 1024 * 1024
+
+
+def greet(request: memoryview) -> bytes:
+    return greeting(request, {fetch.API.key: (4, 12)})
 
 
 @pytest.fixture
 def broker() -> Iterator[ScriptedBroker]:
-    with ScriptedBroker([lambda request: greeting(request, {fetch.API.key: (4, 12)})]) as broker:
+    with ScriptedBroker([greet]) as broker:
         yield broker
 
 
@@ -33,30 +42,28 @@ async def opening(broker: ScriptedBroker) -> "asyncio.Task[LeaderConnection]":
     return task
 
 
-def test_who_is_cancelled_in_the_moment_it_is_open_leaves_no_connection(
+@on_event_loop
+async def test_who_is_cancelled_in_the_moment_it_is_open_leaves_no_connection(
     broker: ScriptedBroker,
 ) -> None:
-    async def cancelled() -> None:
-        task = await opening(broker)
-        opening_has_ended(broker)  # on the loop's own thread: it hears of it afterwards
-        asyncio.get_running_loop().call_soon(task.cancel)
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
+    task = await opening(broker)
+    opening_has_ended(broker)  # on the loop's own thread: it hears of it afterwards
+    asyncio.get_running_loop().call_soon(task.cancel)
+    with pytest.raises(asyncio.CancelledError):
+        await task
     broker.wait_until_left()
 
 
-def test_who_is_cancelled_before_it_is_open_leaves_no_connection(broker: ScriptedBroker) -> None:
-    async def cancelled() -> None:
-        task = await opening(broker)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        opening_has_ended(broker)
-        await asyncio.sleep(0)
-
-    asyncio.run(cancelled())
+@on_event_loop
+async def test_who_is_cancelled_before_it_is_open_leaves_no_connection(
+    broker: ScriptedBroker,
+) -> None:
+    task = await opening(broker)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    opening_has_ended(broker)
+    await asyncio.sleep(0)
     broker.wait_until_left()
 
 
@@ -71,3 +78,21 @@ async def _given_up(broker: ScriptedBroker) -> None:
     task = await opening(broker)
     task.cancel()
     await task
+
+
+def test_a_request_that_the_socket_cannot_hold_is_sent_whole() -> None:
+    def answer(request: memoryview) -> bytes:
+        body = fetch.API.encode_response(12, FetchResponse(responses=()))
+        return frame(read_header(request).correlation_id, bytes(body), tagged=True)
+
+    async def asked(broker: ScriptedBroker) -> None:
+        connection = await (await opening(broker))
+        with broker.held():
+            answered = connection.put(fetch.API, 12, [bytes(LARGE)], within=60)
+            await asyncio.sleep(0)
+        assert (await answered).responses == ()
+        connection.close()
+
+    with ScriptedBroker([greet, answer]) as broker:
+        asyncio.run(asked(broker))
+        assert len(broker.requests[1]) > LARGE

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from kazoo.client import KazooClient
 
+from cluster.controller import elect
 from cluster.session import Session, SessionState
-from cluster.values import BrokerInfo, PartitionInfo, TopicInfo
+from cluster.values import BrokerInfo, ControllerEpoch, PartitionInfo, TopicInfo
 from cluster.zookeeper import EmbeddedZooKeeper
 from tests.cluster.proxy import Proxy
 
@@ -39,6 +40,13 @@ def connect(chroot: str) -> Iterator[Connect]:
 @pytest.fixture
 def session(connect: Connect) -> Session:
     return connect()
+
+
+@pytest.fixture
+def epoch(session: Session) -> ControllerEpoch:
+    epoch = elect(session, 1)
+    assert epoch is not None
+    return epoch
 
 
 @pytest.fixture

@@ -22,13 +22,6 @@ COUNT = 3
 
 
 @pytest.fixture
-def epoch(session: Session) -> ControllerEpoch:
-    won = elect(session, 1)
-    assert won is not None
-    return won
-
-
-@pytest.fixture
 def topic(session: Session, epoch: ControllerEpoch) -> TopicInfo:
     create_topic(session, epoch, a_topic("views", COUNT), {})
     return stands(session)

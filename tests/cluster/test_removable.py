@@ -34,23 +34,16 @@ def test_it_comes_changes_and_goes(session: Session) -> None:
     assert content(session) is None
 
 
-def test_one_that_was_changed_meanwhile_stays(session: Session) -> None:
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_one_that_was_changed_or_made_anew_meanwhile_stays(
+    session: Session, *, is_made_anew: bool
+) -> None:
     put(session, b"one")
     before = removable.read(session, PATH)
+    if is_made_anew:
+        remove(session)
     put(session, b"two")
-    with pytest.raises(Conflict):
-        before.replace(session, b"three", is_not_done)
-    with pytest.raises(Conflict):
-        before.remove(session, is_not_done)
-    assert content(session) == b"two"
-
-
-def test_one_that_was_made_anew_stays_though_its_version_is_the_same(session: Session) -> None:
-    put(session, b"one")
-    before = removable.read(session, PATH)
-    remove(session)
-    put(session, b"two")
-    assert removable.read(session, PATH).version == before.version
+    assert (removable.read(session, PATH).version == before.version) is is_made_anew
     with pytest.raises(Conflict):
         before.replace(session, b"three", is_not_done)
     with pytest.raises(Conflict):

@@ -26,13 +26,6 @@ from tests.cluster.conftest import Connect, a_partition, a_topic
 from tests.cluster.proxy import Proxy
 
 
-@pytest.fixture
-def epoch(session: Session) -> ControllerEpoch:
-    epoch = elect(session, 1)
-    assert epoch is not None
-    return epoch
-
-
 def pieces_of(topic: TopicInfo) -> int:
     """Transactions that the creation of a topic takes."""
     return len(list(in_transactions(topics._creations(topic.name, enumerate(topic.partitions)))))

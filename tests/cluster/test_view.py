@@ -29,13 +29,6 @@ Views = Callable[[Session], tuple[ClusterView, list[ClusterSnapshot]]]
 
 
 @pytest.fixture
-def epoch(session: Session) -> ControllerEpoch:
-    epoch = elect(session, 1)
-    assert epoch is not None
-    return epoch
-
-
-@pytest.fixture
 def open_view(session: Session) -> Iterator[Views]:
     """Views, and the snapshots they tell. Asks for the session only so that it ends after them."""
     opened: list[ClusterView] = []

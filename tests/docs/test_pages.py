@@ -87,7 +87,7 @@ def pipeline(folders: Path) -> Iterator[RunningPipeline]:
     folder, base = folder_of(QUICK_START, folders), free_base()
     commands = [each for block in BLOCKS[QUICK_START] for each in penstock_commands(block.text)]
     _, *arguments = next(each for each in commands if each[:1] == ["up"])
-    arguments += ["--port-base", str(base)]
+    arguments += ["--port-base", str(base), "--load-every", "10s"]
     with Up(folder / "up.log", *arguments, directory=folder) as up:
         up.until("everything runs")
         yield RunningPipeline(folder, Addresses.of(Ports.beginning_at(base)))

@@ -20,26 +20,19 @@ from ground.administration_log import (
     append,
     rotated,
 )
+from harness.hand_clock import HandClock
 
 ALICE = Who("alice", "10.0.0.7", "CLIENTS", "a-client")
 PROGRAM = Program("dc1", "broker 1")
 PATIENCE = 30.0
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @contextmanager
 def opened(
-    path: Path, clock: Clock | None = None, *, file_bytes: int = 10**9, kept_files: int = 10
+    path: Path, clock: HandClock | None = None, *, file_bytes: int = 10**9, kept_files: int = 10
 ) -> Iterator[AdministrationLog]:
     config = AdministrationLogConfig(file_bytes=file_bytes, kept_files=kept_files)
-    log = AdministrationLog(path, config, PROGRAM, clock=clock or Clock())
+    log = AdministrationLog(path, config, PROGRAM, clock=clock or HandClock(0.0))
     try:
         yield log
     finally:
@@ -180,7 +173,7 @@ def test_a_link_is_not_written_through(tmp_path: Path) -> None:
 
 
 def test_refusals_that_are_alike_are_told_once_and_then_with_their_number(tmp_path: Path) -> None:
-    path, clock = tmp_path / "a.log", Clock()
+    path, clock = tmp_path / "a.log", HandClock(0.0)
     with opened(path, clock) as log:
         for _ in range(1_000):
             log.note(ALICE, refused("secret"))

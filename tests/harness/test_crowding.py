@@ -7,17 +7,11 @@ import time
 import pytest
 
 from harness.crowding import Crowding, Patience, wanting
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from harness.hand_clock import HandClock
 
 
 def test_a_moment_says_less_than_the_last_seconds() -> None:
-    clock = Clock()
+    clock = HandClock(0.0)
     wants = 2
     crowding = Crowding(lambda: wants, clock, processors=2)
     assert crowding.mean == 1
@@ -30,7 +24,7 @@ def test_a_moment_says_less_than_the_last_seconds() -> None:
 
 @pytest.mark.parametrize(("wants", "lasted"), [(0, 30), (2, 30), (4, 15), (40, 1.5)])
 def test_seconds_are_shorter_where_many_want_a_processor(wants: int, lasted: float) -> None:
-    clock = Clock()
+    clock = HandClock(0.0)
     crowding = Crowding(lambda: wants, clock, processors=2)
     patience, longer = (
         Patience(seconds, crowding=crowding, clock=clock)

@@ -1,7 +1,6 @@
 """The buffers of lanes: how much memory they get, and that none is lost when a connection to the
 target breaks while the source answers."""
 
-import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Any, cast
 
@@ -12,13 +11,19 @@ from client.bootstrap import Access
 from client.errors import ConnectionLost
 from client.leader_connection import LeaderConnection
 from client.security import Security
+from harness.event_loops import on_event_loop
 from mirror.bandwidth import Bandwidth
 from mirror.batches import Cut
 from mirror.buffers import AnswerBuffers, portion
 from mirror.lane import Lane, LaneEvents, LaneSettings, Way
 from mirror.partition import CopiedPartition
 from mirror.writing import Answered, OffsetsKept
-from wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 from wire.records import Record, build_batch
 
 BUFFERS = 4
@@ -28,7 +33,8 @@ MEMORY = 48 * 1024 * 1024
 class Source:
     """Answers each fetch with the same batch."""
 
-    async def ask(self, api: Any, request: Any, within: float) -> FetchResponse:
+    async def ask(self, api: Any, request: FetchRequest, within: float) -> FetchResponse:
+        assert within > request.max_wait / 1000 + 10  # the source may wait that long, then answer
         records = build_batch([Record(offset=0, timestamp=1, key=None, value=b"a line")])
         data = PartitionData(partition_index=0, high_watermark=1, records=memoryview(records))
         return FetchResponse(responses=(FetchableTopicResponse(topic="t", partitions=(data,)),))
@@ -48,33 +54,31 @@ class Breaks(OffsetsKept):
         raise ConnectionLost("reset by peer")
 
 
-def test_a_buffer_is_free_once_when_the_target_has_gone() -> None:
-    async def exchange() -> None:
-        settings = LaneSettings(
-            source=Access(Security()),
-            target=Access(Security()),
-            writing=Breaks,
-            bandwidth=Bandwidth(0, 0.0),
-            buffers=BUFFERS,
-            buffer_bytes=65_536,
-        )
-        events = LaneEvents(lost=lambda *_: None, stopped=lambda *_: None, written=lambda *_: None)
-        nowhere = Address("127.0.0.1", 1)
-        lane = Lane(Way(1, 1), (nowhere, nowhere), settings, events)
-        await lane.close()  # its own turns; here they are taken by hand
-        source, target = (cast(LeaderConnection, each()) for each in (Source, Target))
-        for _ in range(3):
-            lane.add(CopiedPartition(here=("t", 0), there=("t", 0), position=0), 0)
-            try:
-                await lane._exchange(source, target)
-            except ConnectionLost:
-                continue
-            raise AssertionError("it was written")
-        assert lane._buffers.in_use == 0
-        taken = [await lane._buffers.take() for _ in range(BUFFERS)]
-        assert len({id(each) for each in taken}) == BUFFERS
-
-    asyncio.run(exchange())
+@on_event_loop
+async def test_a_buffer_is_free_once_when_the_target_has_gone() -> None:
+    settings = LaneSettings(
+        source=Access(Security()),
+        target=Access(Security()),
+        writing=Breaks,
+        bandwidth=Bandwidth(0, 0.0),
+        buffers=BUFFERS,
+        buffer_bytes=65_536,
+    )
+    events = LaneEvents(lost=lambda *_: None, stopped=lambda *_: None, written=lambda *_: None)
+    nowhere = Address("127.0.0.1", 1)
+    lane = Lane(Way(1, 1), (nowhere, nowhere), settings, events)
+    await lane.close()  # its own turns; here they are taken by hand
+    source, target = (cast(LeaderConnection, each()) for each in (Source, Target))
+    for _ in range(3):
+        lane.add(CopiedPartition(here=("t", 0), there=("t", 0), position=0), 0)
+        try:
+            await lane._exchange(source, target)
+        except ConnectionLost:
+            continue
+        raise AssertionError("it was written")
+    assert lane._buffers.in_use == 0
+    taken = [await lane._buffers.take() for _ in range(BUFFERS)]
+    assert len({id(each) for each in taken}) == BUFFERS
 
 
 @pytest.mark.parametrize("ways", [1, 3, 9, 100, 400, 600])
@@ -87,17 +91,15 @@ def test_all_lanes_together_have_what_there_is_and_no_more(ways: int) -> None:
         assert total >= 0.8 * MEMORY or usual.size == 4 * 1024 * 1024
 
 
-def test_a_buffer_is_given_back_once() -> None:
-    async def twice() -> None:
-        buffers = AnswerBuffers(2, 1024)
-        buffer = await buffers.take()
+@on_event_loop
+async def test_a_buffer_is_given_back_once() -> None:
+    buffers = AnswerBuffers(2, 1024)
+    buffer = await buffers.take()
+    buffers.give_back(buffer)
+    with pytest.raises(ValueError, match="given back"):
         buffers.give_back(buffer)
-        with pytest.raises(ValueError, match="given back"):
-            buffers.give_back(buffer)
-        assert buffers.in_use == 0
-        assert await buffers.take() is not await buffers.take()
-
-    asyncio.run(twice())
+    assert buffers.in_use == 0
+    assert await buffers.take() is not await buffers.take()
 
 
 def test_a_buffer_is_never_too_small_to_be_of_use() -> None:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from harness.event_loops import on_event_loop
 from registry.http.connection import HttpConnection, Unread
 from registry.http.messages import HttpRequest, HttpResponse, answer, long_answer
 from registry.http.reading import Bodies
@@ -89,178 +90,152 @@ def bodies(stream: bytes) -> list[bytes]:
     return found
 
 
-def test_answers_come_in_the_order_of_requests() -> None:
-    async def scenario() -> None:
-        async with listening() as served:
-            sent = (
-                get("/1") + get("/slow") + get("/2") + get("/slow") + get("/3", "Connection: close")
-            )
-            answers = [json.loads(body) for body in bodies(await ask(served.port, sent, end=False))]
-            asked = [found.get("path") or found["slow"] for found in answers]
-            assert asked == ["/1", "/slow", "/2", "/slow", "/3"]
-            assert served.bodies.held == 0
-
-    asyncio.run(scenario())
+@on_event_loop
+async def test_answers_come_in_the_order_of_requests() -> None:
+    async with listening() as served:
+        sent = get("/1") + get("/slow") + get("/2") + get("/slow") + get("/3", "Connection: close")
+        answers = [json.loads(body) for body in bodies(await ask(served.port, sent, end=False))]
+        asked = [found.get("path") or found["slow"] for found in answers]
+        assert asked == ["/1", "/slow", "/2", "/slow", "/3"]
+        assert served.bodies.held == 0
 
 
-def test_what_came_before_nonsense_is_answered_first() -> None:
-    async def scenario() -> None:
-        async with listening() as served:
-            came = await ask(served.port, get("/1") + get("/slow") + b"nonsense\r\n\r\n", end=False)
-            first, second, last = bodies(came)
-            assert json.loads(first)["path"] == "/1"
-            assert json.loads(second) == {"slow": "/slow"}
-            assert json.loads(last)["error_code"] == 400
-
-    asyncio.run(scenario())
+@on_event_loop
+async def test_what_came_before_nonsense_is_answered_first() -> None:
+    async with listening() as served:
+        came = await ask(served.port, get("/1") + get("/slow") + b"nonsense\r\n\r\n", end=False)
+        first, second, last = bodies(came)
+        assert json.loads(first)["path"] == "/1"
+        assert json.loads(second) == {"slow": "/slow"}
+        assert json.loads(last)["error_code"] == 400
 
 
-def test_nobody_waits_for_all_that_one_client_has_asked() -> None:
-    async def scenario() -> None:
-        async with listening() as served:
-            reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=2**24)
-            writer.write(get("/1"))
-            await reader.readuntil(b"}")
-            head = get("/busy").replace(b"GET", b"HEAD")
-            writer.write(head * 300 + get("/last", "Connection: close") + b"nonsense")
-            assert b"/other" in await ask(served.port, get("/other"))
-            assert any(each.busy for each in served.connections)
-            come = await asyncio.wait_for(reader.read(), 60)
-            assert come.count(b"HTTP/1.1 200") == 301
-            assert b"/last" in come
-            writer.close()
-
-    asyncio.run(scenario())
+@on_event_loop
+async def test_nobody_waits_for_all_that_one_client_has_asked() -> None:
+    async with listening() as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=2**24)
+        writer.write(get("/1"))
+        await reader.readuntil(b"}")
+        head = get("/busy").replace(b"GET", b"HEAD")
+        writer.write(head * 300 + get("/last", "Connection: close") + b"nonsense")
+        assert b"/other" in await ask(served.port, get("/other"))
+        assert any(each.busy for each in served.connections)
+        come = await asyncio.wait_for(reader.read(), 60)
+        assert come.count(b"HTTP/1.1 200") == 301
+        assert b"/last" in come
+        writer.close()
 
 
-def test_a_bug_is_answered_and_hurts_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        async with listening() as served:
-            first, second = bodies(await ask(served.port, get("/bug") + get("/1")))
-            assert json.loads(first)["error_code"] == 500
-            assert json.loads(second)["path"] == "/1"
-
-    asyncio.run(scenario())
+@on_event_loop
+async def test_a_bug_is_answered_and_hurts_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    async with listening() as served:
+        first, second = bodies(await ask(served.port, get("/bug") + get("/1")))
+        assert json.loads(first)["error_code"] == 500
+        assert json.loads(second)["path"] == "/1"
     assert "ZeroDivisionError" in caplog.text
 
 
 @pytest.mark.not_quick("sends megabytes")
-def test_a_long_answer_comes_whole_to_who_reads_it_slowly() -> None:
-    async def scenario() -> None:
-        async with listening() as served:
-            reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=2**16)
-            writer.write(get("/long") + get("/1", "Connection: close"))
-            head = await reader.readuntil(b"\r\n\r\n")
-            assert b"Transfer-Encoding: chunked" in head
-            body = b""
-            while size := int(await reader.readuntil(b"\r\n"), 16):
-                body += (await reader.readexactly(size + 2))[:-2]
-            assert json.loads(body) == LONG
-            assert await reader.readexactly(2) == b"\r\n"
-            assert b"/1" in await reader.read()
-            assert served.unread.held == 0
+@on_event_loop
+async def test_a_long_answer_comes_whole_to_who_reads_it_slowly() -> None:
+    async with listening() as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=2**16)
+        writer.write(get("/long") + get("/1", "Connection: close"))
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert b"Transfer-Encoding: chunked" in head
+        body = b""
+        while size := int(await reader.readuntil(b"\r\n"), 16):
+            body += (await reader.readexactly(size + 2))[:-2]
+        assert json.loads(body) == LONG
+        assert await reader.readexactly(2) == b"\r\n"
+        assert b"/1" in await reader.read()
+        assert served.unread.held == 0
+        writer.close()
+
+
+@on_event_loop
+async def test_old_clients_get_it_without_chunks() -> None:
+    async with listening() as served:
+        came = await ask(served.port, b"GET /long HTTP/1.0\r\n\r\n", end=False)
+        head, _, body = came.partition(b"\r\n\r\n")
+        assert b"chunked" not in head
+        assert json.loads(body) == LONG
+
+
+@on_event_loop
+async def test_a_long_answer_that_nobody_reads_takes_no_memory() -> None:
+    async with listening(unread=4_000_000) as served:
+        writers = []
+        for _ in range(10):
+            _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+            writer.write(get("/long"))
+            writers.append(writer)
+        await asyncio.sleep(0.3)
+        assert 0 < served.unread.held <= 4_000_000
+        assert len(served.connections) == 10
+        assert b"/1" in await ask(served.port, get("/1"))
+        for writer in writers:
             writer.close()
 
-    asyncio.run(scenario())
 
-
-def test_old_clients_get_it_without_chunks() -> None:
-    async def scenario() -> None:
-        async with listening() as served:
-            came = await ask(served.port, b"GET /long HTTP/1.0\r\n\r\n", end=False)
-            head, _, body = came.partition(b"\r\n\r\n")
-            assert b"chunked" not in head
-            assert json.loads(body) == LONG
-
-    asyncio.run(scenario())
-
-
-def test_a_long_answer_that_nobody_reads_takes_no_memory() -> None:
-    async def scenario() -> None:
-        async with listening(unread=4_000_000) as served:
-            writers = []
-            for _ in range(10):
-                _, writer = await asyncio.open_connection("127.0.0.1", served.port)
-                writer.write(get("/long"))
-                writers.append(writer)
-            await asyncio.sleep(0.3)
-            assert 0 < served.unread.held <= 4_000_000
-            assert len(served.connections) == 10
-            assert b"/1" in await ask(served.port, get("/1"))
-            for writer in writers:
-                writer.close()
-
-    asyncio.run(scenario())
-
-
-def test_too_much_that_is_unread_cuts_one_off(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        async with listening(unread=1_000_000) as served:
-            writers = []
-            for _ in range(20):
-                _, writer = await asyncio.open_connection("127.0.0.1", served.port)
-                writer.write(get("/long"))
-                writers.append(writer)
-            await asyncio.sleep(0.5)
-            assert served.unread.held <= 1_000_000
-            assert len(served.connections) < 20
-            for writer in writers:
-                writer.close()
-
-    asyncio.run(scenario())
+@on_event_loop
+async def test_too_much_that_is_unread_cuts_one_off(caplog: pytest.LogCaptureFixture) -> None:
+    async with listening(unread=1_000_000) as served:
+        writers = []
+        for _ in range(20):
+            _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+            writer.write(get("/long"))
+            writers.append(writer)
+        await asyncio.sleep(0.5)
+        assert served.unread.held <= 1_000_000
+        assert len(served.connections) < 20
+        for writer in writers:
+            writer.close()
     assert "cut off" in caplog.text
 
 
-def test_who_expects_to_be_told_to_go_on_is_told() -> None:
-    async def scenario() -> None:
-        async with listening() as served:
-            reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
-            writer.write(b"POST /1 HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
-            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-            writer.write(b"body")
-            writer.write_eof()
-            (body,) = bodies(await reader.read())
-            assert json.loads(body)["body"] == "body"
-            writer.close()
-
-    asyncio.run(scenario())
+@on_event_loop
+async def test_who_expects_to_be_told_to_go_on_is_told() -> None:
+    async with listening() as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        writer.write(b"POST /1 HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n")
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b"body")
+        writer.write_eof()
+        (body,) = bodies(await reader.read())
+        assert json.loads(body)["body"] == "body"
+        writer.close()
 
 
-def test_what_waits_when_a_server_stops_is_not_carried_out() -> None:
-    async def scenario() -> None:
-        async with listening() as served:
-            reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
-            writer.write(get("/slow") * 4)
-            await asyncio.sleep(0.02)
-            (connection,) = served.connections
-            connection.finish()
-            assert len(bodies(await reader.read())) == 1
-            assert served.bodies.held == 0
-            writer.close()
-
-    asyncio.run(scenario())
+@on_event_loop
+async def test_what_waits_when_a_server_stops_is_not_carried_out() -> None:
+    async with listening() as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        writer.write(get("/slow") * 4)
+        await asyncio.sleep(0.02)
+        (connection,) = served.connections
+        connection.finish()
+        assert len(bodies(await reader.read())) == 1
+        assert served.bodies.held == 0
+        writer.close()
 
 
-def test_head_is_get_without_a_body() -> None:
-    async def scenario() -> None:
-        async with listening() as served:
-            came = await ask(served.port, get("/1").replace(b"GET", b"HEAD"))
-            head, _, body = came.partition(b"\r\n\r\n")
-            assert b"Content-Length: 23" in head
-            assert body == b""
-
-    asyncio.run(scenario())
+@on_event_loop
+async def test_head_is_get_without_a_body() -> None:
+    async with listening() as served:
+        came = await ask(served.port, get("/1").replace(b"GET", b"HEAD"))
+        head, _, body = came.partition(b"\r\n\r\n")
+        assert b"Content-Length: 23" in head
+        assert body == b""
 
 
-def test_what_is_overdue() -> None:
-    async def scenario() -> None:
-        async with listening() as served:
-            _, writer = await asyncio.open_connection("127.0.0.1", served.port)
-            writer.write(b"POST /1 HTTP/1.1\r\nContent-Le")
-            await asyncio.sleep(0.1)
-            (connection,) = served.connections
-            assert connection.overdue(idle_s=100, stalled_s=0.01)
-            assert not connection.overdue(idle_s=100, stalled_s=100)
-            writer.close()
-
-    asyncio.run(scenario())
+@on_event_loop
+async def test_what_is_overdue() -> None:
+    async with listening() as served:
+        _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        writer.write(b"POST /1 HTTP/1.1\r\nContent-Le")
+        await asyncio.sleep(0.1)
+        (connection,) = served.connections
+        assert connection.overdue(idle_s=100, stalled_s=0.01)
+        assert not connection.overdue(idle_s=100, stalled_s=100)
+        writer.close()

@@ -1,6 +1,7 @@
 """`python -m tests.runner.foreign_tools`: the programs that tests put beside Penstock.
 
-Run before the tests, so that downloads are not counted as some test's time. One line each.
+Run before the tests, which would wait for downloads, and for archives of Java's classes. Prints a
+line for each.
 """
 
 import shutil
@@ -8,12 +9,19 @@ import shutil
 from bench.peers import PEERS
 from cluster.errors import EmbeddedError
 from cluster.jars import DEBIAN_JARS, find_class_path, find_java
-from harness.apache_kafka import NEWEST, VERSION, kafka_classpath, why_no_kafka
+from harness.apache_kafka import (
+    NEWEST,
+    VERSION,
+    archived_classes,
+    kafka_classpath,
+    why_no_kafka,
+)
 from harness.hadoop import VERSION as HADOOP
 from harness.hadoop import hadoop_classpath, why_no_hadoop
 from harness.kafka_connect import connect_classpath, why_no_connect
 from harness.maven_jars import JarsUnavailable
 from harness.mirror_maker import mirror_maker_classpath, why_no_mirror_maker
+from harness.spark_jvm import quick_java
 from harness.spark_kafka import JARS as SPARK_KAFKA
 from harness.spark_kafka import VERSION as SPARK
 from harness.systemd_process import SYSTEMD, why_no_systemd
@@ -120,6 +128,14 @@ def _systemd() -> str:
     return f"its tests are skipped: {why}" if why else str(SYSTEMD)
 
 
+def _class_archives() -> str:
+    """Half a minute each, once in a checkout."""
+    made = {"Spark": quick_java()}
+    if kafka_classpath(VERSION) is not None:
+        made[f"Apache Kafka {VERSION}"] = " ".join(archived_classes(VERSION))
+    return ", ".join(name for name, java in made.items() if "SharedArchiveFile" in java) or "none"
+
+
 def main() -> None:
     print(f"java          {_java_and_zookeeper()}")
     print(f"kcat          {_found('kcat', 'kcat')}")
@@ -143,6 +159,7 @@ def main() -> None:
     print(f"hadoop        {_hadoop()}")
     print(f"tlc           {_tlc()}")
     print(f"confluent     {_confluent()}")
+    print(f"java classes  {_class_archives()}")
 
 
 if __name__ == "__main__":

@@ -114,7 +114,9 @@ def _branch(
         if usable:
             full = draw(st.sampled_from(usable))
             space, _, simple = full.rpartition(".")
-            if space == (namespace or "") and simple not in PRIMITIVES and draw(COIN):
+            # Java takes a type without a namespace before a record whose fields it still reads.
+            is_clear = simple not in PRIMITIVES and simple not in scope.defined
+            if space == (namespace or "") and is_clear and draw(COIN):
                 return simple
             return full
         kind = "primitive"

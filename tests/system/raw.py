@@ -8,7 +8,6 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Self
 
 import crc32c
@@ -202,12 +201,7 @@ class RawConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

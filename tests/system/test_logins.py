@@ -1,6 +1,5 @@
 """Logins at a broker: who gets in, by which mechanism, with whose client, and for how long."""
 
-import asyncio
 import contextlib
 import json
 import struct
@@ -25,6 +24,7 @@ from client.security import Login, Mechanism, Security
 from client.users import set_password
 from cluster.zookeeper import EmbeddedZooKeeper
 from ground.tls import Tls, client_context
+from harness.event_loops import on_event_loop
 from harness.secured_broker import USERS, SecuredBroker
 from harness.waiting import wait_until
 from tests.client.writing_and_reading import write_and_read_for
@@ -102,29 +102,27 @@ def test_kafka_python(secured: SecuredBroker, mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", [*PASSWORDS, "OAUTHBEARER"])
-def test_aiokafka(secured: SecuredBroker, mechanism: str) -> None:
+@on_event_loop
+async def test_aiokafka(secured: SecuredBroker, mechanism: str) -> None:
     class Tokens(aiokafka.abc.AbstractTokenProvider):
         async def token(self) -> str:
             return secured.token()
 
-    async def run() -> None:
-        settings = {
-            "bootstrap_servers": f"localhost:{secured.locked}",
-            "security_protocol": "SASL_SSL",
-            "ssl_context": client_context(Tls(ca=str(secured.authority.ca))),
-            "sasl_mechanism": mechanism,
-            "sasl_plain_username": "alice",
-            "sasl_plain_password": USERS["alice"],
-            "sasl_oauth_token_provider": Tokens(),
-        }
-        producer = aiokafka.AIOKafkaProducer(**settings)
-        await producer.start()
-        try:
-            await producer.send_and_wait("common", b"by aiokafka")
-        finally:
-            await producer.stop()
-
-    asyncio.run(run())
+    settings = {
+        "bootstrap_servers": f"localhost:{secured.locked}",
+        "security_protocol": "SASL_SSL",
+        "ssl_context": client_context(Tls(ca=str(secured.authority.ca))),
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": "alice",
+        "sasl_plain_password": USERS["alice"],
+        "sasl_oauth_token_provider": Tokens(),
+    }
+    producer = aiokafka.AIOKafkaProducer(**settings)
+    await producer.start()
+    try:
+        await producer.send_and_wait("common", b"by aiokafka")
+    finally:
+        await producer.stop()
 
 
 def test_kcat(secured: SecuredBroker, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ ProtectHome=read-only
 BindReadOnlyPaths={ROOT} {sys.prefix}
 BindPaths={directory}
 LoadCredential=zookeeper-secret:{directory}/kept-secret
-WatchdogSec=30
+WatchdogSec=15
 StandardOutput=append:{log}
 StandardError=inherit
 """

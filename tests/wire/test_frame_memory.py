@@ -88,30 +88,22 @@ def test_many_half_sent_frames_are_bounded() -> None:
     assert (memory.used, memory.beyond, memory.kept) == (0, 0, 0)
 
 
-def test_one_address_leaves_half_of_it_to_others() -> None:
+@pytest.mark.parametrize(
+    ("senders", "of_each", "address", "sizes"),
+    [
+        pytest.param(1, 60, "10.0.1.1", [MIB, 10 * MIB], id="half of it, of one address"),
+        pytest.param(1, 60, "10.0.0.0", [MIB] * 4, id="room for usual frames of the same address"),
+        pytest.param(20, 5, "10.0.1.1", [MIB] * 8, id="a quarter of it, of many addresses"),
+    ],
+)
+def test_what_large_frames_leave_to_others(
+    senders: int, of_each: int, address: str, sizes: list[int]
+) -> None:
     memory = FrameMemory(64 * MIB)
-    go_on(half_sent(memory, "10.0.0.1", 60))
+    for host in range(senders):
+        go_on(half_sent(memory, f"10.0.0.{host}", of_each))
     scratch = shared()
-    others = [Sender(memory, scratch, "10.0.0.2", size, size + 4) for size in (MIB, 10 * MIB)]
-    go_on(others)
-    assert [each.finished for each in others] == [True, True]
-
-
-def test_large_frames_leave_room_to_usual_ones_of_the_same_address() -> None:
-    memory = FrameMemory(64 * MIB)
-    go_on(half_sent(memory, "10.0.0.1", 60))
-    scratch = shared()
-    others = [Sender(memory, scratch, "10.0.0.1", MIB, MIB + 4) for _ in range(4)]
-    go_on(others)
-    assert all(each.finished for each in others)
-
-
-def test_many_addresses_leave_a_quarter_of_it_to_usual_frames() -> None:
-    memory = FrameMemory(64 * MIB)
-    for host in range(20):
-        go_on(half_sent(memory, f"10.0.0.{host}", 5))
-    scratch = shared()
-    others = [Sender(memory, scratch, "10.0.1.1", MIB, MIB + 4) for _ in range(8)]
+    others = [Sender(memory, scratch, address, size, size + 4) for size in sizes]
     go_on(others)
     assert all(each.finished for each in others)
 

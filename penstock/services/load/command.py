@@ -16,24 +16,13 @@ from loader.run.load_context import LoadRequest
 from loader.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder
 from penstock.cli.event_log import LogFormat
 from penstock.cli.output import json_option, print_json
+from penstock.cli.time_arguments import EveryType
 from penstock.config.options import configuration_options, configured, log_format_option
-from penstock.services.load.program import LoadProgram, parse_every
+from penstock.services.load.program import LoadProgram
 from penstock.services.load.progress import watching
 from penstock.services.load.summary import EndedLoad, document, show, show_plan
 
 _HOURS_OF_A_DAY: Final = 24
-
-
-class EveryType(click.ParamType[int]):
-    """A time that runs are repeated after, in seconds."""
-
-    name = "time"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return parse_every(value)
-        except ValueError as error:
-            self.fail(str(error))
 
 
 class HoursType(click.ParamType[tuple[Hour, ...]]):

@@ -15,7 +15,6 @@ executors, or tokens that grow old. The JVM stays.
 
 import logging
 import os
-import re
 import signal
 import threading
 import time
@@ -51,22 +50,8 @@ from schemas.errors import SchemaError
 if TYPE_CHECKING:
     from loader.run.spark_work import SparkWork
 
-DAY: Final = 86_400
-_UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": DAY}
-_EVERY: Final = re.compile(r"([1-9][0-9]{0,8})([smhd]?)")
 _TURN_SECONDS: Final = 0.5
 log = logging.getLogger("penstock.load")
-
-
-def parse_every(text: str) -> int:
-    """`1h`, `30m`, `1d`, `90s`, or plain seconds. Raises ValueError."""
-    found = _EVERY.fullmatch(text)
-    if not found:
-        raise ValueError(f"{text!r} is no time such as 30m, 1h, 1d, or 900 for seconds")
-    every = int(found[1]) * _UNITS[found[2]]
-    if DAY % every and every % DAY:
-        raise ValueError(f"{text!r} neither divides a day nor is whole days")
-    return every
 
 
 def next_run(now: float, every: int) -> int:

@@ -5,7 +5,8 @@ import gzip
 import lzma
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -185,16 +186,24 @@ def test_a_full_disk_puts_off_what_is_unpacked(logs: LogFolder) -> None:
     assert list(files.of(EndUnseen)) == []
 
 
-@pytest.mark.parametrize("suffix", PACKERS)
-def test_several_streams_are_one_content(tmp_path: Path, suffix: str) -> None:
-    path, pack_one = tmp_path / "archive", PACKERS[suffix]
-    path.write_bytes(pack_one(b"a" * 1_000_000) + pack_one(b"b" * 1_000_000))
+@contextmanager
+def archive_of(folder: Path, content: bytes) -> Iterator[int]:
+    """Open to be read."""
+    path = folder / "archive"
+    path.write_bytes(content)
     fd = os.open(path, os.O_RDONLY)
     try:
-        pieces = list(unpacked(fd))
+        yield fd
     finally:
         os.close(fd)
-    assert b"".join(pieces) == b"a" * 1_000_000 + b"b" * 1_000_000
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_several_streams_are_one_content(tmp_path: Path, suffix: str) -> None:
+    parts = [b"a" * 1_000_000, b"b" * 1_000_000]
+    with archive_of(tmp_path, b"".join(map(PACKERS[suffix], parts))) as fd:
+        pieces = list(unpacked(fd))
+    assert b"".join(pieces) == b"".join(parts)
     assert max(map(len, pieces)) <= 1 << 20
 
 
@@ -202,53 +211,36 @@ def test_several_streams_are_one_content(tmp_path: Path, suffix: str) -> None:
 def test_streams_of_nothing_keep_nobody_waiting_and_have_an_end(
     tmp_path: Path, suffix: str
 ) -> None:
-    """Whoever reads an archive looks at the time after each piece."""
-    path, empty = tmp_path / "archive", PACKERS[suffix](b"")
-    path.write_bytes(empty * (5_000_000 // len(empty)))
-    fd = os.open(path, os.O_RDONLY)
-    try:
+    """The reader of an archive looks at the time after each piece."""
+    empty = PACKERS[suffix](b"")
+    with archive_of(tmp_path, empty * (5_000_000 // len(empty))) as fd:
         pieces = unpacked(fd)
         assert [next(pieces) for _ in range(1_000)] == [b""] * 1_000
         with pytest.raises(ArchiveDamaged, match="come to nothing"):
             list(pieces)
-    finally:
-        os.close(fd)
-
-
-def test_a_header_without_end_is_damage(tmp_path: Path) -> None:
-    path = tmp_path / "archive"
-    path.write_bytes(b"\x1f\x8b\x08\x08" + bytes(6) + b"a" * 5_000_000)
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        with pytest.raises(ArchiveDamaged, match="come to nothing"):
-            list(unpacked(fd))
-    finally:
-        os.close(fd)
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_bytes_that_are_flipped(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / "archive"
     packed = bytearray(PACKERS[suffix](os.urandom(300_000)))
     packed[len(packed) // 2] ^= 0x55
-    path.write_bytes(packed)
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        with pytest.raises(ArchiveDamaged):
-            list(unpacked(fd))
-    finally:
-        os.close(fd)
+    with archive_of(tmp_path, bytes(packed)) as fd, pytest.raises(ArchiveDamaged):
+        list(unpacked(fd))
 
 
-def test_what_cannot_be_unpacked_here(tmp_path: Path) -> None:
-    path = tmp_path / "archive"
-    path.write_bytes(b"\x04\x22\x4d\x18 lz4")
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        with pytest.raises(ArchiveDamaged, match="cannot be read here"):
-            unpacked(fd)
-    finally:
-        os.close(fd)
+@pytest.mark.parametrize(
+    ("head", "size", "why"),
+    [
+        pytest.param(b"\x1f\x8b\x08\x08" + bytes(6), 5_000_000, "come to nothing", id="no end"),
+        pytest.param(b"\x04\x22\x4d\x18 lz4", 0, "cannot be read here", id="lz4"),
+    ],
+)
+def test_what_cannot_be_unpacked_says_why(tmp_path: Path, head: bytes, size: int, why: str) -> None:
+    with (
+        archive_of(tmp_path, head + b"a" * size) as fd,
+        pytest.raises(ArchiveDamaged, match=why),
+    ):
+        list(unpacked(fd))
 
 
 def test_a_source_is_known_under_its_own_file(logs: LogFolder) -> None:

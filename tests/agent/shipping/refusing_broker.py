@@ -8,7 +8,6 @@ import threading
 import uuid
 from collections import defaultdict
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -117,12 +116,7 @@ class RefusingBroker:
         self._scripted.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._scripted.close()
 
     @property

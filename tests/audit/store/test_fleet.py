@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from audit.config import AlertsConfig, AuditConfig
 from audit.queries import AgentsQuery
-from audit.store.fleet import SilencePatience
+from audit.store.fleet import SilencePatience, patience
 from bench.audit_fleet import Fleet
 from ledger.reading import LedgerPositions
 from tests.audit.audited_ledger import AuditedLedger
@@ -44,6 +45,15 @@ def test_an_agent_is_silent_by_how_often_it_was_heard(
             found = ledger.reading.agents(AgentsQuery(), patience)
             (agent,) = found.items
             assert (agent.state, found.by_state[agent.state]) == (state, 1)
+
+
+@pytest.mark.parametrize(("by_pace", "window_millis"), [(True, 3 * MINUTE), (False, 0)])
+def test_patience_is_as_configured(by_pace: bool, window_millis: int) -> None:
+    config = AuditConfig(
+        data_dir="audit", window=180, expected=7200, alerts=AlertsConfig(silent=600)
+    )
+    expected = SilencePatience(BEGIN, SILENT, 2 * HOUR, window_millis)
+    assert patience(config, BEGIN, by_pace=by_pace) == expected
 
 
 def test_a_retired_host_that_is_heard_of_again_is_expected(ledger: AuditedLedger) -> None:

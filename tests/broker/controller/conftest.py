@@ -5,12 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from cluster.brokers import register
-from cluster.controller import elect
 from cluster.session import Session
-from cluster.values import ControllerEpoch
-from tests.cluster.conftest import Connect, a_broker, connect, session
+from tests.cluster.conftest import Connect, a_broker, connect, epoch, session
 
-__all__ = ["connect", "session"]
+__all__ = ["connect", "epoch", "session"]
 
 Live = Callable[[int], Session]
 
@@ -25,10 +23,3 @@ def live(connect: Connect) -> Live:
         return session
 
     return registered
-
-
-@pytest.fixture
-def epoch(session: Session) -> ControllerEpoch:
-    won = elect(session, 1)
-    assert won is not None
-    return won

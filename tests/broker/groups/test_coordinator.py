@@ -116,6 +116,16 @@ async def test_all_who_ask_while_a_group_is_loaded_get_the_same(session: Session
 
 
 @on_event_loop
+async def test_a_group_that_moves_while_it_is_loaded_is_not_served(session: Session) -> None:
+    async with a_coordinator(session) as coordinator:
+        asked = asyncio.create_task(coordinator.join(GROUP, joining()))
+        await asyncio.sleep(0)
+        coordinator.follow(snapshot(2))
+        with pytest.raises(ApiError, match="another broker coordinates group"):
+            await asked
+
+
+@on_event_loop
 async def test_who_is_not_heard_of_is_missed_in_time(session: Session) -> None:
     rules = replace(RULES, group=replace(RULES.group, least_session=0.01))
 

@@ -20,6 +20,7 @@ from client.logins import exchange as clients_exchange
 from client.security import Login, Mechanism
 from harness.certificates import Authority
 from harness.event_loops import on_event_loop
+from harness.hand_clock import HandClock
 from harness.waiting import wait_until_async
 from tests.broker.logins.issuer import (
     AUDIENCE,
@@ -42,14 +43,6 @@ from tests.broker.logins.saying import log_in
 RULES = TokenRules(issuer=ISSUER, audience=AUDIENCE, keys_file="keys.json")
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 5_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Source:
     """A set that the test has in its hands."""
 
@@ -65,7 +58,7 @@ class Source:
 
 
 def tokens(rules: TokenRules = RULES, body: bytes = b"", now: float = NOW) -> Tokens:
-    clock = Clock()
+    clock = HandClock(5_000.0)
     return Tokens(rules, SigningKeys(Source(body or key_set()), clock), lambda: now, clock)
 
 
@@ -225,7 +218,7 @@ def test_keys_that_cannot_be_read_leave_the_others() -> None:
 
 @on_event_loop
 async def test_a_key_that_the_issuer_has_since_is_fetched_once_in_a_while() -> None:
-    clock = Clock()
+    clock = HandClock(5_000.0)
     source = Source(key_set(P_256), key_set(P_256), key_set(P_256, RSA))
     keys = SigningKeys(source, clock)
     shown = Tokens(RULES, keys, lambda: NOW, clock)
@@ -245,7 +238,7 @@ async def test_a_key_that_the_issuer_has_since_is_fetched_once_in_a_while() -> N
 
 @on_event_loop
 async def test_a_key_that_the_issuer_took_back_goes_within_the_hour() -> None:
-    clock = Clock()
+    clock = HandClock(5_000.0)
     source = Source(key_set(), key_set(P_256))
     shown = Tokens(RULES, SigningKeys(source, clock), lambda: NOW, clock)
     assert (await shown.check(token())).principal == "alice"
@@ -260,7 +253,7 @@ async def test_a_key_that_the_issuer_took_back_goes_within_the_hour() -> None:
 @on_event_loop
 async def test_a_page_that_fails_leaves_the_old_keys(caplog: pytest.LogCaptureFixture) -> None:
     with keys_page() as page:
-        clock = Clock()
+        clock = HandClock(5_000.0)
         shown = Tokens(RULES, SigningKeys(KeysUrl(page.url), clock), lambda: NOW, clock)
         page.status = 500
         for _ in range(3):
@@ -285,7 +278,7 @@ def test_a_page_is_believed_by_its_certificate(tmp_path: Path) -> None:
     ours, others = (Authority(tmp_path / name, name) for name in ("ours", "others"))
 
     async def check(page: KeysPage) -> None:
-        clock = Clock()
+        clock = HandClock(5_000.0)
         believing = SigningKeys(KeysUrl(page.url, str(ours.ca)), clock)
         assert (await Tokens(RULES, believing, lambda: NOW, clock).check(token())).principal
         doubting = SigningKeys(KeysUrl(page.url, str(others.ca)), clock)
@@ -303,7 +296,7 @@ def test_a_page_is_believed_by_its_certificate(tmp_path: Path) -> None:
 async def test_keys_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
 
-    clock = Clock()
+    clock = HandClock(5_000.0)
     shown = Tokens(RULES, SigningKeys(KeysFile(path), clock), lambda: NOW, clock)
     with pytest.raises(LoginRefused, match="OAUTHBEARER") as refusal:
         await say(BearerExchange(shown), token())

@@ -11,25 +11,11 @@ from broker.logins.failures import (
     delay,
 )
 from harness.event_loops import on_event_loop
+from harness.hand_clock import HandClock
 
 
-class Clock:
-    """Stands still until somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-        self.slept: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
-
-
-def failing() -> tuple[Clock, Failures]:
-    clock = Clock()
+def failing() -> tuple[HandClock, Failures]:
+    clock = HandClock()
     return clock, Failures(clock, clock.sleep)
 
 

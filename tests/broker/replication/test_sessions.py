@@ -10,6 +10,7 @@ import pytest
 
 from broker.errors import ApiError
 from broker.replication.sessions import NO_SESSION, FetchSession, FetchSessions
+from harness.hand_clock import HandClock
 from wire.errors import ErrorCode
 from wire.messages.fetch import (
     EpochEndOffset,
@@ -22,14 +23,6 @@ from wire.messages.fetch import (
 
 ANNA, BERTA, CLARA = ("anna", ""), ("berta", ""), ("ANONYMOUS", "10.0.0.1")
 IDLE = 121.0
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.time = 1000.0
-
-    def __call__(self) -> float:
-        return self.time
 
 
 class Bells:
@@ -120,11 +113,11 @@ def indexes(session: FetchSession) -> list[int]:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> HandClock:
+    return HandClock()
 
 
-def sessions_of(clock: Clock, *, sessions: int = 4, partitions: int = 1000) -> FetchSessions:
+def sessions_of(clock: HandClock, *, sessions: int = 4, partitions: int = 1000) -> FetchSessions:
     numbers = itertools.count(1)
     return FetchSessions(
         clock, most_sessions=sessions, most_partitions=partitions, new_id=lambda: next(numbers)
@@ -156,7 +149,7 @@ def refusal(all_: FetchSessions, request: FetchRequest, owner: tuple[str, str]) 
 # Ids and epochs
 
 
-def test_each_request_of_a_session_has_the_next_epoch(clock: Clock) -> None:
+def test_each_request_of_a_session_has_the_next_epoch(clock: HandClock) -> None:
     all_ = sessions_of(clock)
     session = opened(all_, first(wants(0, 1)), ANNA)
     assert (session.id, session.epoch) == (1, 1)
@@ -170,7 +163,7 @@ def test_each_request_of_a_session_has_the_next_epoch(clock: Clock) -> None:
     assert session.epoch == 1, "after the last comes the first"
 
 
-def test_ids_are_random_positive_and_not_given_twice(clock: Clock) -> None:
+def test_ids_are_random_positive_and_not_given_twice(clock: HandClock) -> None:
     numbers = iter((0, 7, 7, 7, 9))
     all_ = FetchSessions(clock, new_id=lambda: next(numbers))
     assert [opened(all_, first(wants(0)), ANNA).id for _ in range(2)] == [7, 9]
@@ -180,7 +173,7 @@ def test_ids_are_random_positive_and_not_given_twice(clock: Clock) -> None:
     assert len({each >> 16 for each in given}) > 50, "nobody can guess them"
 
 
-def test_a_session_is_its_owners_alone(clock: Clock) -> None:
+def test_a_session_is_its_owners_alone(clock: HandClock) -> None:
     all_ = sessions_of(clock)
     opened(all_, first(wants(0)), ANNA)
     follower = opened(all_, first(wants(0), replica_id=2), ANNA)
@@ -200,7 +193,7 @@ def test_a_session_is_its_owners_alone(clock: Clock) -> None:
     assert len(all_) == 1
 
 
-def test_of_two_requests_the_later_one_is_answered(clock: Clock) -> None:
+def test_of_two_requests_the_later_one_is_answered(clock: HandClock) -> None:
     all_ = sessions_of(clock)
     session = opened(all_, first(wants(0)), ANNA)
     waiter = session.waiting = Waiter()
@@ -215,7 +208,7 @@ def test_of_two_requests_the_later_one_is_answered(clock: Clock) -> None:
 # What it has to look at
 
 
-def test_only_what_changed_is_to_be_looked_at(clock: Clock) -> None:
+def test_only_what_changed_is_to_be_looked_at(clock: HandClock) -> None:
     all_ = sessions_of(clock)
     session = opened(all_, first(wants(*range(100))), ANNA)
     assert indexes(session) == list(range(100))
@@ -234,7 +227,7 @@ def test_only_what_changed_is_to_be_looked_at(clock: Clock) -> None:
     assert not bells[7].exposure, "a bell rings once, until it was looked at"
 
 
-def test_who_was_answered_with_records_goes_to_the_end(clock: Clock) -> None:
+def test_who_was_answered_with_records_goes_to_the_end(clock: HandClock) -> None:
     session = opened(sessions_of(clock), first(wants(0, 1, 2)), ANNA)
     zero, one, _ = session.to_look_at
     session.answered(zero, found(0, records=b"batch"))
@@ -245,7 +238,7 @@ def test_who_was_answered_with_records_goes_to_the_end(clock: Clock) -> None:
     assert indexes(session) == [2, 0, 1]
 
 
-def test_what_is_news(clock: Clock) -> None:
+def test_what_is_news(clock: HandClock) -> None:
     session = opened(sessions_of(clock), first(wants(0)), ANNA)
     (entry,) = session.to_look_at
     assert entry.has_news(found(0))
@@ -264,7 +257,7 @@ def test_what_is_news(clock: Clock) -> None:
     assert entry.has_news(found(0)), "that the error has ended"
 
 
-def test_forgotten_partitions_are_not_watched_any_more(clock: Clock) -> None:
+def test_forgotten_partitions_are_not_watched_any_more(clock: HandClock) -> None:
     all_ = sessions_of(clock)
     session = opened(all_, first(wants(0, 1, 2)), ANNA)
     bells = rested(session)
@@ -278,7 +271,7 @@ def test_forgotten_partitions_are_not_watched_any_more(clock: Clock) -> None:
     assert (len(all_), all_.partitions) == (0, 0)
 
 
-def test_a_closed_session_leaves_no_bell(clock: Clock) -> None:
+def test_a_closed_session_leaves_no_bell(clock: HandClock) -> None:
     all_ = sessions_of(clock)
     for replica_id in (-1, 2):
         session = opened(all_, first(wants(0, 1), replica_id=replica_id), ANNA)
@@ -289,7 +282,7 @@ def test_a_closed_session_leaves_no_bell(clock: Clock) -> None:
 
 
 def test_a_consumer_is_woken_by_what_is_exposed_and_a_follower_by_what_is_appended(
-    clock: Clock,
+    clock: HandClock,
 ) -> None:
     """Of what is exposed it is told later."""
     session = opened(sessions_of(clock), first(wants(0)), ANNA)
@@ -311,7 +304,7 @@ def test_a_consumer_is_woken_by_what_is_exposed_and_a_follower_by_what_is_append
 
 
 def test_a_partition_that_was_made_anew_is_watched_in_the_place_of_the_old_one(
-    clock: Clock,
+    clock: HandClock,
 ) -> None:
     session = opened(sessions_of(clock), first(wants(0)), ANNA)
     (entry,) = session.to_look_at
@@ -322,12 +315,12 @@ def test_a_partition_that_was_made_anew_is_watched_in_the_place_of_the_old_one(
     assert (len(old.exposure), len(new.exposure)) == (0, 1)
 
 
-def test_once_a_minute_all_are_looked_at(clock: Clock) -> None:
+def test_once_a_minute_all_are_looked_at(clock: HandClock) -> None:
     all_ = sessions_of(clock)
     session = opened(all_, first(wants(0, 1, 2)), ANNA)
     rested(session)
     for epoch, seconds in enumerate((59.0, 2.0, 59.0, 2.0), start=1):
-        clock.time += seconds
+        clock.now += seconds
         all_.resume(more(1, epoch), ANNA)
         assert indexes(session) == ([0, 1, 2] if seconds == 2.0 else [])
         rested(session)
@@ -336,7 +329,7 @@ def test_once_a_minute_all_are_looked_at(clock: Clock) -> None:
 # Room
 
 
-def test_who_finds_no_room_has_no_session(clock: Clock) -> None:
+def test_who_finds_no_room_has_no_session(clock: HandClock) -> None:
     all_ = sessions_of(clock, sessions=2)
     opened(all_, first(wants(0)), ANNA)
     opened(all_, first(wants(0)), ANNA)
@@ -348,15 +341,15 @@ def test_who_finds_no_room_has_no_session(clock: Clock) -> None:
     opened(small, first(wants(0, 1)), ANNA)
 
 
-def test_who_was_idle_for_two_minutes_gives_way_to_anybody(clock: Clock) -> None:
+def test_who_was_idle_for_two_minutes_gives_way_to_anybody(clock: HandClock) -> None:
     all_ = sessions_of(clock, sessions=3)
     follower = opened(all_, first(wants(0), replica_id=2), ANNA)
     old = opened(all_, first(wants(*range(50))), ANNA)
     busy = opened(all_, first(wants(0)), ANNA)
-    clock.time += IDLE - 2
+    clock.now += IDLE - 2
     all_.resume(more(busy.id, 1), ANNA)
     assert all_.open(first(wants(0)), ANNA) is None
-    clock.time += 2
+    clock.now += 2
     new = opened(all_, first(wants(0)), ANNA)
     assert follower.id == NO_SESSION, "who asks for nothing follows nobody"
     newest = opened(all_, first(wants(0)), ANNA)
@@ -364,7 +357,7 @@ def test_who_was_idle_for_two_minutes_gives_way_to_anybody(clock: Clock) -> None
     assert 0 not in {busy.id, new.id, newest.id}
 
 
-def test_nobody_can_keep_others_out(clock: Clock) -> None:
+def test_nobody_can_keep_others_out(clock: HandClock) -> None:
     all_ = sessions_of(clock, sessions=6)
     annas = [opened(all_, first(wants(0)), ANNA) for _ in range(6)]
     all_.resume(more(annas[0].id, 1), ANNA)
@@ -379,7 +372,7 @@ def test_nobody_can_keep_others_out(clock: Clock) -> None:
     assert clara.id != NO_SESSION
 
 
-def test_nobody_can_keep_others_out_with_partitions(clock: Clock) -> None:
+def test_nobody_can_keep_others_out_with_partitions(clock: HandClock) -> None:
     all_ = sessions_of(clock, sessions=100, partitions=100)
     big = opened(all_, first(wants(*range(90))), ANNA)
     small = opened(all_, first(wants(*range(10))), ANNA)
@@ -389,21 +382,23 @@ def test_nobody_can_keep_others_out_with_partitions(clock: Clock) -> None:
     assert all_.partitions == 20
 
 
-def test_among_the_sessions_of_one_client_an_older_and_smaller_one_gives_way(clock: Clock) -> None:
+def test_among_the_sessions_of_one_client_an_older_and_smaller_one_gives_way(
+    clock: HandClock,
+) -> None:
     all_ = sessions_of(clock, sessions=2)
     large = opened(all_, first(wants(*range(9))), ANNA)
     small = opened(all_, first(wants(0)), ANNA)
-    clock.time += IDLE - 2
+    clock.now += IDLE - 2
     for each in (large, small):
         all_.resume(more(each.id, 1), ANNA)
     assert all_.open(first(wants(*range(5))), ANNA) is None, "neither is old"
-    clock.time += 2
+    clock.now += 2
     opened(all_, first(wants(*range(5))), ANNA)
     assert (large.id, small.id) == (1, NO_SESSION)
     assert all_.open(first(wants(0)), ANNA) is None, "it is the smallest itself"
 
 
-def test_followers_come_before_clients_and_give_way_to_none(clock: Clock) -> None:
+def test_followers_come_before_clients_and_give_way_to_none(clock: HandClock) -> None:
     all_ = sessions_of(clock, sessions=2)
     anna = opened(all_, first(wants(*range(9))), ANNA)
     berta = opened(all_, first(wants(0)), BERTA)
@@ -414,7 +409,7 @@ def test_followers_come_before_clients_and_give_way_to_none(clock: Clock) -> Non
     assert NO_SESSION not in {each.id for each in followers}
 
 
-def test_what_is_added_needs_room_too(clock: Clock) -> None:
+def test_what_is_added_needs_room_too(clock: HandClock) -> None:
     all_ = sessions_of(clock, partitions=10)
     session = opened(all_, first(wants(*range(8))), ANNA)
     assert all_.resume(more(1, 1, wants(8, 9)), ANNA).id == 1
@@ -426,12 +421,12 @@ def test_what_is_added_needs_room_too(clock: Clock) -> None:
     assert (len(all_), all_.partitions) == (0, 0)
 
 
-def test_the_account_is_right_whatever_happens(clock: Clock) -> None:
+def test_the_account_is_right_whatever_happens(clock: HandClock) -> None:
     all_ = sessions_of(clock, sessions=5, partitions=40)
     held: list[FetchSession] = []
     for step in range(300):
         owner = (ANNA, BERTA, CLARA)[step % 3]
-        clock.time += (step * 7) % 13
+        clock.now += (step * 7) % 13
         session = all_.open(
             first(wants(*range(step % 11)), replica_id=2 if step % 17 == 0 else -1), owner
         )

@@ -5,18 +5,11 @@ import time
 import pytest
 
 from client.group.lease import Lease, boottime
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from harness.hand_clock import HandClock
 
 
 def test_it_does_not_hold_before_anybody_has_answered() -> None:
-    clock = Clock()
+    clock = HandClock()
     lease = Lease(clock)
     assert not lease.holds
     assert lease.is_due
@@ -26,7 +19,7 @@ def test_it_does_not_hold_before_anybody_has_answered() -> None:
 
 @pytest.mark.parametrize("timeout_s", [1.0, 4.0, 18.0])
 def test_it_holds_for_half_a_timeout_from_the_question_on(timeout_s: float) -> None:
-    clock = Clock()
+    clock = HandClock()
     lease = Lease(clock)
     asked = lease.asked()
     clock.now += timeout_s / 4  # the answer takes its time
@@ -39,7 +32,7 @@ def test_it_holds_for_half_a_timeout_from_the_question_on(timeout_s: float) -> N
 
 
 def test_an_answer_that_comes_late_renews_nothing() -> None:
-    clock = Clock()
+    clock = HandClock()
     lease = Lease(clock)
     asked = lease.asked()
     clock.now += 10
@@ -48,7 +41,7 @@ def test_an_answer_that_comes_late_renews_nothing() -> None:
 
 
 def test_it_is_asked_for_four_times_before_it_ends() -> None:
-    clock = Clock()
+    clock = HandClock()
     lease = Lease(clock)
     lease.renew(lease.asked(), 8)
     assert not lease.is_due

@@ -44,12 +44,17 @@ def test_what_plain_lines_come_to(checking: Checking, new_topic: str) -> None:
         (folder / name).write_text("line\n")
     (folder / "a.log.1.gz").write_bytes(gzip.compress(b"line\n"))
     (folder / "again.log").symlink_to("a.log")
-    of = inputs(new_topic, folder / "*.log", folder / "*.gz")
-    report = checking.report("--online", inputs=of)
+    (folder / "data").mkdir()
+    (folder / "data" / "journal.log").write_text("of the agent's own\n")
+    of = inputs(new_topic, folder / "*.log", folder / "*.gz", folder / "data" / "*.log")
+    report = checking.report("--online", inputs=of, data_dir=str(folder / "data"))
     (check,) = report["inputs"]
-    assert (check["files"], check["bytes"], check["problems"]) == (2, 10, [])
+    assert (check["files"], check["bytes"], check["problems"]) == (3, 29, [])
     assert (check["schema"], check["version"]) == (LOG_LINE, 1)
-    assert check["remarks"] == ["1 compressed files are not read"]
+    assert check["remarks"] == [
+        f"cannot read {folder}/data/journal.log: it belongs to the agent itself",
+        "1 compressed files are not read",
+    ]
     topics = [each["name"] for each in report["topics"]]
     assert topics == [new_topic, f"{new_topic}.dead", "_audit"]
     assert report["configuration"]["inputs"][0]["topic"] == new_topic

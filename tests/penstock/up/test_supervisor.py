@@ -406,11 +406,13 @@ TURN_SECONDS = 0.1  # until it is seen that one has ended
 
 @pytest.mark.parametrize("mirror", [None, MirrorPorts()])
 def test_all_that_wait_for_each_other_have_ended_in_ten_seconds(mirror: MirrorPorts | None) -> None:
+    """And the loader loads as often as was said."""
     places, ports = Places(Path("/any")), Ports()
     made = programs(
-        places, ports, PipelineAccess(), None, mirror=mirror, loads_every="1m", log_format="text"
+        places, ports, PipelineAccess(), None, mirror=mirror, load_every=90, log_format="text"
     )
     named = {each.name: each for each in made}
+    assert named["loader"].command[-2:] == ("--every", "90s")
 
     @cache
     def begun(name: str) -> float:

@@ -61,7 +61,7 @@ def test_from_an_open_pipeline_to_one_behind_locks(
         web.write(10, other)
 
     places.directory.mkdir(mode=0o755)  # it was there before
-    directory = ("--dir", str(places.directory))
+    directory = ("--dir", str(places.directory), "--load-every", "10s")
     followed = (f"web={tmp_path}/app.log*", f"web={other}", f"shop={shop.path}")
     follow = [word for each in followed for word in ("--follow", each)]
     with Up(tmp_path / "open.txt", *directory, "--port-base", str(base), *follow) as up:
@@ -232,7 +232,7 @@ def test_lines_land_by_way_of_a_second_cluster(tmp_path: Path, base: int) -> Non
     log.path.parent.mkdir()  # its own: in no other can names change while nobody watches
     pipeline_access = PipelineAccess(Addresses.of(Ports.beginning_at(base)))
     offline = pipeline_access.offline(MirrorPorts.beginning_at(base))
-    directory = ("--dir", str(places.directory))
+    directory = ("--dir", str(places.directory), "--load-every", "10s")
     first = ("--mirror", "--port-base", str(base), "--follow", f"web={log.path}")
     log.write(200)
     with Up(tmp_path / "first.txt", *directory, *first) as up, Asking(offline) as asking:

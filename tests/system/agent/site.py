@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from client import admin
@@ -71,12 +70,7 @@ class Site:
         self._audit = self.topic(AUDIT, starts=ends_of(self.brokers, AUDIT))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for agent in self._agents:
             agent.kill()
             # Shown with a test that fails; a fixture is not told whether it did.

@@ -4,7 +4,6 @@ A member reads what it is given, commits after what it has read, and tells its h
 is `stopped` when it has left the group, `killed` when it has gone without a word.
 """
 
-import asyncio
 import contextlib
 import json
 import os
@@ -22,6 +21,7 @@ import msgspec
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
 from harness.apache_kafka import QUICK_JVM, VERSION, java_command
+from harness.event_loops import on_event_loop
 from tests.system.groups.history import WITHIN, History
 from tests.system.other_languages.programs import Client
 
@@ -118,33 +118,31 @@ def kafka_python(life: Life) -> None:
         consumer.close(autocommit=False)
 
 
-def aio(life: Life) -> None:
-    async def run() -> None:
-        consumer = aiokafka.AIOKafkaConsumer(
-            life.topic,
-            bootstrap_servers=life.bootstrap,
-            group_id=life.group,
-            client_id=life.name,
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            session_timeout_ms=life.session_ms,
-            heartbeat_interval_ms=500,
-            partition_assignment_strategy=(RangePartitionAssignor,),
-        )
-        await consumer.start()
-        try:
-            while not life.end.is_set():
-                for partition, records in (await consumer.getmany(timeout_ms=100)).items():
-                    for record in records:
-                        life.read(record.value)
-                    offset = records[-1].offset + 1
-                    with contextlib.suppress(aiokafka.errors.KafkaError):
-                        await consumer.commit({partition: offset})
-                        life.history.acknowledged(partition.partition, offset)
-        finally:
-            await consumer.stop()
-
-    asyncio.run(run())
+@on_event_loop
+async def aio(life: Life) -> None:
+    consumer = aiokafka.AIOKafkaConsumer(
+        life.topic,
+        bootstrap_servers=life.bootstrap,
+        group_id=life.group,
+        client_id=life.name,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        session_timeout_ms=life.session_ms,
+        heartbeat_interval_ms=500,
+        partition_assignment_strategy=(RangePartitionAssignor,),
+    )
+    await consumer.start()
+    try:
+        while not life.end.is_set():
+            for partition, records in (await consumer.getmany(timeout_ms=100)).items():
+                for record in records:
+                    life.read(record.value)
+                offset = records[-1].offset + 1
+                with contextlib.suppress(aiokafka.errors.KafkaError):
+                    await consumer.commit({partition: offset})
+                    life.history.acknowledged(partition.partition, offset)
+    finally:
+        await consumer.stop()
 
 
 class Members:

@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from harness.registry_process import RegistryProcess
@@ -80,12 +79,7 @@ class Watched:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
         output, errors = self._bystander.communicate(timeout=60)

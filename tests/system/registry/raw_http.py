@@ -3,7 +3,6 @@
 import json
 import socket
 from http.client import HTTPException, HTTPResponse
-from types import TracebackType
 from typing import IO, Any, Self, cast
 
 import msgspec
@@ -104,12 +103,7 @@ class RawHttp:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from harness.hand_clock import HandClock
 from harness.waiting import wait_until
 from loader.checks.comparing import UNKNOWN, FaultyFile, FileFaultKind
 from loader.errors import FilesDiffer, GapError, LoaderError, RunTaken
@@ -21,16 +22,6 @@ from penstock.services.load.spark import LOGGER, SparkOutput, quiet_java_options
 from penstock.services.load.summary import EndedLoad, document, show, show_plan
 
 
-class Clock:
-    """Time that passes when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     caplog.set_level(logging.INFO, "penstock.load")
@@ -38,7 +29,7 @@ def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def test_the_log_says_how_far_it_is_every_ten_seconds(said: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
+    clock = HandClock()
     watcher = LoadLog(clock)
     watcher.planned("views", 40, 80_000)
     for tasks in range(41):
@@ -54,7 +45,7 @@ def test_the_log_says_how_far_it_is_every_ten_seconds(said: pytest.LogCaptureFix
 
 
 def test_tables_are_told_apart(said: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
+    clock = HandClock()
     watcher = LoadLog(clock)
     for table in ("a", "b"):
         watcher.planned(table, 2, 10)

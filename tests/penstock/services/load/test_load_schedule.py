@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.services.load.program import DAY, missed, next_run, parse_every
+from penstock.cli.time_arguments import parse_every
+from penstock.services.load.program import missed, next_run
 
+DAY = 86_400
 DIVISORS = [each for each in range(1, DAY + 1) if DAY % each == 0]
 EVERY = st.sampled_from(DIVISORS) | st.integers(1, 400).map(lambda days: days * DAY)
 TIMES = st.floats(0, 4e9)
