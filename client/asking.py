@@ -1,11 +1,11 @@
-"""What a leader is asked for: a fetch session (KIP-227), from the side of who asks. No I/O.
+"""The fetching side of an incremental fetch session (KIP-227). No I/O.
 
-Rule 1: a session begins with a full request, epoch 0; from then on only what has changed is named,
-        and what is wanted no more is forgotten. What is not named is asked for as it was.
-Rule 2: a leader that gives no session is asked for everything each time, each partition being the
-        first in its turn.
-Rule 3: after an error of the session nothing in the answer counts, and a new session begins. The
-        old one is named in its first request, if it may still be there: it ends with that.
+Rule 1: a session begins with a full request, epoch 0. Later requests name only partitions that
+        changed, and forget those no longer wanted; the others are fetched as before.
+Rule 2: a leader that grants no session is sent all partitions every time, each partition taking its
+        turn to be first.
+Rule 3: after a session error the whole answer is ignored and a new session begins. Its first
+        request names the old session if that may still exist, which closes it.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from wire.messages.fetch import (
     ForgottenTopic,
 )
 
-Key = tuple[str, int]  # a topic, and the number of a partition
+Key = tuple[str, int]  # topic, partition index
 
 NO_SESSION: Final = 0
 _BEGINNING: Final = 0
@@ -31,7 +31,7 @@ _MIN_BYTES: Final = 1
 
 
 class Wanted(NamedTuple):
-    """What is asked of one partition."""
+    """What to fetch from one partition."""
 
     leader_epoch: int
     offset: int
@@ -41,14 +41,14 @@ class Wanted(NamedTuple):
 
 
 class _Session(msgspec.Struct):
-    """The leader's number for it, and that of the next request in it."""
+    """The session's id, assigned by the leader, and the epoch of the next request."""
 
     number: int = NO_SESSION
     epoch: int = _BEGINNING
 
 
 class Asking:
-    """The requests to one leader, one after the other."""
+    """The sequence of fetch requests to one leader."""
 
     def __init__(self, replica_id: int, max_bytes: int, isolation_level: int = 0) -> None:
         self._replica_id = replica_id
@@ -56,8 +56,8 @@ class Asking:
         self._max_bytes = max_bytes
         self._session = _Session()
         self._wanted: dict[Key, Wanted] = {}
-        self._told: dict[Key, Wanted] = {}  # by the last request, or before
-        self._changed: dict[Key, None] = {}  # since the last request; a set that keeps its order
+        self._told: dict[Key, Wanted] = {}  # as the leader knows them
+        self._changed: dict[Key, None] = {}  # since the last request; an ordered set
         self._turn = 0
 
     @property
@@ -65,21 +65,22 @@ class Asking:
         return bool(self._wanted)
 
     def want(self, key: Key, wanted: Wanted) -> None:
-        """From the next request on."""
+        """Fetches the partition from the next request on."""
         self._wanted[key] = wanted
         self._changed[key] = None
 
     def leave_out(self, key: Key) -> None:
-        """From the next request on, until it is wanted again."""
+        """Stops fetching the partition from the next request on, until it is wanted again."""
         if self._wanted.pop(key, None) is not None:
             self._changed[key] = None
 
     def asked(self, key: Key) -> Wanted | None:
-        """What the last request asked of this partition, by naming it or by saying nothing."""
+        """What the last request fetched from this partition, whether it named the partition or
+        not."""
         return self._told.get(key)
 
     def request(self, max_wait_ms: int) -> FetchRequest:
-        """The next request."""
+        """Builds the next request."""
         is_full = self._session.epoch == _BEGINNING
         forgotten: list[Key] = []
         if is_full:
@@ -100,24 +101,24 @@ class Asking:
             forgotten_topics_data=_forgotten_topics(forgotten),
         )
 
-    def answered(self, answer: FetchResponse) -> ErrorCode:
-        """The answer to it has come: what the leader says of the session. Only where that is
-        `none` anything in it counts."""
-        session, code = self._session, answer.error_code
+    def answered(self, response: FetchResponse) -> ErrorCode:
+        """Takes the answer to the last request; returns the session's error code. Unless that is
+        `none`, the rest of the answer is to be ignored."""
+        session, code = self._session, response.error_code
         if code is ErrorCode.fetch_session_id_not_found:
             self._session = _Session()
         elif code is not ErrorCode.none:
             self.begin()
-        elif answer.session_id == NO_SESSION:
+        elif response.session_id == NO_SESSION:
             self._session = _Session()
         elif session.epoch == _BEGINNING:
-            self._session = _Session(answer.session_id, next_epoch(_BEGINNING))
+            self._session = _Session(response.session_id, next_epoch(_BEGINNING))
         else:
             session.epoch = next_epoch(session.epoch)
         return code
 
     def begin(self) -> None:
-        """Begin a new session: what became of the last request is not known."""
+        """Begins a new session, because the outcome of the last request is unknown."""
         self._session.epoch = _BEGINNING
 
     def _all_in_turn(self) -> dict[Key, Wanted]:
@@ -153,12 +154,13 @@ class Asking:
                 )
             )
         return tuple(
-            FetchTopic(topic=topic, partitions=tuple(each)) for topic, each in topics.items()
+            FetchTopic(topic=topic, partitions=tuple(fetch_partitions))
+            for topic, fetch_partitions in topics.items()
         )
 
 
 def next_epoch(epoch: int) -> int:
-    """The number of the next request in a session; a session's first has none of these."""
+    """Returns the epoch of the next request in a session; never the epoch of a first request."""
     return epoch % _LAST_EPOCH + 1
 
 
@@ -167,5 +169,6 @@ def _forgotten_topics(keys: Iterable[Key]) -> tuple[ForgottenTopic, ...]:
     for topic, index in keys:
         topics.setdefault(topic, []).append(index)
     return tuple(
-        ForgottenTopic(topic=topic, partitions=tuple(each)) for topic, each in topics.items()
+        ForgottenTopic(topic=topic, partitions=tuple(partitions))
+        for topic, partitions in topics.items()
     )

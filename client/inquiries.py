@@ -1,7 +1,7 @@
-"""What a producer asks the cluster: who leads its partitions, and for an id to number them under.
+"""A producer's requests for partition leaders and for a producer id.
 
-Whoever has least to answer is asked. While nobody can be, brokers are connected to one after the
-other, without waiting for one that does not answer.
+They go to the broker with the fewest requests in flight. While there is no connection, one broker
+after the other is tried, without waiting for any that does not answer.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Identified = Callable[[Identity | ClientError, float], None]
 
 
 class Inquiries:
-    """One producer's questions, and when to ask them."""
+    """Sends one producer's requests when they are due."""
 
     def __init__(
         self,
@@ -35,7 +35,8 @@ class Inquiries:
         learned: Learned,
         identified: Identified,
     ) -> None:
-        """An answer is waited for so many seconds. `learned` is told what is still missing."""
+        """Requests time out after `seconds`. `learned` is called with the partitions that still
+        have no leader, `identified` with the identity or an error."""
         self._links = links
         self._routes = routes
         self._clock = clock
@@ -52,14 +53,14 @@ class Inquiries:
             self._identity_at = 0.0
 
     def work(self, now: float) -> None:
-        """Asks what is to be asked now, if anybody can be."""
-        if self._routes.ask_at() <= now and (asked := self._anybody(now)):
-            self._ask_leaders(asked, now)
-        if self._identity_at <= now and (asked := self._anybody(now)):
-            self._ask_identity(asked, now)
+        """Sends the requests that are due, if there is a channel."""
+        if self._routes.ask_at() <= now and (channel := self._anybody(now)):
+            self._ask_leaders(channel, now)
+        if self._identity_at <= now and (channel := self._anybody(now)):
+            self._ask_identity(channel, now)
 
     def next_time(self) -> float:
-        """When there is something to ask; `NEVER` if nothing is missing."""
+        """When the next request is due; `NEVER` if nothing is missing."""
         return max(min(self._routes.ask_at(), self._identity_at), self._connect_at)
 
     def _anybody(self, now: float) -> Channel | None:
@@ -71,36 +72,36 @@ class Inquiries:
             self._links.channel(self._routes.next_broker(), now)
         return None
 
-    def _ask_leaders(self, asked: Channel, now: float) -> None:
-        wanted = tuple(MetadataRequestTopic(name=name) for name in self._routes.ask())
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+    def _ask_leaders(self, channel: Channel, now: float) -> None:
+        topics = tuple(MetadataRequestTopic(name=name) for name in self._routes.ask())
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         deadline = now + self._seconds
-        asked.ask(metadata.API, request, self._leaders_answered, deadline=deadline)
+        channel.ask(metadata.API, request, self._leaders_answered, deadline=deadline)
 
-    def _leaders_answered(self, answer: MetadataResponse | ClientError) -> None:
+    def _leaders_answered(self, response: MetadataResponse | ClientError) -> None:
         now = self._clock()
-        if isinstance(answer, ClientError):
+        if isinstance(response, ClientError):
             self._routes.failed(now)
         else:
             self._pauses.reset()
-            self._learned(self._routes.learn(metadata_of(answer, self._links.who), now), now)
+            self._learned(self._routes.learn(metadata_of(response, self._links.who), now), now)
 
-    def _ask_identity(self, asked: Channel, now: float) -> None:
+    def _ask_identity(self, channel: Channel, now: float) -> None:
         deadline = now + self._seconds
         self._identity_at, self._identity_asked = NEVER, True
         api, request = init_producer_id.API, InitProducerIdRequest()
         try:
-            asked.ask(api, request, self._identity_answered, deadline=deadline)
+            channel.ask(api, request, self._identity_answered, deadline=deadline)
         except Unsupported as error:
             self._identity_answered(error)
 
-    def _identity_answered(self, answer: InitProducerIdResponse | ClientError) -> None:
+    def _identity_answered(self, response: InitProducerIdResponse | ClientError) -> None:
         now = self._clock()
         self._identity_asked = False
         try:
-            if isinstance(answer, ClientError):
-                raise answer
-            identity = identity_of(answer, to_be_numbered(self._links.who))
+            if isinstance(response, ClientError):
+                raise response
+            identity = identity_of(response, to_be_numbered(self._links.who))
         except ClientError as error:
             self._identity_at = now + self._pauses.next()
             self._identified(error, now)

@@ -1,11 +1,9 @@
-"""Channels to brokers: opened when they are asked for, ended when they fail, served together.
+"""Channels to brokers: opened on demand, ended when they fail, and served together.
 
-A connection is opened by a thread of its own, which ends with it: looking up a name, connecting,
-and all that is said before the first request (TLS, versions, a login) may block there, as
-`client.connection` does, and nobody else waits. A broker that cannot be reached, or breaks
-connections, is tried again after a pause.
+A short-lived thread opens each connection, because name resolution, TLS, version exchange and login
+may block. A broker that cannot be reached, or breaks connections, is tried again after a pause.
 
-One thread at a time, but for `wake`.
+Not thread-safe, except for `wake`.
 """
 
 import selectors
@@ -26,7 +24,8 @@ from client.patience import NEVER, Pauses
 
 
 class _Link(msgspec.Struct):
-    """One broker's: an open channel, one that is being opened, or a pause before the next try."""
+    """The state for one broker: an open channel, one being opened, or a pause before the next
+    attempt."""
 
     channel: Channel | None = None
     opening: bool = False
@@ -40,7 +39,7 @@ class Links:
     def __init__(
         self, client_id: str, access: Access, *, failed: Callable[[Address, ClientError], None]
     ) -> None:
-        """`failed` is called by `serve`, which alone lets things happen."""
+        """`failed` is called from `serve`, as all callbacks are."""
         self._failed = failed
         self._access = access
         self._links: dict[Address, _Link] = {}
@@ -53,12 +52,13 @@ class Links:
 
     @property
     def who(self) -> str:
-        """Who one is to the brokers, in words."""
+        """Describes the client as the brokers see it."""
         return self._access.who
 
     def channel(self, address: Address, now: float) -> Channel | None:
-        """The channel to this broker; without one, it is opened as soon as the pauses allow. One
-        whose login ends takes nothing more, and is opened anew when all is answered."""
+        """Returns the channel to this broker; if there is none, opens one as soon as pauses
+        allow. A channel whose login expires takes no more requests, and is replaced once all are
+        answered."""
         link = self._links.setdefault(address, _Link())
         if link.channel is not None and link.channel.spent_at <= now:
             if link.channel.under_way or link.channel.wants_to_write:
@@ -72,22 +72,22 @@ class Links:
         return link.channel
 
     def channels(self) -> list[Channel]:
-        """Those that are open."""
+        """The open channels."""
         return [link.channel for link in self._links.values() if link.channel is not None]
 
     def next_time(self, now: float) -> float:
-        """When the next pause is over or the next answer overdue; `NEVER` if neither is."""
+        """When the next pause or deadline ends; `NEVER` if there is none."""
         pauses = [link.not_before for link in self._links.values() if link.not_before > now]
-        answers = [now if each.failure else each.deadline for each in self.channels()]
+        answers = [now if channel.failure else channel.deadline for channel in self.channels()]
         return min([*pauses, *answers], default=NEVER)
 
     def wake(self) -> None:
-        """Ends `serve` in another thread."""
-        with suppress(BlockingIOError):  # it has been woken often enough
+        """Ends `serve`, from another thread."""
+        with suppress(BlockingIOError):  # the pipe is full: it will wake
             self._waking.send(b"\0")
 
     def serve(self, seconds: float) -> None:
-        """Waits so long for something to happen, and lets happen what can."""
+        """Waits for events, at most `seconds`, and handles them."""
         for channel in self.channels():
             self._watch(channel)
         for key, ready in self._selector.select(seconds):
@@ -114,11 +114,11 @@ class Links:
         self._woken.close()
 
     def _watch(self, channel: Channel) -> None:
-        wanted = selectors.EVENT_READ
+        events = selectors.EVENT_READ
         if channel.wants_to_write:
-            wanted |= selectors.EVENT_WRITE
-        if self._selector.get_key(channel).events != wanted:
-            self._selector.modify(channel, wanted, channel)
+            events |= selectors.EVENT_WRITE
+        if self._selector.get_key(channel).events != events:
+            self._selector.modify(channel, events, channel)
 
     def _serve(self, channel: Channel, ready: int) -> None:
         before = channel.answers
@@ -149,14 +149,14 @@ class Links:
         self._selector.unregister(channel)
         link = self._links[channel.address]
         link.channel = None
-        if channel.under_way:  # else it was just closed for idleness
+        if channel.under_way:  # otherwise the broker closed an idle connection
             link.not_before = time.monotonic() + link.pauses.next()
         channel.end(error)
         self._failed(channel.address, error)
 
 
 class _Arrivals:
-    """Connections that threads have opened, or why they could not."""
+    """Connections opened by threads, or the errors why not."""
 
     def __init__(self, client_id: str, access: Access, wake: Callable[[], None]) -> None:
         self._client_id = client_id
@@ -176,7 +176,7 @@ class _Arrivals:
         return taken
 
     def close(self) -> None:
-        """Threads that are at it still close what they open."""
+        """Threads that are still opening connections will close them."""
         with self._lock:
             self._closed = True
             for _, arrived in self._arrived:

@@ -70,10 +70,8 @@ def test_records_without_a_time_and_leaders_without_an_answer() -> None:
     def nothing_reaches(times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Reached]:
         return dict.fromkeys(times, Reached(-1, -1))
 
-    assert written_about(nothing_reaches, [place], NOW) == {
-        place: Unknown("as it has no timestamp")
-    }
-    assert written_about(lambda _: {}, [place], NOW) == {place: Unknown("as no answer came")}
+    assert written_about(nothing_reaches, [place], NOW) == {place: Unknown("no timestamp")}
+    assert written_about(lambda _: {}, [place], NOW) == {place: Unknown("no answer")}
 
 
 def test_more_places_in_a_partition_than_are_looked_for() -> None:
