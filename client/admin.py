@@ -70,7 +70,7 @@ def create_topic(
 ) -> TopicMetadata:
     """Creates a topic; returns once it can be written to."""
     _create(brokers, name, partitions, replication_factor, configs or {}, only_check=False)
-    return _once_there(brokers, name, 1)
+    return _wait_for_topic(brokers, name, 1)
 
 
 def check_new_topic(
@@ -113,7 +113,7 @@ def _create(
 def add_partitions(brokers: Brokers, name: str, count: int) -> TopicMetadata:
     """Enlarges a topic to `count` partitions; returns once they can be written to."""
     _enlarge(brokers, name, count, only_check=False)
-    return _once_there(brokers, name, count)
+    return _wait_for_topic(brokers, name, count)
 
 
 def check_more_partitions(brokers: Brokers, name: str, count: int) -> None:
@@ -228,7 +228,7 @@ def alter_topic(
         check(result.error_code, f"topic {name}", result.error_message, needs=needs)
 
 
-def _once_there(brokers: Brokers, name: str, partitions: int) -> TopicMetadata:
+def _wait_for_topic(brokers: Brokers, name: str, partitions: int) -> TopicMetadata:
     """Returns the topic once brokers show it with that many partitions, all with leaders."""
 
     def attempt() -> TopicMetadata:

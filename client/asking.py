@@ -56,7 +56,7 @@ class Asking:
         self._max_bytes = max_bytes
         self._session = _Session()
         self._wanted: dict[Key, Wanted] = {}
-        self._told: dict[Key, Wanted] = {}  # as the leader knows them
+        self._sent: dict[Key, Wanted] = {}  # as the leader knows them
         self._changed: dict[Key, None] = {}  # since the last request; an ordered set
         self._turn = 0
 
@@ -77,17 +77,17 @@ class Asking:
     def asked(self, key: Key) -> Wanted | None:
         """What the last request fetched from this partition, whether it named the partition or
         not."""
-        return self._told.get(key)
+        return self._sent.get(key)
 
     def request(self, max_wait_ms: int) -> FetchRequest:
         """Builds the next request."""
         is_full = self._session.epoch == _BEGINNING
         forgotten: list[Key] = []
         if is_full:
-            self._told = self._all_in_turn()
-            named = list(self._told)
+            self._sent = self._rotated()
+            named = list(self._sent)
         else:
-            named, forgotten = self._tell_changes()
+            named, forgotten = self._take_changes()
         self._changed.clear()
         return FetchRequest(
             replica_id=self._replica_id,
@@ -121,28 +121,28 @@ class Asking:
         """Begins a new session, because the outcome of the last request is unknown."""
         self._session.epoch = _BEGINNING
 
-    def _all_in_turn(self) -> dict[Key, Wanted]:
+    def _rotated(self) -> dict[Key, Wanted]:
         self._turn += 1
         keys = list(self._wanted)
         first = self._turn % len(keys) if keys else 0
         return {key: self._wanted[key] for key in (*keys[first:], *keys[:first])}
 
-    def _tell_changes(self) -> tuple[list[Key], list[Key]]:
+    def _take_changes(self) -> tuple[list[Key], list[Key]]:
         named, forgotten = [], []
         for key in self._changed:
             wanted = self._wanted.get(key)
             if wanted is None:
-                if self._told.pop(key, None) is not None:
+                if self._sent.pop(key, None) is not None:
                     forgotten.append(key)
-            elif self._told.get(key) != wanted:
-                self._told[key] = wanted
+            elif self._sent.get(key) != wanted:
+                self._sent[key] = wanted
                 named.append(key)
         return named, forgotten
 
     def _topics(self, keys: Iterable[Key]) -> tuple[FetchTopic, ...]:
         topics: dict[str, list[FetchPartition]] = {}
         for topic, index in keys:
-            wanted = self._told[topic, index]
+            wanted = self._sent[topic, index]
             topics.setdefault(topic, []).append(
                 FetchPartition(
                     partition=index,

@@ -89,7 +89,7 @@ class BatchProducer:
             self._submitted.append(batch)
             wake, self._pump_sleeps = self._pump_sleeps, False
             if wake:
-                self._shipping.links.wake()
+                self._shipping.pool.wake()
         return True
 
     def collect(self, *, within: float = 0.0) -> list[Event]:
@@ -166,7 +166,7 @@ class BatchProducer:
         with self._lock:
             if not self._closed:
                 self._woken = True
-                self._shipping.links.wake()
+                self._shipping.pool.wake()
 
     def leader_epoch(self, target: TopicPartition) -> int:
         """The partition's leader epoch in the latest metadata; -1 if there was none. On the pumping
@@ -185,7 +185,7 @@ class BatchProducer:
             self._closed = True
             self._room.notify_all()
             self._news.notify_all()
-        self._shipping.links.close()
+        self._shipping.pool.close()
 
     def _has_room(self, batch: Batch) -> bool:
         free = self._limits.memory_bytes - self._held_bytes
@@ -218,7 +218,7 @@ class BatchProducer:
         with self._lock:
             idle = not (self._submitted or self._pump_has_news or self._woken)
             self._pump_sleeps = idle
-        self._shipping.links.serve(max(0.0, seconds) if idle else 0.0)
+        self._shipping.pool.serve(max(0.0, seconds) if idle else 0.0)
         with self._lock:
             self._pump_sleeps = False
 

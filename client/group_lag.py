@@ -22,10 +22,10 @@ from client.committed import READ_UNCOMMITTED
 from client.connection import BrokerConnection
 from client.delivery import TopicPartition
 from client.errors import ClientError, ErrorCode, Refused, UnknownTopic, refusal
+from client.estimated_times import Reached, written_about
 from client.patience import Pauses
+from client.record_times import NothingLeft, Place, Unknown, Written, written_at
 from client.rights import on_topic
-from client.written_about import Reached, written_about
-from client.written_at import NothingLeft, Place, Unknown, Written, written_at
 from wire.acls import Operation
 from wire.messages import list_offsets, metadata
 from wire.messages.list_offsets import (

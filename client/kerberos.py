@@ -77,7 +77,7 @@ class Tickets:
         service = f"{self._login.service}@{host}"
         with self._lock:
             tickets = self._tickets(gssapi)
-            with _told(gssapi, f"no ticket for {self._login.service}/{host}"):
+            with _login_errors(gssapi, f"no ticket for {self._login.service}/{host}"):
                 context = gssapi.SecurityContext(
                     name=gssapi.Name(service, gssapi.NameType.hostbased_service),
                     creds=tickets,
@@ -92,7 +92,7 @@ class Tickets:
     def _tickets(self, gssapi: Any) -> Any:
         """Returns the credentials with which service tickets are obtained."""
         login, owner = self._login, None
-        with _told(gssapi, f"no ticket for {login.principal or 'this user'}"):
+        with _login_errors(gssapi, f"no ticket for {login.principal or 'this user'}"):
             if login.principal:
                 owner = gssapi.Name(login.principal, gssapi.NameType.kerberos_principal)
             try:
@@ -110,7 +110,7 @@ class Tickets:
 def _exchange(context: Any, first: bytes) -> Exchange:
     gssapi = _library()
     token = first
-    with _told(gssapi, "the broker did not prove its identity"):
+    with _login_errors(gssapi, "the broker did not prove its identity"):
         for _ in range(_MOST_STEPS):
             if context.complete:
                 break
@@ -119,7 +119,7 @@ def _exchange(context: Any, first: bytes) -> Exchange:
         if gssapi.RequirementFlag.mutual_authentication not in context.actual_flags:
             raise LoginFailed("the broker did not prove its identity")
     offer = yield token
-    with _told(gssapi, "invalid GSSAPI response from the broker"):
+    with _login_errors(gssapi, "invalid GSSAPI response from the broker"):
         layers = context.unwrap(offer).message
     if len(layers) != _OFFER_BYTES:
         raise LoginFailed("invalid GSSAPI response from the broker")
@@ -128,13 +128,13 @@ def _exchange(context: Any, first: bytes) -> Exchange:
             "the broker requires a GSSAPI security layer, which Kafka's protocol does not have"
         )
     # No layer, hence a maximum message size of 0, and no authorization identity.
-    with _told(gssapi, "cannot reply to the broker's GSSAPI response"):
+    with _login_errors(gssapi, "cannot reply to the broker's GSSAPI response"):
         chosen = context.wrap(bytes([_NO_LAYER, 0, 0, 0]), False).message
     yield chosen
 
 
 @contextmanager
-def _told(gssapi: Any, what: str) -> Iterator[None]:
+def _login_errors(gssapi: Any, what: str) -> Iterator[None]:
     """Turns the library's errors into LoginFailed, in one line with the remedy."""
     try:
         yield

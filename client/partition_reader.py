@@ -203,7 +203,7 @@ class PartitionReader:
         if view:
             batch_headers = list(headers(view))
             self._go_on(view, max((header.next_offset for _, header in batch_headers), default=-1))
-            yield from self._careful(data, view, batch_headers)
+            yield from self._one_by_one(data, view, batch_headers)
         elif self.next_offset > reached:
             yield PassedOver(reached, self.next_offset, Instead.HOLE)
 
@@ -221,7 +221,7 @@ class PartitionReader:
             self._passed(plain.next_offset, plain.leader_epoch)
             yield plain
         yield from (
-            item for item in self._careful(data, view, rest) if isinstance(item, FetchedBatch)
+            item for item in self._one_by_one(data, view, rest) if isinstance(item, FetchedBatch)
         )
 
     def _next_data(self) -> tuple[PartitionData, memoryview]:
@@ -230,7 +230,7 @@ class PartitionReader:
         assert not isinstance(data.records, FileSlice)  # only the broker sends these
         view = memoryview(data.records or b"")
         if not view:
-            self._nothing(data)
+            self._handle_empty(data)
         return data, view
 
     def _go_on(self, view: memoryview, next_offset: int) -> None:
@@ -244,7 +244,7 @@ class PartitionReader:
         if next_offset < self._end:
             self._ask_ahead(next_offset)
 
-    def _careful(
+    def _one_by_one(
         self, data: PartitionData, view: memoryview, batch_headers: list[tuple[int, BatchHeader]]
     ) -> Iterator[FetchedBatch | PassedOver]:
         committed = Committed(data.aborted_transactions)
@@ -273,7 +273,7 @@ class PartitionReader:
     def _passed(self, offset: int, epoch: int) -> None:
         self.next_offset, self.leader_epoch = offset, max(self.leader_epoch, epoch)
 
-    def _nothing(self, data: PartitionData) -> None:
+    def _handle_empty(self, data: PartitionData) -> None:
         """Handles an answer without batches: it may be right in a compacted log; otherwise repeats
         the request."""
         log_end = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
@@ -335,7 +335,7 @@ class PartitionReader:
             partition=self._partition,
             current_leader_epoch=leader.epoch,
             fetch_offset=offset,
-            partition_max_bytes=self._worthwhile(offset),
+            partition_max_bytes=self._bytes_to_fetch(offset),
         )
         request = FetchRequest(
             max_wait=_MAX_WAIT_MS,
@@ -347,7 +347,7 @@ class PartitionReader:
         pending = leader.connection.send(fetch.API, request)
         self._leader = _Leader(leader.connection, leader.epoch, pending)
 
-    def _worthwhile(self, offset: int) -> int:
+    def _bytes_to_fetch(self, offset: int) -> int:
         """Estimates the bytes up to the slice's end from those received so far."""
         offsets_read = offset - self._begins
         if not self._bytes or offsets_read <= 0:

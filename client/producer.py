@@ -21,7 +21,7 @@ from client.delivery import Acknowledged, Acks, Batch, Rejected, TopicPartition,
 from client.errors import ErrorCode, Refused
 from client.identity import Identity, take_identity
 from client.keys import partition_of
-from client.lookup import look_up
+from client.producer_states import look_up
 from client.shipping import ShippingLimits
 from wire.acls import Operation
 from wire.records import Codec, Record, build_batch

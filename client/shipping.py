@@ -19,15 +19,15 @@ import msgspec
 from client.addresses import Address
 from client.bootstrap import Bootstrap
 from client.channel import Channel
+from client.channel_pool import ChannelPool
+from client.cluster_queries import ClusterQueries
 from client.delivery import Acks, Batch, Event, Stamped, TopicPartition
 from client.errors import ClientError, NotKafka, Unsupported
 from client.identity import Identity
-from client.inquiries import Inquiries
-from client.links import Links
+from client.leader_cache import LeaderCache
 from client.patience import NEVER, Pauses
-from client.routes import PartitionRoutes
+from client.produce_errors import MOVED
 from client.stream import Numbering, Stream
-from client.verdicts import MOVED
 from ground.chance import shuffled
 from ground.varints import unsigned_varint
 from wire.batch import Buffer
@@ -73,7 +73,7 @@ class Shipping:
         happened: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:
-        self.links = Links(client_id, bootstrap.access, failed=self._link_failed)
+        self.pool = ChannelPool(client_id, bootstrap.access, failed=self._connection_failed)
         self._acks = acks
         self._identity = identity
         self._is_lent = identity is not None
@@ -81,10 +81,10 @@ class Shipping:
         self._journal = journal
         self._happened = happened
         self._clock = clock
-        self._routes = PartitionRoutes(bootstrap.addresses, Pauses(), shuffled)
-        self._inquiries = Inquiries(
-            self.links,
-            self._routes,
+        self._leaders = LeaderCache(bootstrap.addresses, Pauses(), shuffled)
+        self._queries = ClusterQueries(
+            self.pool,
+            self._leaders,
             clock,
             limits.request_seconds,
             learned=self._leaders_learned,
@@ -124,7 +124,7 @@ class Shipping:
 
     def leader_epoch(self, target: TopicPartition) -> int:
         """The latest known leader epoch; -1 if there was none."""
-        return self._routes.leader_epoch(target)
+        return self._leaders.leader_epoch(target)
 
     def work(self, now: float) -> None:
         """Sends all requests that can be sent now."""
@@ -134,14 +134,14 @@ class Shipping:
             self._sweep_at = now + min(_LONGEST_SWEEP, self._limits.delivery_seconds / 10)
             for stream in self._streams.values():
                 self._follow(stream, stream.expire(now), now)
-        self._inquiries.work(now)
+        self._queries.work(now)
         for address, ready in list(self._ready.items()):
             self._ship(address, ready, now)
 
     def next_time(self, now: float) -> float:
         """When there is work again even without events."""
-        times = chain(self._later.values(), (self._sweep_at, self._inquiries.next_time()))
-        return min(*times, self.links.next_time(now))
+        times = chain(self._later.values(), (self._sweep_at, self._queries.next_time()))
+        return min(*times, self.pool.next_time(now))
 
     def troubles(self) -> dict[TopicPartition, ClientError]:
         """The errors that delay partitions with batches to send."""
@@ -173,7 +173,7 @@ class Shipping:
             return
         if at > now:
             self._later[target] = at
-        elif leader := self._routes.leader(target):
+        elif leader := self._leaders.leader(target):
             self._ready[leader][target] = stream
         else:
             self._leaderless.add(target)
@@ -181,7 +181,7 @@ class Shipping:
     def _identify(self, stream: Stream) -> bool:
         if self._identity is None or not stream.takes(self._identity):
             self._identity = None
-            self._inquiries.want_identity()
+            self._queries.want_identity()
             return False
         stream.identify(self._identity)
         return True
@@ -195,7 +195,7 @@ class Shipping:
     def _ship(self, address: Address, ready: dict[TopicPartition, Stream], now: float) -> None:
         """Sends as much of what is ready as the leader takes."""
         while ready:
-            channel = self.links.channel(address, now)
+            channel = self.pool.channel(address, now)
             if channel is None or channel.failure or channel.wants_to_write:
                 return
             if channel.under_way >= REQUESTS:
@@ -215,7 +215,7 @@ class Shipping:
         size = 0
         for target, stream in list(ready.items()):
             at = stream.ready_at(now)
-            if at is None or at > now or self._routes.leader(target) != leader:
+            if at is None or at > now or self._leaders.leader(target) != leader:
                 del ready[target]
                 self._place(stream, now)
                 continue
@@ -278,7 +278,7 @@ class Shipping:
     def _settle(
         self, shipment: Shipment, parts: dict[TopicPartition, PartitionProduceResponse]
     ) -> None:
-        now, who = self._clock(), self.links.who
+        now, who = self._clock(), self.pool.who
         for stream, batch in shipment:
             part = parts.get(stream.target)
             if part is None:
@@ -286,7 +286,7 @@ class Shipping:
                 self._follow(stream, stream.lost(batch, error, now), now)
                 continue
             if part.error_code in MOVED:
-                self._routes.doubt(stream.target)
+                self._leaders.doubt(stream.target)
             self._follow(stream, stream.answered(batch, part, now, who), now)
 
     def _lose(self, shipment: Shipment, error: ClientError) -> None:
@@ -294,9 +294,9 @@ class Shipping:
         for stream, batch in shipment:
             self._follow(stream, stream.lost(batch, error, now), now)
 
-    def _link_failed(self, address: Address, error: ClientError) -> None:
+    def _connection_failed(self, address: Address, error: ClientError) -> None:
         """The broker's partitions may have moved."""
-        self._routes.doubt_broker(address)
+        self._leaders.doubt_broker(address)
         now = self._clock()
         waiting, self._ready[address] = self._ready[address], {}
         for stream in waiting.values():
@@ -316,7 +316,7 @@ class Shipping:
                     events = stream.refuse_all(error)
             self._follow(stream, events, now)
             if target not in self._leaderless:
-                self._routes.give_up(target)
+                self._leaders.give_up(target)
 
     def _identified(self, result: Identity | ClientError, now: float) -> None:
         waiting, self._nameless = self._nameless, set()

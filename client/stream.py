@@ -47,9 +47,9 @@ from client.delivery import (
 from client.errors import ClientError, ConnectionLost, ErrorCode, Refused, refusal
 from client.identity import Identity
 from client.patience import NEVER, Pauses
+from client.produce_errors import FENCED, NOTHING_WRITTEN, ErrorVerdict, verdict
 from client.rights import on_topic
 from client.stamping import stamped
-from client.verdicts import FENCED, NOTHING_WRITTEN, ErrorVerdict, verdict
 from wire.acls import Operation
 from wire.batch import next_sequence
 from wire.messages.produce import PartitionProduceResponse
@@ -180,21 +180,21 @@ class Stream:
                 events = self._out_of_order(entry, error)
             case ErrorVerdict.OPEN:
                 events = self._halt(error)
-        return [*events, *self._calmed()]
+        return [*events, *self._settle()]
 
     def lost(self, batch: Stamped, error: ClientError, now: float) -> list[Event]:
         """The connection broke, or the answer timed out."""
         self._arrived(batch).doubtful = True
         self._fail(error, now)
-        return self._calmed()
+        return self._settle()
 
     def expire(self, now: float) -> list[Event]:
         """Returns overdue batches."""
-        if self._stands() or not self._entries or now < self._entries[0].due:
+        if self._is_stopped() or not self._entries or now < self._entries[0].due:
             return []
         error = self.trouble or ConnectionLost(f"{self.target}: not acknowledged in time")
         if self._open:
-            return [*self._halt(error), *self._calmed()]
+            return [*self._halt(error), *self._settle()]
         late = [entry for entry in self._entries if entry.due <= now]
         for _ in late:
             self._entries.popleft()
@@ -204,16 +204,16 @@ class Stream:
         """Returns the batches without numbers, and applies Rule 5 unless the stream is halted
         already."""
         waiting = [self._entries.pop().batch for _ in range(len(self._entries) - self._open)]
-        if self._stands():
+        if self._is_stopped():
             return waiting[::-1], []
-        return waiting[::-1], [*self._halt(error), *self._calmed()]
+        return waiting[::-1], [*self._halt(error), *self._settle()]
 
     def refuse_all(self, error: ClientError) -> list[Event]:
         """Gives up, because nothing can ever be sent."""
-        if self._stands():
+        if self._is_stopped():
             return []
         if self._open:
-            return [*self._halt(error), *self._calmed()]
+            return [*self._halt(error), *self._settle()]
         refused = [Rejected(entry.batch, error) for entry in self._entries]
         self._entries.clear()
         return list(refused)
@@ -242,7 +242,7 @@ class Stream:
         self._state, self._reason, self.trouble = _State.FLOWING, None, None
         self._acknowledged_at = -NEVER
 
-    def _stands(self) -> bool:
+    def _is_stopped(self) -> bool:
         return self._state is _State.HALTING or self._state is _State.HALTED
 
     def _open_entries(self) -> Iterator[_Entry]:
@@ -252,7 +252,7 @@ class Stream:
         return next(entry for entry in self._open_entries() if entry.stamped is batch)
 
     def _next(self, now: float) -> _Entry | None:
-        if self._stands() or (self._failed and self._under_way):
+        if self._is_stopped() or (self._failed and self._under_way):
             return None
         steady = now - self._acknowledged_at < PAUSE_SECONDS
         many = steady and self._numbering is not Numbering.NONE
@@ -315,7 +315,7 @@ class Stream:
         self._acknowledged_at = -NEVER
         if self._numbering is Numbering.LENT:
             self._halt(error)
-        elif self._numbering is Numbering.OWN and not self._stands():
+        elif self._numbering is Numbering.OWN and not self._is_stopped():
             self._state = _State.ENDING
         return [Rejected(entry.batch, error)]
 
@@ -329,11 +329,11 @@ class Stream:
         return []
 
     def _halt(self, error: ClientError) -> list[Event]:
-        if not self._stands():
+        if not self._is_stopped():
             self._state, self._reason = _State.HALTING, error
         return []
 
-    def _calmed(self) -> list[Event]:
+    def _settle(self) -> list[Event]:
         """Continues once no answer is outstanding."""
         if self._under_way:
             return []

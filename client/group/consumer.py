@@ -35,7 +35,7 @@ from wire.messages import list_offsets
 from wire.records import Record, records
 
 _SLICE_S: Final = 0.1  # the longest wait for brokers before the member is tended
-_UNHEARD_S: Final = 0.2  # before brokers are asked again about a partition that they did not know
+_RETRY_S: Final = 0.2  # before brokers are asked again about a partition unknown to them
 
 log = logging.getLogger(__name__)
 
@@ -175,8 +175,8 @@ class GroupConsumer:
             except Unavailable as error:
                 log.warning("offsets of a group cannot be read error=%r", str(error))
             except Refused as error:
-                self._check_unheard(error)
-                self._place_at = time.monotonic() + _UNHEARD_S
+                self._check_unknown_partition(error)
+                self._place_at = time.monotonic() + _RETRY_S
 
     def _place(self) -> None:
         """Determines the start positions in the gained partitions."""
@@ -231,12 +231,12 @@ class GroupConsumer:
                 if error.code is ErrorCode.offset_out_of_range:
                     self._begin_again(fetcher, error)
                     continue
-                self._check_unheard(error)
-                time.sleep(min(seconds, _UNHEARD_S))  # the next poll refreshes the metadata
+                self._check_unknown_partition(error)
+                time.sleep(min(seconds, _RETRY_S))  # the next poll refreshes the metadata
             else:
                 self._waiting += [(fetcher.topic, batch) for batch in batches]
 
-    def _check_unheard(self, error: Refused) -> None:
+    def _check_unknown_partition(self, error: Refused) -> None:
         """Members may learn of new partitions before brokers do, or after the latest metadata.
         Raises any other error."""
         if error.code is not ErrorCode.invalid_partitions:

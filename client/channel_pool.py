@@ -23,7 +23,7 @@ from client.errors import ClientError, ConnectionLost
 from client.patience import NEVER, Pauses
 
 
-class _Link(msgspec.Struct):
+class _Slot(msgspec.Struct):
     """The state for one broker: an open channel, one being opened, or a pause before the next
     attempt."""
 
@@ -33,7 +33,7 @@ class _Link(msgspec.Struct):
     pauses: Pauses = msgspec.field(default_factory=Pauses)
 
 
-class Links:
+class ChannelPool:
     """The channels of one producer."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Links:
         """`failed` is called from `serve`, as all callbacks are."""
         self._failed = failed
         self._access = access
-        self._links: dict[Address, _Link] = {}
+        self._slots: dict[Address, _Slot] = {}
         self._selector = selectors.DefaultSelector()
         self._waking, self._woken = socket.socketpair()
         self._waking.setblocking(False)
@@ -59,25 +59,25 @@ class Links:
         """Returns the channel to this broker; if there is none, opens one as soon as pauses
         allow. A channel whose login expires takes no more requests, and is replaced once all are
         answered."""
-        link = self._links.setdefault(address, _Link())
-        if link.channel is not None and link.channel.spent_at <= now:
-            if link.channel.under_way or link.channel.wants_to_write:
+        slot = self._slots.setdefault(address, _Slot())
+        if slot.channel is not None and slot.channel.spent_at <= now:
+            if slot.channel.under_way or slot.channel.wants_to_write:
                 return None
-            self._selector.unregister(link.channel)
-            link.channel.close()
-            link.channel = None
-        if link.channel is None and not link.opening and link.not_before <= now:
-            link.opening = True
+            self._selector.unregister(slot.channel)
+            slot.channel.close()
+            slot.channel = None
+        if slot.channel is None and not slot.opening and slot.not_before <= now:
+            slot.opening = True
             self._arrivals.open(address)
-        return link.channel
+        return slot.channel
 
     def channels(self) -> list[Channel]:
         """The open channels."""
-        return [link.channel for link in self._links.values() if link.channel is not None]
+        return [slot.channel for slot in self._slots.values() if slot.channel is not None]
 
     def next_time(self, now: float) -> float:
         """When the next pause or deadline ends; `NEVER` if there is none."""
-        pauses = [link.not_before for link in self._links.values() if link.not_before > now]
+        pauses = [slot.not_before for slot in self._slots.values() if slot.not_before > now]
         answers = [now if channel.failure else channel.deadline for channel in self.channels()]
         return min([*pauses, *answers], default=NEVER)
 
@@ -107,7 +107,7 @@ class Links:
     def close(self) -> None:
         for channel in self.channels():
             channel.close()
-        self._links.clear()
+        self._slots.clear()
         self._arrivals.close()
         self._selector.close()
         self._waking.close()
@@ -131,26 +131,26 @@ class Links:
         except ClientError as error:
             failure = error
         if channel.answers > before:
-            self._links[channel.address].pauses.reset()
+            self._slots[channel.address].pauses.reset()
         if failure is not None:
             self._end(channel, failure)
 
     def _arrived(self, address: Address, arrived: BrokerConnection | ClientError) -> None:
-        link = self._links[address]
-        link.opening = False
+        slot = self._slots[address]
+        slot.opening = False
         if isinstance(arrived, BrokerConnection):
-            link.channel = Channel(arrived)
-            self._selector.register(link.channel, selectors.EVENT_READ, link.channel)
+            slot.channel = Channel(arrived)
+            self._selector.register(slot.channel, selectors.EVENT_READ, slot.channel)
         else:
-            link.not_before = time.monotonic() + link.pauses.next()
+            slot.not_before = time.monotonic() + slot.pauses.next()
             self._failed(address, arrived)
 
     def _end(self, channel: Channel, error: ClientError) -> None:
         self._selector.unregister(channel)
-        link = self._links[channel.address]
-        link.channel = None
+        slot = self._slots[channel.address]
+        slot.channel = None
         if channel.under_way:  # otherwise the broker closed an idle connection
-            link.not_before = time.monotonic() + link.pauses.next()
+            slot.not_before = time.monotonic() + slot.pauses.next()
         channel.end(error)
         self._failed(channel.address, error)
 

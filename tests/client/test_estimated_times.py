@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.delivery import TopicPartition
-from client.written_about import Reached, written_about
-from client.written_at import Place, Unknown
+from client.estimated_times import Reached, written_about
+from client.record_times import Place, Unknown
 
 NOW = 1_790_000_000
 TARGET = TopicPartition("t", 0)

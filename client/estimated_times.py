@@ -8,7 +8,7 @@ question happens to hit the record. Where timestamps do not increase from record
 the highest up to there.
 
 A question costs the broker the decompression of a batch. So records are read instead where they may
-be and are not too large (client/written_at.py).
+be and are not too large (client/record_times.py).
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from client.delivery import TopicPartition
-from client.written_at import Place, Unknown, Written, in_layers
+from client.record_times import Place, Unknown, Written, in_layers
 
 _FIRST_STEP: Final = 1_000  # milliseconds
 _GROWS_BY: Final = 4

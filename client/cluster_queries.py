@@ -7,13 +7,13 @@ after the other is tried, without waiting for any that does not answer.
 from collections.abc import Callable
 
 from client.channel import Channel
+from client.channel_pool import ChannelPool
 from client.delivery import TopicPartition
 from client.errors import ClientError, Unsupported
 from client.identity import Identity, identity_of, to_be_numbered
-from client.links import Links
+from client.leader_cache import LeaderCache
 from client.metadata import metadata_of
 from client.patience import NEVER, Pauses
-from client.routes import PartitionRoutes
 from wire.messages import init_producer_id, metadata
 from wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -22,13 +22,13 @@ Learned = Callable[[dict[TopicPartition, ClientError], float], None]
 Identified = Callable[[Identity | ClientError, float], None]
 
 
-class Inquiries:
+class ClusterQueries:
     """Sends one producer's requests when they are due."""
 
     def __init__(
         self,
-        links: Links,
-        routes: PartitionRoutes,
+        pool: ChannelPool,
+        leaders: LeaderCache,
         clock: Callable[[], float],
         seconds: float,
         *,
@@ -37,8 +37,8 @@ class Inquiries:
     ) -> None:
         """Requests time out after `seconds`. `learned` is called with the partitions that still
         have no leader, `identified` with the identity or an error."""
-        self._links = links
-        self._routes = routes
+        self._pool = pool
+        self._leaders = leaders
         self._clock = clock
         self._seconds = seconds
         self._learned = learned
@@ -46,34 +46,34 @@ class Inquiries:
         self._pauses = Pauses()
         self._connect_at = 0.0
         self._identity_at = NEVER
-        self._identity_asked = False
+        self._identity_requested = False
 
     def want_identity(self) -> None:
-        if self._identity_at == NEVER and not self._identity_asked:
+        if self._identity_at == NEVER and not self._identity_requested:
             self._identity_at = 0.0
 
     def work(self, now: float) -> None:
         """Sends the requests that are due, if there is a channel."""
-        if self._routes.ask_at() <= now and (channel := self._anybody(now)):
+        if self._leaders.ask_at() <= now and (channel := self._free_channel(now)):
             self._ask_leaders(channel, now)
-        if self._identity_at <= now and (channel := self._anybody(now)):
+        if self._identity_at <= now and (channel := self._free_channel(now)):
             self._ask_identity(channel, now)
 
     def next_time(self) -> float:
         """When the next request is due; `NEVER` if nothing is missing."""
-        return max(min(self._routes.ask_at(), self._identity_at), self._connect_at)
+        return max(min(self._leaders.ask_at(), self._identity_at), self._connect_at)
 
-    def _anybody(self, now: float) -> Channel | None:
-        channels = self._links.channels()
+    def _free_channel(self, now: float) -> Channel | None:
+        channels = self._pool.channels()
         if channels:
             return min(channels, key=lambda channel: channel.under_way)
         if self._connect_at <= now:
             self._connect_at = now + self._pauses.next()
-            self._links.channel(self._routes.next_broker(), now)
+            self._pool.channel(self._leaders.next_broker(), now)
         return None
 
     def _ask_leaders(self, channel: Channel, now: float) -> None:
-        topics = tuple(MetadataRequestTopic(name=name) for name in self._routes.ask())
+        topics = tuple(MetadataRequestTopic(name=name) for name in self._leaders.ask())
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         deadline = now + self._seconds
         channel.ask(metadata.API, request, self._leaders_answered, deadline=deadline)
@@ -81,14 +81,14 @@ class Inquiries:
     def _leaders_answered(self, response: MetadataResponse | ClientError) -> None:
         now = self._clock()
         if isinstance(response, ClientError):
-            self._routes.failed(now)
+            self._leaders.failed(now)
         else:
             self._pauses.reset()
-            self._learned(self._routes.learn(metadata_of(response, self._links.who), now), now)
+            self._learned(self._leaders.learn(metadata_of(response, self._pool.who), now), now)
 
     def _ask_identity(self, channel: Channel, now: float) -> None:
         deadline = now + self._seconds
-        self._identity_at, self._identity_asked = NEVER, True
+        self._identity_at, self._identity_requested = NEVER, True
         api, request = init_producer_id.API, InitProducerIdRequest()
         try:
             channel.ask(api, request, self._identity_answered, deadline=deadline)
@@ -97,11 +97,11 @@ class Inquiries:
 
     def _identity_answered(self, response: InitProducerIdResponse | ClientError) -> None:
         now = self._clock()
-        self._identity_asked = False
+        self._identity_requested = False
         try:
             if isinstance(response, ClientError):
                 raise response
-            identity = identity_of(response, to_be_numbered(self._links.who))
+            identity = identity_of(response, to_be_numbered(self._pool.who))
         except ClientError as error:
             self._identity_at = now + self._pauses.next()
             self._identified(error, now)

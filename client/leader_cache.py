@@ -17,7 +17,7 @@ from wire.acls import Operation
 Shuffle = Callable[[Sequence[Address]], Sequence[Address]]
 
 
-class PartitionRoutes:
+class LeaderCache:
     """Leaders by partition, and brokers to ask for them."""
 
     def __init__(self, bootstrap: Sequence[Address], pauses: Pauses, shuffle: Shuffle) -> None:
