@@ -130,7 +130,7 @@ def test_a_keytab_that_does_not_do(realm: Kdc, agent: str, tmp_path: Path) -> No
     )
     assert no_key in why_not(login_of("another", keytab))
     (tmp_path / "text").write_text("no keytab")
-    assert "or is none: `klist -k`" in why_not(login_of(agent, tmp_path / "text"))
+    assert "or is invalid: see `klist -k`" in why_not(login_of(agent, tmp_path / "text"))
 
     of_yesterday = keytab.read_bytes()
     realm.change_key(agent)
