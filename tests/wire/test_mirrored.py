@@ -54,7 +54,7 @@ def test_what_is_no_mark_is_refused_with_what_is_allowed(text: str, problem: str
 
 
 def test_a_mark_cannot_be_made_of_what_cannot_be_read_again() -> None:
-    with pytest.raises(ValueError, match="no name of a cluster"):
+    with pytest.raises(ValueError, match="not a cluster name"):
         MirrorOf("dc/1", "logs", "")
 
 

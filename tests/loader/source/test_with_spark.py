@@ -101,7 +101,7 @@ def test_conditions_that_spark_pushes_down(
     ("more", "column", "said"),
     [
         ({"maxRecordsPerTrigger": "5"}, (), r"`maxRecordsPerTrigger` is for spark\.readStream"),
-        ({}, ("usr", "string"), "has a column usr, and there is none: there are"),
+        ({}, ("usr", "string"), "names an unknown column usr: the columns are"),
         ({}, ("user", "long"), "column user is string, and not bigint"),
     ],
 )
