@@ -19,7 +19,7 @@ from client.plain_batches import PlainBatches
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
-from harness.made_anew import create_again
+from harness.recreated_topics import create_again
 from tests.client.shipped_topics import delete_before, ship
 from tests.client.shipper import RECORDS, numbered_batch
 from wire.batch import read_header

@@ -102,7 +102,7 @@ def test_conditions_that_spark_pushes_down(
     [
         ({"maxRecordsPerTrigger": "5"}, (), r"`maxRecordsPerTrigger` is for spark\.readStream"),
         ({}, ("usr", "string"), "names an unknown column usr: the columns are"),
-        ({}, ("user", "long"), "column user is string, and not bigint"),
+        ({}, ("user", "long"), "column user is string, not bigint"),
     ],
 )
 def test_what_the_source_refuses(
