@@ -41,16 +41,16 @@ def intersection(left: Intervals, right: Intervals) -> Intervals:
     if not left or not right:
         return ()
     common: list[Interval] = []
-    place, other_place = _from(left, right[0][0]), _from(right, left[0][0])
-    while place < len(left) and other_place < len(right):
-        first = max(left[place][0], right[other_place][0])
-        after = min(left[place][1], right[other_place][1])
+    left_index, right_index = _from(left, right[0][0]), _from(right, left[0][0])
+    while left_index < len(left) and right_index < len(right):
+        first = max(left[left_index][0], right[right_index][0])
+        after = min(left[left_index][1], right[right_index][1])
         if first < after:
             common.append((first, after))
-        if left[place][1] <= right[other_place][1]:
-            place += 1
+        if left[left_index][1] <= right[right_index][1]:
+            left_index += 1
         else:
-            other_place += 1
+            right_index += 1
     return tuple(common)
 
 

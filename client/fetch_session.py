@@ -40,21 +40,21 @@ class Wanted(NamedTuple):
     max_bytes: int
 
 
-class _Session(msgspec.Struct):
+class _SessionId(msgspec.Struct):
     """The session's id, assigned by the leader, and the epoch of the next request."""
 
     number: int = NO_SESSION
     epoch: int = _BEGINNING
 
 
-class Asking:
+class FetchSession:
     """The sequence of fetch requests to one leader."""
 
     def __init__(self, replica_id: int, max_bytes: int, isolation_level: int = 0) -> None:
         self._replica_id = replica_id
         self._isolation_level = isolation_level
         self._max_bytes = max_bytes
-        self._session = _Session()
+        self._session = _SessionId()
         self._wanted: dict[Key, Wanted] = {}
         self._sent: dict[Key, Wanted] = {}  # as the leader knows them
         self._changed: dict[Key, None] = {}  # since the last request; an ordered set
@@ -106,13 +106,13 @@ class Asking:
         `none`, the rest of the answer is to be ignored."""
         session, code = self._session, response.error_code
         if code is ErrorCode.fetch_session_id_not_found:
-            self._session = _Session()
+            self._session = _SessionId()
         elif code is not ErrorCode.none:
             self.begin()
         elif response.session_id == NO_SESSION:
-            self._session = _Session()
+            self._session = _SessionId()
         elif session.epoch == _BEGINNING:
-            self._session = _Session(response.session_id, next_epoch(_BEGINNING))
+            self._session = _SessionId(response.session_id, next_epoch(_BEGINNING))
         else:
             session.epoch = next_epoch(session.epoch)
         return code
