@@ -262,8 +262,7 @@ class BrokerConnection:
         return count
 
     def _why(self) -> str:
-        """Brokers close connections without TLS or login, where they require these, without a
-        message."""
+        """A hint: brokers close connections that lack a required TLS or login without a message."""
         if not self._greeted and not self._encrypted:
             return ": does it want TLS?"
         if self._greeted and not self._served and self._credentials is None:

@@ -111,11 +111,7 @@ class Fetcher:
 
     def _ask(self) -> None:
         """Sends a fetch to every leader that has none in flight."""
-        requested = {
-            partition
-            for fetch_under_way in self._under_way.values()
-            for partition in fetch_under_way.partitions
-        }
+        requested = {number for sent in self._under_way.values() for number in sent.partitions}
         idle = [partition for partition in self.positions if partition not in requested]
         if not idle:
             return

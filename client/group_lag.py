@@ -82,9 +82,8 @@ def lag(
     """Returns the lag by group and partition at the time `now`, in seconds since 1970.
 
     `before` is the previous result: records whose timestamps it has are not read again. A broker
-    that does not answer `within` as many seconds is not asked again. At most about `most_bytes` are
-    read to learn timestamps; others are estimated. Raises a ClientError if no broker can be reached
-    at all.
+    that does not answer in `within` seconds is not asked again. At most about `most_bytes` are read
+    to learn timestamps; others are estimated. Raises a ClientError if no broker can be reached.
     """
     offsets = {
         (group, target): commit.offset
@@ -112,7 +111,7 @@ def lag(
             lags[key] = Lag(offset, None, end, unknown=survey.why(target))
         else:
             place = first[key]
-            written = times.get(place, Unknown(f"{survey.why(target)}"))
+            written = times.get(place, Unknown(survey.why(target)))
             partial_lag = Lag(offset, begins[target], end, max(0, end - place.offset))
             lags[key] = _since(partial_lag, written, now)
     return lags

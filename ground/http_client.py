@@ -233,7 +233,7 @@ class HttpClient:
         repeatable: bool = True,
         whole: bool = True,
     ) -> HttpAnswer:
-        """Returns the response within as many seconds. Raises only HttpError.
+        """Returns the response, in `within` seconds. Raises only HttpError.
 
         `target` is a path, or its end, encoded as it is sent. A request that is not `repeatable`
         must not be served twice: it is sent at most once, on its own connection. Unless the `whole`

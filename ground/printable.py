@@ -11,16 +11,12 @@ def one_line(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        character if character.isprintable() else _escaped(character) for character in text
-    )
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
 def plain_words(text: str) -> str:
     """Returns the words in one line, without unprintable characters."""
-    return " ".join(
-        "".join(character if character.isprintable() else " " for character in text).split()
-    )
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def path_text(path: str) -> str:

@@ -256,16 +256,16 @@ class BrokerCluster:
 
     def in_sync(self, topic: str, partitions: int) -> bool:
         """Whether all running brokers agree on the leaders, and all replicas are in sync."""
-        said = [
-            self.said_by(each, topic)
-            for each in self.ids
-            if self.alive(each) and not self.is_frozen(each)
+        views = [
+            self.said_by(number, topic)
+            for number in self.ids
+            if self.alive(number) and not self.is_frozen(number)
         ]
-        return bool(said) and all(
-            each.keys() == set(range(partitions))
-            and each == said[0]
-            and all(partition.whole for partition in each.values())
-            for each in said
+        return bool(views) and all(
+            view.keys() == set(range(partitions))
+            and view == views[0]
+            and all(partition.whole for partition in view.values())
+            for view in views
         )
 
     def wait_in_sync(self, topic: str, partitions: int, *, within: float) -> None:

@@ -266,9 +266,9 @@ class Hosts:
         )
         try:
             assert self._outer.stdout is not None
-            said = self._outer.stdout.readline()
-            if said != "ready\n":
-                raise HostFailed(f"no namespaces: {said}{self._rest_of(self._outer.stdout)}")
+            line = self._outer.stdout.readline()
+            if line != "ready\n":
+                raise HostFailed(f"no namespaces: {line}{self._rest_of(self._outer.stdout)}")
             self._first = _first_below(self._outer.pid)
             self.start(*self.hosts)
         except BaseException:

@@ -20,7 +20,7 @@ _WITHIN: Final = 60
 _CLIENTS: Final = """\
 [libdefaults]
   default_realm = {realm}
-  # Hosts have the names that they are asked by: nobody asks a name server.
+  # Hosts have the names in their addresses: no name server is asked.
   dns_canonicalize_hostname = false
   dns_lookup_kdc = false
   dns_lookup_realm = false

@@ -111,9 +111,9 @@ class SecuredBroker:
             command, capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=120
         )
         assert ended.returncode == expected, f"{command}: {ended.stdout}{ended.stderr}"
-        said = ended.stdout + ended.stderr
-        assert not is_told(said), "a secret is in what it says"
-        return said
+        output = ended.stdout + ended.stderr
+        assert not is_told(output), "a secret is in what it says"
+        return output
 
     def token(self, user: str = "alice", *, seconds: float = 3600, **claims: Any) -> str:
         """A token that the broker accepts."""

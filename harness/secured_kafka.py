@@ -100,9 +100,9 @@ def scram_users(passwords: Mapping[str, str]) -> list[str]:
 def unsigned_token(user: str, *, seconds: float = 3600) -> str:
     """A token that Apache Kafka accepts unless validation is configured."""
     now = time.time()
-    said = ({"alg": "none"}, {"sub": user, "iat": now, "exp": now + seconds})
-    parts = [base64.urlsafe_b64encode(json.dumps(each).encode()) for each in said]
-    return b".".join(part.rstrip(b"=") for part in parts).decode() + "."
+    parts = ({"alg": "none"}, {"sub": user, "iat": now, "exp": now + seconds})
+    encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in parts]
+    return b".".join(part.rstrip(b"=") for part in encoded).decode() + "."
 
 
 def _gssapi(listener: str, kdc: Kdc) -> Mapping[str, str]:

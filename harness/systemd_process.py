@@ -120,8 +120,8 @@ class Systemd:
     def _is_up(self) -> bool:
         assert self._process is not None
         if self._process.poll() is not None:
-            said = self._process.stdout.read() if self._process.stdout else ""
-            raise ServerFailed(" ".join(said.split()) or "systemd has ended")
+            output = self._process.stdout.read() if self._process.stdout else ""
+            raise ServerFailed(" ".join(output.split()) or "systemd has ended")
         pid = self._process.pid
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         if not children:
@@ -169,7 +169,7 @@ class Systemd:
 
 @cache
 def why_no_systemd() -> str:
-    """Returns "" if one can be run here, which is tried."""
+    """Tries to run one; returns "" if that works, otherwise why not."""
     if not SYSTEMD.exists():
         return "apt install systemd"
     for program in ("unshare", "nsenter", "systemctl"):

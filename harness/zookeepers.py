@@ -75,19 +75,19 @@ class ZooKeepers:
 
     def __init__(self, directory: Path, count: int = 1) -> None:
         ports = free_ports(3 * count)
-        told = ""
+        ensemble = ""
         if count > 1:
             settings = dict(_LIMITS)
             for number in range(1, count + 1):
                 first, second = ports[count + 2 * number - 2 : count + 2 * number]
                 settings[f"server.{number}"] = f"127.0.0.1:{first}:{second}"
-            told = "".join(f"{key}={value}\n" for key, value in settings.items())
+            ensemble = "".join(f"{key}={value}\n" for key, value in settings.items())
         self.servers = [
             ZooKeeperProcess(
                 directory / f"zookeeper-{number}",
                 port,
-                zookeeper_files.server_config("127.0.0.1", port) + _COMMANDS + told,
-                number=number if told else 0,
+                zookeeper_files.server_config("127.0.0.1", port) + _COMMANDS + ensemble,
+                number=number if ensemble else 0,
             )
             for number, port in enumerate(ports[:count], 1)
         ]

@@ -205,9 +205,7 @@ class GroupConsumer:
         for topic in sorted({partition.topic for partition in partitions}):
             self._brokers.topic(topic, Operation.READ)
             first = self.member.first_partitions(topic)
-            numbers = sorted(
-                partition.partition for partition in partitions if partition.topic == topic
-            )
+            numbers = sorted(target.partition for target in partitions if target.topic == topic)
             for part, start in (
                 ([number for number in numbers if number < first], self._start),
                 ([number for number in numbers if number >= first], Beginning()),
@@ -279,9 +277,7 @@ class GroupConsumer:
                 # The caller may have spent any time on this message.
                 if where in self._positions:
                     self._positions[where] = _Position(record.offset + 1, batch.header.leader_epoch)
-            if (
-                self._waiting and self._waiting[0][1] is batch
-            ):  # otherwise its partition was given up
+            if self._waiting and self._waiting[0][1] is batch:  # otherwise it was given up
                 self._waiting.popleft()
             if where in self._positions:
                 self._positions[where] = _Position(

@@ -159,7 +159,7 @@ class Member:
                 try:
                     group_members.leave(self._session, membership, claims)
                 except Unavailable as error:
-                    log.warning("group member left without a word error=%r", str(error))
+                    log.warning("group member could not leave cleanly error=%r", str(error))
 
     # On kazoo's threads
 
@@ -247,11 +247,7 @@ class Member:
             group_members.release(self._session, membership, surplus)
         missing = share - self.claims
         for topic in sorted({partition.topic for partition in missing}):
-            self._claim(
-                membership,
-                topic,
-                {partition[1] for partition in missing if partition.topic == topic},
-            )
+            self._claim(membership, topic, {target[1] for target in missing if target[0] == topic})
 
     def _open_topics(self, membership: Membership) -> dict[str, int]:
         """Returns the number of partitions of each topic. Claims on a topic that was recreated
