@@ -31,7 +31,7 @@ from harness.apache_kafka import (
     kafka_classpath,
     why_no_kafka,
 )
-from harness.asked_metadata import ask_cluster
+from harness.broker_metadata import ask_cluster
 from harness.broker_process import BrokerProcess
 from harness.zookeepers import ZooKeepers
 

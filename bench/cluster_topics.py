@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from bench.broker_clusters import BROKERS, Cluster, Member
 from bench.requests import AnswerError
-from harness.asked_metadata import ClusterSaid, ask_cluster
+from harness.broker_metadata import ClusterSaid, ask_cluster
 
 EVERY: Final = 0.1
 _PATIENCE: Final = 120.0

@@ -24,9 +24,9 @@ from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics
 from broker.quotas import Quotas
 from broker.transports import Clear, Encrypted, Transport
-from ground.connected import prepare
 from ground.listening import listen
 from ground.server_tls import ServerTls
+from ground.socket_options import prepare
 from ground.tls import BadTls
 from wire.frame_memory import SHARED_BUFFER, FrameMemory
 

@@ -1,3 +1,3 @@
-"""A small client of any Kafka cluster: the commands, the registry and the agent stand on it.
-Commands block; the producer of finished batches is turned by whoever has a thread for it.
+"""A small client for any Kafka cluster, used by the commands, the registry, the agent and others.
+Commands block; the producer of finished batches runs on whichever thread calls `pump`.
 """

@@ -1,7 +1,7 @@
-"""What is done to ACLs: list, add, remove; and what a broker goes by beside them.
+"""Lists, adds and removes ACLs, and reads the broker configs that grant access besides them.
 
-Any broker is asked. Each request may be sent again: to add what is there, or to remove what is not,
-changes nothing.
+Any broker serves these requests. Each may be repeated: adding an ACL that exists, or removing one
+that does not, changes nothing.
 """
 
 from collections.abc import Iterable
@@ -32,53 +32,53 @@ Rule = tuple[ResourcePattern, Acl]
 
 
 class BesideAcls(msgspec.Struct, frozen=True):
-    """What a broker says that it goes by beside ACLs. `super_users` are names without `User:`, or
-    None where it does not tell: Apache Kafka keeps them to itself."""
+    """What grants access besides ACLs. `super_users` are names without `User:`, or None where the
+    broker does not disclose them, as Apache Kafka does not."""
 
     super_users: frozenset[str] | None
     allow_if_no_acl: bool
 
 
-def all_acls(brokers: Brokers, wanted: AclFilter) -> Acls:
-    """Those that a filter takes."""
+def all_acls(brokers: Brokers, acl_filter: AclFilter) -> Acls:
+    """Returns the ACLs that match the filter."""
     request = DescribeAclsRequest(
-        resource_type_filter=wanted.resource_type,
-        resource_name_filter=wanted.name,
-        pattern_type_filter=wanted.pattern_type,
-        principal_filter=wanted.principal,
-        host_filter=wanted.host,
-        operation=wanted.operation,
-        permission_type=wanted.permission,
+        resource_type_filter=acl_filter.resource_type,
+        resource_name_filter=acl_filter.name,
+        pattern_type_filter=acl_filter.pattern_type,
+        principal_filter=acl_filter.principal,
+        host_filter=acl_filter.host,
+        operation=acl_filter.operation,
+        permission_type=acl_filter.permission,
     )
-    answer = brokers.call_any(describe_acls.API, request)
+    response = brokers.call_any(describe_acls.API, request)
     needs = on_cluster(brokers.who, Operation.DESCRIBE)
-    check(answer.error_code, "ACLs", answer.error_message, needs=needs)
-    found: dict[ResourcePattern, tuple[Acl, ...]] = {}
+    check(response.error_code, "ACLs", response.error_message, needs=needs)
+    acls_by_pattern: dict[ResourcePattern, tuple[Acl, ...]] = {}
     try:
-        for each in answer.resources:
+        for resource in response.resources:
             pattern = ResourcePattern(
-                ResourceType(each.resource_type),
-                each.resource_name,
-                PatternType(each.pattern_type),
+                ResourceType(resource.resource_type),
+                resource.resource_name,
+                PatternType(resource.pattern_type),
             )
-            found[pattern] = tuple(
+            acls_by_pattern[pattern] = tuple(
                 Acl(
                     acl.principal,
                     acl.host,
                     Operation(acl.operation),
                     Permission(acl.permission_type),
                 )
-                for acl in each.acls
+                for acl in resource.acls
             )
     except ValueError as error:
         raise ClientError(
-            f"the broker lists an ACL that this release cannot read: {error}"
+            f"the broker returned an ACL that this release cannot read: {error}"
         ) from None
-    return found
+    return acls_by_pattern
 
 
 def add_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
-    """All of them; the first that is refused is raised, and the others are added."""
+    """Adds all rules. Raises the first refusal; rules that were not refused are added."""
     creations = tuple(
         AclCreation(
             resource_type=pattern.resource_type,
@@ -91,17 +91,19 @@ def add_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
         )
         for pattern, acl in rules
     )
-    answer = brokers.call_any(create_acls.API, CreateAclsRequest(creations=creations))
+    response = brokers.call_any(create_acls.API, CreateAclsRequest(creations=creations))
     needs = on_cluster(brokers.who, Operation.ALTER)
-    for result, asked in zip(answer.results, creations, strict=True):
-        check(result.error_code, f"ACL on {asked.resource_name}", result.error_message, needs=needs)
+    for result, creation in zip(response.results, creations, strict=True):
+        check(
+            result.error_code, f"ACL on {creation.resource_name}", result.error_message, needs=needs
+        )
 
 
 def remove_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
-    """Exactly these."""
+    """Removes exactly these rules."""
     needs = on_cluster(brokers.who, Operation.ALTER)
     for pattern, acl in rules:
-        wanted = DeleteAclsFilter(
+        acl_filter = DeleteAclsFilter(
             resource_type_filter=pattern.resource_type,
             resource_name_filter=pattern.name,
             pattern_type_filter=pattern.pattern_type,
@@ -110,23 +112,23 @@ def remove_acls(brokers: Brokers, rules: Iterable[Rule]) -> None:
             operation=acl.operation,
             permission_type=acl.permission,
         )
-        answer = brokers.call_any(delete_acls.API, DeleteAclsRequest(filters=(wanted,)))
-        for result in answer.filter_results:
+        response = brokers.call_any(delete_acls.API, DeleteAclsRequest(filters=(acl_filter,)))
+        for result in response.filter_results:
             what = f"ACL on {pattern.name}"
             check(result.error_code, what, result.error_message, needs=needs)
-            for each in result.matching_acls:
-                check(each.error_code, what, each.error_message, needs=needs)
+            for matching in result.matching_acls:
+                check(matching.error_code, what, matching.error_message, needs=needs)
 
 
 def beside_acls(brokers: Brokers) -> BesideAcls:
-    """As one broker has it; those of a cluster should have the same."""
+    """Reads the configs of one broker; all brokers of a cluster should agree."""
     known = brokers.persist(lambda: brokers.refresh([]))
-    configs = {each.name: each.value for each in broker_configs(brokers, min(known.brokers))}
-    named = configs.get("super.users")
-    if named is None:
+    configs = {config.name: config.value for config in broker_configs(brokers, min(known.brokers))}
+    super_users = configs.get("super.users")
+    if super_users is None:
         users = None
     else:
         users = frozenset(
-            each.strip().removeprefix(USER) for each in named.split(";") if each.strip()
+            name.strip().removeprefix(USER) for name in super_users.split(";") if name.strip()
         )
     return BesideAcls(users, configs.get("allow.everyone.if.no.acl.found") == "true")

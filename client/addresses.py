@@ -1,4 +1,4 @@
-"""Where brokers are: `host:port`, several of them separated by commas."""
+"""Broker addresses: `host:port`, separated by commas."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -20,14 +20,14 @@ class Address(NamedTuple):
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
-    """Read `a:9092,b` or `[::1]:9092`; a missing port is 9092."""
+    """Parses `a:9092,b` or `[::1]:9092`; the default port is 9092."""
     return tuple(_parse(part.strip(), text) for part in text.split(","))
 
 
 def check_brokers(brokers: Sequence[str]) -> None:
-    """Of a configuration's key `brokers`: raises ValueError unless all can be understood."""
+    """Checks the configuration key `brokers`; raises ValueError if an address is invalid."""
     if not brokers:
-        raise ValueError("`brokers` must name one broker at least, such as 127.0.0.1:9092")
+        raise ValueError("`brokers` must name at least one broker, such as 127.0.0.1:9092")
     try:
         parse_addresses(",".join(brokers))
     except BadAddress as error:

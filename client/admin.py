@@ -1,6 +1,6 @@
-"""What is done to topics: list, create, enlarge, configure, delete; and how brokers are configured.
+"""Administers topics: list, create, enlarge, configure, delete. Also reads brokers' configs.
 
-Changes go to the controller, once each: a request whose answer is lost may have been served.
+Changes are sent to the controller once: a request whose answer is lost may have been served.
 """
 
 from collections.abc import Collection, Mapping
@@ -42,13 +42,13 @@ from wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 
-DEFAULT: Final = -1  # partitions or replicas as the broker has them by default
+DEFAULT: Final = -1  # the broker's default for partitions or replicas
 _TIMEOUT_MS: Final = 25_000
 _TOPICS_AT_ONCE: Final = 100
 
 
 class ConfigEntry(msgspec.Struct, frozen=True):
-    """One config of a topic or broker; `is_default` if no topic sets it."""
+    """One config of a topic or broker; `is_default` unless the topic sets it."""
 
     name: str
     value: str | None
@@ -56,7 +56,7 @@ class ConfigEntry(msgspec.Struct, frozen=True):
 
 
 def all_topics(brokers: Brokers) -> ClusterMetadata:
-    """The cluster with all its topics."""
+    """Returns the cluster's metadata with all topics."""
     return brokers.persist(lambda: brokers.refresh(None))
 
 
@@ -70,7 +70,7 @@ def create_topic(
 ) -> TopicMetadata:
     """Creates a topic; returns once it can be written to."""
     _create(brokers, name, partitions, replication_factor, configs or {}, only_check=False)
-    return _once_there(brokers, name, 1)
+    return _wait_for_topic(brokers, name, 1)
 
 
 def check_new_topic(
@@ -81,7 +81,7 @@ def check_new_topic(
     replication_factor: int = DEFAULT,
     configs: Mapping[str, str] | None = None,
 ) -> None:
-    """Raises what creating it would raise, and changes nothing."""
+    """Raises what `create_topic` would raise, without creating the topic."""
     _create(brokers, name, partitions, replication_factor, configs or {}, only_check=True)
 
 
@@ -94,7 +94,7 @@ def _create(
     *,
     only_check: bool,
 ) -> None:
-    wanted = CreatableTopic(
+    topic_spec = CreatableTopic(
         name=name,
         num_partitions=partitions,
         replication_factor=replication_factor,
@@ -102,20 +102,22 @@ def _create(
             CreatableTopicConfig(name=key, value=value) for key, value in configs.items()
         ),
     )
-    request = CreateTopicsRequest(topics=(wanted,), timeout=_TIMEOUT_MS, validate_only=only_check)
+    request = CreateTopicsRequest(
+        topics=(topic_spec,), timeout=_TIMEOUT_MS, validate_only=only_check
+    )
     needs = on_topic(brokers.who, name, Operation.CREATE)
-    for each in brokers.call_controller(create_topics.API, request).topics:
-        check(each.error_code, f"topic {each.name}", each.error_message, needs=needs)
+    for topic in brokers.call_controller(create_topics.API, request).topics:
+        check(topic.error_code, f"topic {topic.name}", topic.error_message, needs=needs)
 
 
 def add_partitions(brokers: Brokers, name: str, count: int) -> TopicMetadata:
     """Enlarges a topic to `count` partitions; returns once they can be written to."""
     _enlarge(brokers, name, count, only_check=False)
-    return _once_there(brokers, name, count)
+    return _wait_for_topic(brokers, name, count)
 
 
 def check_more_partitions(brokers: Brokers, name: str, count: int) -> None:
-    """Raises what enlarging it would raise, and changes nothing."""
+    """Raises what `add_partitions` would raise, without adding any."""
     _enlarge(brokers, name, count, only_check=True)
 
 
@@ -126,22 +128,22 @@ def _enlarge(brokers: Brokers, name: str, count: int, *, only_check: bool) -> No
         validate_only=only_check,
     )
     needs = on_topic(brokers.who, name, Operation.ALTER)
-    for each in brokers.call_controller(create_partitions.API, request).results:
-        check(each.error_code, f"topic {each.name}", each.error_message, needs=needs)
+    for result in brokers.call_controller(create_partitions.API, request).results:
+        check(result.error_code, f"topic {result.name}", result.error_message, needs=needs)
 
 
 def delete_topic(brokers: Brokers, name: str) -> None:
-    """Deletes a topic and all it holds."""
+    """Deletes a topic and its data."""
     request = DeleteTopicsRequest(
         topics=(DeleteTopicState(name=name),), topic_names=(name,), timeout=_TIMEOUT_MS
     )
     needs = on_topic(brokers.who, name, Operation.DELETE)
-    for each in brokers.call_controller(delete_topics.API, request).responses:
-        check(each.error_code, f"topic {each.name}", each.error_message, needs=needs)
+    for result in brokers.call_controller(delete_topics.API, request).responses:
+        check(result.error_code, f"topic {result.name}", result.error_message, needs=needs)
 
 
 def topic_configs(brokers: Brokers, name: str) -> tuple[ConfigEntry, ...]:
-    """All configs of a topic, by name."""
+    """Returns all configs of a topic, sorted by name."""
     request = _describe(ResourceType.TOPIC, name)
     needs = on_topic(brokers.who, name, Operation.DESCRIBE_CONFIGS)
     return _described(brokers.call_any(describe_configs.API, request), f"topic {name}", needs)
@@ -150,17 +152,18 @@ def topic_configs(brokers: Brokers, name: str) -> tuple[ConfigEntry, ...]:
 def configs_of_topics(
     brokers: Brokers, names: Collection[str]
 ) -> tuple[dict[str, tuple[ConfigEntry, ...]], dict[str, Refused]]:
-    """All configs of these topics; and of which topics they cannot be had, and why."""
-    found: dict[str, tuple[ConfigEntry, ...]] = {}
+    """Returns all configs of these topics, and the refusals for topics whose configs cannot be
+    read."""
+    configs: dict[str, tuple[ConfigEntry, ...]] = {}
     refused: dict[str, Refused] = {}
-    wanted = tuple(
+    resources = tuple(
         DescribeConfigsResource(
             resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=None
         )
         for name in sorted(names)
     )
-    for first in range(0, len(wanted), _TOPICS_AT_ONCE):
-        request = DescribeConfigsRequest(resources=wanted[first : first + _TOPICS_AT_ONCE])
+    for first in range(0, len(resources), _TOPICS_AT_ONCE):
+        request = DescribeConfigsRequest(resources=resources[first : first + _TOPICS_AT_ONCE])
         for result in brokers.call_any(describe_configs.API, request).results:
             name = result.resource_name
             needs = on_topic(brokers.who, name, Operation.DESCRIBE_CONFIGS)
@@ -169,12 +172,12 @@ def configs_of_topics(
             except Refused as error:
                 refused[name] = error
             else:
-                found[name] = tuple(_entry(each) for each in result.configs)
-    return found, refused
+                configs[name] = tuple(_entry(config) for config in result.configs)
+    return configs, refused
 
 
 def broker_configs(brokers: Brokers, broker_id: int) -> tuple[ConfigEntry, ...]:
-    """All configs of a broker that is known, by name. It is asked itself."""
+    """Returns all configs of a known broker, sorted by name, as that broker itself reports them."""
     request = _describe(ResourceType.BROKER, str(broker_id))
     answer = brokers.persist(lambda: brokers.broker(broker_id).call(describe_configs.API, request))
     needs = on_cluster(brokers.who, Operation.DESCRIBE_CONFIGS)
@@ -182,29 +185,29 @@ def broker_configs(brokers: Brokers, broker_id: int) -> tuple[ConfigEntry, ...]:
 
 
 def _describe(kind: ResourceType, name: str) -> DescribeConfigsRequest:
-    wanted = DescribeConfigsResource(
+    resource = DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=None
     )
-    return DescribeConfigsRequest(resources=(wanted,))
+    return DescribeConfigsRequest(resources=(resource,))
 
 
 def _described(answer: DescribeConfigsResponse, what: str, needs: Right) -> tuple[ConfigEntry, ...]:
-    found = []
+    entries = []
     for result in answer.results:
         check(result.error_code, what, result.error_message, needs=needs)
-        found += [_entry(each) for each in result.configs]
-    return tuple(sorted(found, key=lambda config: config.name))
+        entries += [_entry(config) for config in result.configs]
+    return tuple(sorted(entries, key=lambda config: config.name))
 
 
-def _entry(said: DescribeConfigsResourceResult) -> ConfigEntry:
-    return ConfigEntry(said.name, said.value, said.config_source != ConfigSource.TOPIC_CONFIG)
+def _entry(result: DescribeConfigsResourceResult) -> ConfigEntry:
+    return ConfigEntry(result.name, result.value, result.config_source != ConfigSource.TOPIC_CONFIG)
 
 
 def alter_topic(
     brokers: Brokers, name: str, configs: Mapping[str, str | None], *, only_check: bool = False
 ) -> None:
-    """Sets configs of a topic; None takes one back to its default. `only_check` raises what that
-    would raise, and changes nothing."""
+    """Sets configs of a topic; None resets one to its default. With `only_check`, raises what the
+    change would raise and changes nothing."""
     changes = tuple(
         AlterableConfig(
             name=key,
@@ -216,24 +219,24 @@ def alter_topic(
     resource = AlterConfigsResource(
         resource_type=ResourceType.TOPIC, resource_name=name, configs=changes
     )
-    answer = brokers.call_controller(
+    response = brokers.call_controller(
         incremental_alter_configs.API,
         IncrementalAlterConfigsRequest(resources=(resource,), validate_only=only_check),
     )
     needs = on_topic(brokers.who, name, Operation.ALTER_CONFIGS)
-    for each in answer.responses:
-        check(each.error_code, f"topic {name}", each.error_message, needs=needs)
+    for result in response.responses:
+        check(result.error_code, f"topic {name}", result.error_message, needs=needs)
 
 
-def _once_there(brokers: Brokers, name: str, partitions: int) -> TopicMetadata:
-    """The topic as soon as brokers show it with that many partitions, all of them led."""
+def _wait_for_topic(brokers: Brokers, name: str, partitions: int) -> TopicMetadata:
+    """Returns the topic once brokers show it with that many partitions, all with leaders."""
 
     def attempt() -> TopicMetadata:
-        found = brokers.refresh([name]).topic(name, Operation.DESCRIBE)
-        if len(found.partitions) < partitions:
+        topic = brokers.refresh([name]).topic(name, Operation.DESCRIBE)
+        if len(topic.partitions) < partitions:
             raise Refused(f"topic {name}", ErrorCode.leader_not_available)
-        for partition in found.partitions:
-            found.partition(partition.index)
-        return found
+        for partition in topic.partitions:
+            topic.partition(partition.index)
+        return topic
 
     return brokers.persist(attempt)

@@ -1,15 +1,15 @@
-"""Finished record batches into partitions of any topics: in order, numbered, acknowledged.
+"""Sends finished record batches to partitions of any topics: in order, numbered, acknowledged.
 
-One thread pumps: it sends, receives, and decides. Any thread submits and collects. What is held, in
-batches that were submitted and not yet collected, is bounded in bytes; whoever submits more is told
-no, at once or after as long as it is willing to wait.
+One thread calls `pump`, which sends, receives and decides. Any thread may submit and collect. The
+bytes of batches that were submitted and not yet collected are bounded; `submit` returns False when
+there is no room, at once or after waiting as long as the caller allows.
 
-A batch's bytes are never changed but for its numbers (`client.stamping`). Whoever must find out
-after a crash what became of what was under way gives a `journal`: it is called with batches that
-are about to be sent under numbers that nobody has seen, and they are sent when it returns. If it
-raises, so does `pump`, and they will be given to it again.
+A batch's bytes are never changed, except for its numbers (`client.stamping`). A caller that must
+find out after a crash what became of its batches passes a `journal`. It is called with the batches
+that are about to be sent under new numbers, before they are sent. If it raises, so does `pump`, and
+the next `pump` calls it with these batches again.
 
-What the numbers promise, and when a caller must decide, stands in `client.stream`.
+What the numbers guarantee, and when a caller must decide, is described in `client.stream`.
 """
 
 import threading
@@ -27,7 +27,7 @@ from client.shipping import Journal, Shipping, ShippingLimits
 
 
 class BatchProducer:
-    """Ships to one cluster. Of no more use once it is closed; what was open then stays open."""
+    """A producer for one cluster. After `close`, the outcome of open batches stays unknown."""
 
     def __init__(
         self,
@@ -39,8 +39,8 @@ class BatchProducer:
         limits: ShippingLimits | None = None,
         journal: Journal | None = None,
     ) -> None:
-        """With acks=ALL batches are numbered: under a new producer id, or `identity`, which is lent
-        and must be new in its epoch."""
+        """With acks=ALL batches are numbered, under a new producer id or under `identity`, which
+        stays the caller's and whose epoch must be unused."""
         self._limits = limits or ShippingLimits()
         self._shipping = Shipping(
             bootstrap,
@@ -60,7 +60,7 @@ class BatchProducer:
         self._held_bytes = 0
         self._outstanding = 0
         self._pump_sleeps = False
-        self._pump_has_news = False  # that another thread may have collected already
+        self._pump_has_news = False  # even if another thread has collected it already
         self._woken = False
         self._closed = False
 
@@ -76,10 +76,10 @@ class BatchProducer:
         self.close()
 
     def submit(self, batch: Batch, *, within: float = 0.0) -> bool:
-        """Takes a batch, unless it does not fit within the bound even after so many seconds.
+        """Accepts a batch, unless it does not fit within the bound even after `within` seconds.
 
-        A batch that is larger than the bound is taken alone. Any thread; to wait makes sense only
-        where another one pumps.
+        A batch that is larger than the bound is accepted once nothing else is held. Any thread may
+        call this; waiting makes sense only if another thread pumps.
         """
         with self._lock:
             fits = self._room.wait_for(lambda: self._closed or self._has_room(batch), within)
@@ -89,11 +89,12 @@ class BatchProducer:
             self._submitted.append(batch)
             wake, self._pump_sleeps = self._pump_sleeps, False
             if wake:
-                self._shipping.links.wake()
+                self._shipping.pool.wake()
         return True
 
     def collect(self, *, within: float = 0.0) -> list[Event]:
-        """What became of batches, oldest first; waits so long for the first. Any thread."""
+        """Returns the events so far, oldest first; waits up to `within` seconds for the first. Any
+        thread."""
         with self._lock:
             self._news.wait_for(lambda: self._closed or self._events, within)
             events = list(self._events)
@@ -103,17 +104,17 @@ class BatchProducer:
 
     @property
     def outstanding(self) -> int:
-        """Batches that were submitted and have not been collected. Any thread."""
+        """The number of batches submitted and not yet collected. Any thread."""
         return self._outstanding
 
     @property
     def held_bytes(self) -> int:
-        """Their size. Any thread."""
+        """The size of the outstanding batches. Any thread."""
         return self._held_bytes
 
     def pump(self, seconds: float) -> None:
-        """Works for so long, or until something became of a batch, whoever has collected it by
-        then, or until `wake`. One thread, always the same one."""
+        """Works for `seconds`, or until there is an event (even if another thread has collected it)
+        or `wake` is called. Always on the same thread."""
         until = time.monotonic() + seconds
         self._pump_has_news = bool(self._events)
         while True:
@@ -132,12 +133,12 @@ class BatchProducer:
         sequence: int = 0,
         first: Sequence[Batch] = (),
     ) -> None:
-        """Lets a partition go on that is `Unsettled`, or begins one that nothing is open of.
+        """Resumes a partition that is `Unsettled`, or starts one that has no open batches.
 
-        The batches `first` go before all that wait, whatever the bound. They are numbered under
-        `identity` from `sequence` on, which sends what was sent before byte for byte; without an
-        identity, under the next epoch, or a new producer id where that would not help. The pumping
-        thread.
+        The batches `first` go before all that wait, regardless of the bound. With an `identity`
+        they are numbered from `sequence` on, so that batches sent earlier are repeated byte for
+        byte; without one, under the next epoch, or under a new producer id if a new epoch would not
+        help. On the pumping thread.
         """
         self._shipping.renew(target, identity, sequence, first, time.monotonic())
         with self._lock:
@@ -145,45 +146,46 @@ class BatchProducer:
                 self._hold(batch)
 
     def halt(self, target: TopicPartition, error: ClientError) -> list[Batch]:
-        """Stops a partition: what has no numbers is given back at once, in order.
+        """Stops a partition, and returns the batches that have no numbers yet, in order.
 
-        What is open comes back as `Unsettled`, once no answer is still to come, even if it is none;
-        it is not told again of a partition that stands still already. The pumping thread.
+        Open batches come back in one `Unsettled` event once all answers have arrived; the event
+        comes even if there are none, but not if the partition was halted already. On the pumping
+        thread.
         """
         with self._lock:
-            mine = [each for each in self._submitted if each.target == target]
-            others = [each for each in self._submitted if each.target != target]
-            self._submitted = deque(others)
-        waiting = [*self._shipping.halt(target, error, time.monotonic()), *mine]
+            stopped = [batch for batch in self._submitted if batch.target == target]
+            others_submitted = [batch for batch in self._submitted if batch.target != target]
+            self._submitted = deque(others_submitted)
+        waiting = [*self._shipping.halt(target, error, time.monotonic()), *stopped]
         with self._lock:
             self._let_go(waiting)
         return waiting
 
     def wake(self) -> None:
-        """Ends `pump`, or the next one, as if something had become of a batch. Any thread."""
+        """Ends the current `pump`, or the next one, as an event would. Any thread."""
         with self._lock:
             if not self._closed:
                 self._woken = True
-                self._shipping.links.wake()
+                self._shipping.pool.wake()
 
     def leader_epoch(self, target: TopicPartition) -> int:
-        """That of the partition's leader, as it was learned last; -1 if it never was. The pumping
+        """The partition's leader epoch in the latest metadata; -1 if there was none. On the pumping
         thread."""
         return self._shipping.leader_epoch(target)
 
     def troubles(self) -> dict[TopicPartition, ClientError]:
-        """What keeps partitions from moving that have something to send. The pumping thread."""
+        """The errors that delay partitions with batches to send. On the pumping thread."""
         return self._shipping.troubles()
 
     def close(self) -> None:
-        """The pumping thread, or another when that has ended."""
+        """Closes all connections. On the pumping thread, or on another once that has ended."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
             self._room.notify_all()
             self._news.notify_all()
-        self._shipping.links.close()
+        self._shipping.pool.close()
 
     def _has_room(self, batch: Batch) -> bool:
         free = self._limits.memory_bytes - self._held_bytes
@@ -216,12 +218,12 @@ class BatchProducer:
         with self._lock:
             idle = not (self._submitted or self._pump_has_news or self._woken)
             self._pump_sleeps = idle
-        self._shipping.links.serve(max(0.0, seconds) if idle else 0.0)
+        self._shipping.pool.serve(max(0.0, seconds) if idle else 0.0)
         with self._lock:
             self._pump_sleeps = False
 
 
 def _batches(event: Event) -> Sequence[Batch]:
     if isinstance(event, Unsettled):
-        return [each.batch for each in event.batches]
+        return [stamped.batch for stamped in event.batches]
     return [event.batch]

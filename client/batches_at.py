@@ -1,7 +1,7 @@
-"""The batches that hold given offsets, by their headers: by these a log is known again.
+"""Looks up the headers of the batches at given offsets, by which a log is recognized.
 
-Each partition is asked for by itself, as only the first of an answer comes with a whole batch,
-however large that is. Of each leader a few answers are under way at a time.
+Each partition is fetched by its own request, because only the first partition in a response gets a
+whole batch regardless of size. A few requests to each leader are in flight at a time.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ from wire.messages.fetch import (
 from wire.slices import FileSlice
 
 UNDER_WAY: Final = 8
-_LEAST: Final = 1  # byte: one batch comes all the same
+_LEAST: Final = 1  # byte; the response has one batch nevertheless
 
 _Asked = tuple[TopicPartition, PendingResponse[FetchResponse]]
 
@@ -38,28 +38,30 @@ _Asked = tuple[TopicPartition, PendingResponse[FetchResponse]]
 def batches_at(
     brokers: Brokers, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, BatchHeader | None]:
-    """Of the batch that holds each offset, or the next behind it where compaction has left none.
-    None where there is no such batch, or it is damaged: then nothing can be told from it."""
-    found: dict[TopicPartition, BatchHeader | None] = {}
+    """Returns the header of the batch at each offset, or of the next one if compaction removed it.
+    None if there is no such batch or it is damaged, so that nothing can be concluded from it."""
+    found_headers: dict[TopicPartition, BatchHeader | None] = {}
 
     def attempt() -> dict[TopicPartition, BatchHeader | None]:
-        missing = offsets.keys() - found.keys()
+        missing = offsets.keys() - found_headers.keys()
         for leader, led in by_leader(brokers, sorted(missing), Operation.READ).items():
             connection = brokers.broker(leader)
-            targets = [TopicPartition(topic, each) for topic in led for each in led[topic]]
+            targets = [
+                TopicPartition(topic, partition) for topic in led for partition in led[topic]
+            ]
             for at in range(0, len(targets), UNDER_WAY):
                 asked = [
-                    (each, connection.send(fetch.API, _request(each, offsets[each])))
-                    for each in targets[at : at + UNDER_WAY]
+                    (target, connection.send(fetch.API, _request(target, offsets[target])))
+                    for target in targets[at : at + UNDER_WAY]
                 ]
-                found.update(_received(connection, asked, offsets, brokers.who))
-        return found
+                found_headers.update(_received(connection, asked, offsets, brokers.who))
+        return found_headers
 
     return brokers.persist(attempt)
 
 
 def _request(target: TopicPartition, offset: int) -> FetchRequest:
-    wanted = FetchPartition(
+    fetch_partition = FetchPartition(
         partition=target.partition, fetch_offset=offset, partition_max_bytes=_LEAST
     )
     return FetchRequest(
@@ -67,27 +69,27 @@ def _request(target: TopicPartition, offset: int) -> FetchRequest:
         min_bytes=0,
         max_bytes=_LEAST,
         isolation_level=READ_UNCOMMITTED,
-        topics=(FetchTopic(topic=target.topic, partitions=(wanted,)),),
+        topics=(FetchTopic(topic=target.topic, partitions=(fetch_partition,)),),
     )
 
 
 def _received(
     connection: BrokerConnection,
-    asked: list[_Asked],
+    fetches: list[_Asked],
     offsets: Mapping[TopicPartition, int],
     who: str,
 ) -> list[tuple[TopicPartition, BatchHeader | None]]:
-    """All answers are taken before any is judged: what one says is no reason to leave others."""
-    answers = [(target, connection.receive(pending)) for target, pending in asked]
-    found = []
-    for target, answer in answers:
-        check(answer.error_code, f"fetch from {connection.address}")
-        parts = [part for topic in answer.responses for part in topic.partitions]
-        if not parts:  # a broker that throttles its clients says nothing at all
+    """Receives all responses before it checks any: an error must not leave answers unread."""
+    answers = [(target, connection.receive(pending)) for target, pending in fetches]
+    found_headers = []
+    for target, response in answers:
+        check(response.error_code, f"fetch from {connection.address}")
+        parts = [part for topic in response.responses for part in topic.partitions]
+        if not parts:  # from a broker that throttles its clients
             raise ConnectionLost(f"{connection.address}: no answer for {target}")
         needs = on_topic(who, target.topic, Operation.READ)
-        found.append((target, _header(target, parts[0], offsets[target], needs)))
-    return found
+        found_headers.append((target, _header(target, parts[0], offsets[target], needs)))
+    return found_headers
 
 
 def _header(
@@ -96,7 +98,7 @@ def _header(
     if data.error_code is ErrorCode.offset_out_of_range:
         return None
     check(data.error_code, str(target), needs=needs)
-    assert not isinstance(data.records, FileSlice)  # those only leave
+    assert not isinstance(data.records, FileSlice)  # only the broker sends these
     view = memoryview(data.records or b"")
     for start, header in headers(view):
         if header.next_offset > offset:

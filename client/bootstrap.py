@@ -1,7 +1,7 @@
-"""Where a cluster is, and how a client gets in: what everything that connects to it is given.
+"""The address of a cluster and how to authenticate to it: what every connection is given.
 
-An `Access` is a `Security` in use. What may be kept between connections is kept in it, for all that
-is configured alike in a program; secrets and certificates are read anew when they have changed.
+An `Access` is a `Security` in use. It caches what can be kept between connections, and is shared by
+all equal configurations in a program. Secrets and certificates are reread when they change.
 """
 
 from functools import cache
@@ -16,7 +16,7 @@ from ground.tls import ClientTls
 
 
 class Access:
-    """How one gets in; any thread may ask."""
+    """TLS and credentials for connecting to a cluster. Thread-safe."""
 
     def __init__(self, security: Security) -> None:
         self.credentials = Credentials(security.login) if security.login else None
@@ -25,7 +25,7 @@ class Access:
 
     @property
     def who(self) -> str:
-        """Who one is to the brokers, in words, as far as it is known here."""
+        """Describes the client as the brokers see it, as far as that is known here."""
         if self.credentials is not None:
             return self.credentials.who
         if self._certificate:
@@ -35,18 +35,18 @@ class Access:
 
 NOBODY: Final = "User:ANONYMOUS (there is no login)"
 access_to = cache(Access)
-IN_THE_CLEAR: Final = access_to(Security())  # and as nobody
+IN_THE_CLEAR: Final = access_to(Security())  # without a login
 
 
 class Bootstrap(msgspec.Struct, frozen=True):
-    """Some brokers of a cluster, and how one gets in there."""
+    """Addresses of some brokers of a cluster, and how to authenticate there."""
 
     addresses: tuple[Address, ...]
     access: Access = IN_THE_CLEAR
 
     @classmethod
     def of(cls, brokers: str, security: Security | None = None) -> Self:
-        """Reads `a:9092,b`. Raises BadAddress."""
+        """Parses `a:9092,b`. Raises BadAddress."""
         return cls(parse_addresses(brokers), access_to(security or Security()))
 
     def __str__(self) -> str:

@@ -1,8 +1,7 @@
-"""The brokers of a cluster, as a client knows them: who they are, who leads what, connections.
+"""A cluster's brokers as a client knows them: metadata, partition leaders, connections.
 
-What is known is the last metadata; whoever learns from an error that it is out of date asks again.
-One connection to each broker is kept and shared, opened when it is first needed. One thread at a
-time.
+The latest metadata is kept; a caller that learns from an error that it is outdated refreshes it.
+One connection per broker is shared, and opened when first needed. Not thread-safe.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -40,7 +39,7 @@ class Brokers:
         client_id: str = "penstock",
         patience_seconds: float = REQUEST_SECONDS,
     ) -> None:
-        """Connects to one of them; raises the last error if none can be reached."""
+        """Connects to one broker; raises the last error if none can be reached."""
         self._bootstrap = bootstrap
         self.patience_seconds = patience_seconds
         self.client_id = client_id
@@ -68,26 +67,26 @@ class Brokers:
         self._connections.clear()
 
     def closes(self, close: Callable[[], None]) -> None:
-        """Something is to be closed when this is."""
+        """Registers a callback that `close` calls."""
         self._closed_with.append(close)
 
     @property
     def bootstrap(self) -> Bootstrap:
-        """Where some broker may be reached, by what is known now."""
+        """Addresses of the brokers known now, followed by the configured ones."""
         known = [broker.address for broker in self.known.brokers.values()]
         addresses = dict.fromkeys([*known, *self._bootstrap.addresses])
         return replace(self._bootstrap, addresses=tuple(addresses))
 
     @property
     def who(self) -> str:
-        """Who one is to them, in words."""
+        """Describes the client as the brokers see it."""
         return self._bootstrap.access.who
 
     def patience(self) -> Patience:
         return Patience(self.patience_seconds)
 
     def persist(self, attempt: Callable[[], Result]) -> Result:
-        """The attempt's result, tried again while its errors are passing ones."""
+        """Calls `attempt` until it succeeds; retries retriable errors while patience lasts."""
         patience = self.patience()
         while True:
             try:
@@ -96,46 +95,48 @@ class Brokers:
                 patience.wait(error)
 
     def refresh(self, topics: Collection[str] | None, *, create: bool = False) -> ClusterMetadata:
-        """Asks any broker for the cluster's brokers and for these topics, or all for None; to
-        `create` them the controller, as far as it is known: of Penstock's brokers no other does."""
-        wanted = (
+        """Requests the brokers and these topics, or all topics for None, from any broker.
+        `create` asks the controller if it is known, because in Penstock only the controller
+        creates topics."""
+        requested = (
             None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
         )
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
-        asked = self._controller() if create else self.any_broker()
-        answer = metadata_of(asked.call(metadata_api.API, request), self.who)
-        # What is known of other topics stays: several readers and writers share this.
+        request = MetadataRequest(topics=requested, allow_auto_topic_creation=create)
+        connection = self._controller() if create else self.any_broker()
+        metadata = metadata_of(connection.call(metadata_api.API, request), self.who)
+        # Other topics stay known: several readers and writers share this object.
         others = {} if topics is None else self.known.topics
-        self.known = replace(answer, topics={**others, **answer.topics})
+        self.known = replace(metadata, topics={**others, **metadata.topics})
         return self.known
 
     def as_seen_by(self, broker_id: int) -> ClusterMetadata:
-        """The cluster with all its topics, as this broker has it now: they learn of changes one
-        after the other."""
+        """Returns this broker's current view of the cluster with all topics: brokers learn of
+        changes at different times."""
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         return metadata_of(self.broker(broker_id).call(metadata_api.API, request), self.who)
 
     def topic(self, name: str, *to: Operation, create: bool = False) -> TopicMetadata:
-        """The topic, once all its partitions have leaders; `create` asks the broker to make it.
+        """Returns the topic once all its partitions have leaders; `create` asks the broker to
+        create it.
 
-        A topic that nobody asked to create and that does not exist is an error at once. `to` is
-        what is wanted with it, for whoever reads that it is not allowed.
+        Without `create`, a topic that does not exist is an error at once. `to` is the intended
+        operation, for the error message if it is not allowed.
         """
 
         def attempt() -> TopicMetadata:
             known = self.refresh([name], create=create)
             if not create and not known.has(name):
                 raise UnknownTopic(f"no topic {name}")
-            found = known.topic(name, *to, creates=create)
-            for partition in found.partitions:
-                found.partition(partition.index)
-            return found
+            topic = known.topic(name, *to, creates=create)
+            for partition in topic.partitions:
+                topic.partition(partition.index)
+            return topic
 
         return self.persist(attempt)
 
     def any_broker(self) -> BrokerConnection:
-        """The shared connection to whichever broker: an open one, or a new one to a broker that is
-        known or to a bootstrap address."""
+        """Returns an open shared connection to any broker, or opens one to a known broker or a
+        bootstrap address."""
         for connection in list(self._connections.values()):
             if not connection.closed:
                 return connection
@@ -149,13 +150,13 @@ class Brokers:
         raise failure
 
     def call_any(self, api: Api[Request, Response], request: Request) -> Response:
-        """Asks whichever broker answers."""
+        """Sends the request to any broker that answers."""
         return self.persist(lambda: self.any_broker().call(api, request))
 
     def call_controller(
         self, api: Api[Request, Response], request: Request, *, within: float = REQUEST_SECONDS
     ) -> Response:
-        """Asks the controller, once: what it does may not be safe to ask for twice."""
+        """Sends the request to the controller, once: repeating it may not be safe."""
 
         def controller() -> BrokerConnection:
             known = self.refresh([])
@@ -166,11 +167,11 @@ class Brokers:
         return self.persist(controller).call(api, request, within=within)
 
     def broker(self, broker_id: int) -> BrokerConnection:
-        """The connection to that broker that all share, for requests that are answered at once."""
+        """The shared connection to this broker, for requests that are answered at once."""
         return self._shared(self._address(broker_id))
 
     def connect(self, broker_id: int, *, memory: Memory = fresh_memory) -> BrokerConnection:
-        """A connection of the caller's own, on which a request may wait without others waiting."""
+        """Opens a connection for the caller alone, for requests that the broker may hold."""
         return BrokerConnection(
             self._address(broker_id), self.client_id, self._bootstrap.access, memory=memory
         )
@@ -178,15 +179,16 @@ class Brokers:
     def leaders(
         self, topic: str, partitions: Iterable[int], *to: Operation
     ) -> dict[int, list[int]]:
-        """The partitions by the broker that leads them. `to` is as in `topic`."""
-        found: dict[int, list[int]] = {}
+        """Groups the partitions by leader. `to` is as in `topic`."""
+        partitions_by_leader: dict[int, list[int]] = {}
         for partition in partitions:
             leader = self.known.topic(topic, *to).partition(partition).leader
-            found.setdefault(leader, []).append(partition)
-        return found
+            partitions_by_leader.setdefault(leader, []).append(partition)
+        return partitions_by_leader
 
     def _controller(self) -> BrokerConnection:
-        """Or whichever broker, where that one cannot be reached."""
+        """Returns a connection to the controller, or to any broker if the controller cannot be
+        reached."""
         if self.known.controller in self.known.brokers:
             with suppress(ClientError):
                 return self.broker(self.known.controller)
@@ -195,7 +197,7 @@ class Brokers:
     def _address(self, broker_id: int) -> Address:
         broker = self.known.brokers.get(broker_id)
         if broker is None:
-            raise NotReachable(f"broker {broker_id} is not among the live ones")
+            raise NotReachable(f"broker {broker_id} is not alive")
         return broker.address
 
     def _shared(self, address: Address) -> BrokerConnection:

@@ -1,15 +1,15 @@
-"""A connection on which nothing waits: requests are queued, answers call back.
+"""A non-blocking connection: requests are queued, answers are passed to callbacks.
 
-Writing and reading go on as far as the socket lets them, each for itself: a broker that sends
-before it reads, and a large request before a large answer, never block each other.
+Reading and writing are independent and go as far as the socket allows, so neither a broker that
+sends before it reads nor a large request ahead of a large answer can block the other direction.
 
 Each request's callback is called once: with the answer, or with the error that ended the channel.
-For a request that the protocol leaves without an answer it is called, with None, when the last byte
-is with the operating system.
+For a request without an answer it is called with None once the last byte is with the operating
+system.
 
-Over TLS pieces cannot be handed over together: small ones are joined up to what one of its records
-takes. Its handshake is over when the connection is handed over, and so is the login; when that ends
-the channel is `spent`, and whoever owns it opens another.
+TLS cannot send several pieces at once, so small ones are joined, up to the size of a TLS record.
+Handshake and login are complete before the channel takes over the connection. Once the login
+expires (`spent_at`), its owner opens another.
 """
 
 import ssl
@@ -33,25 +33,25 @@ Response = TypeVar("Response")
 CalledBack = Callable[[Any], None]
 
 _ALL: Final = sys.maxsize
-_MOST_PIECES: Final = 512  # Linux takes twice as many
+_MOST_PIECES: Final = 512  # half of Linux's limit
 _TLS_RECORD: Final = 16 * 1024
 
 
 class _Frame(msgspec.Struct):
-    """A request that is not wholly sent."""
+    """A request that is not completely sent."""
 
     pieces: deque[memoryview]
     deadline: float
-    called_back: CalledBack | None  # at its last byte
+    called_back: CalledBack | None  # when its last byte is sent
 
 
 class Channel:
-    """An open connection, taken over."""
+    """Takes over an open connection."""
 
     def __init__(self, connection: BrokerConnection) -> None:
         self.address = connection.address
-        self.answers = 0  # that have come
-        self.failure: ClientError | None = None  # found while a request was queued
+        self.answers = 0  # received
+        self.failure: ClientError | None = None  # raised while a request was queued
         self.spent_at = connection.good_until
         self._socket, self._conversation = connection.hand_over()
         encrypted = isinstance(self._socket, ssl.SSLSocket)
@@ -65,7 +65,7 @@ class Channel:
 
     @property
     def under_way(self) -> int:
-        """Requests whose callbacks are still to be called."""
+        """The number of requests whose callbacks have not been called."""
         return len(self._callbacks) + sum(frame.called_back is not None for frame in self._unsent)
 
     @property
@@ -73,7 +73,7 @@ class Channel:
         return bool(self._unsent)
 
     def version(self, api: Api[Any, Any]) -> int:
-        """The version that a request will have. Raises `Unsupported`."""
+        """The API version that a request will use. Raises `Unsupported`."""
         return self._conversation.version(api)
 
     def ask(
@@ -84,7 +84,7 @@ class Channel:
         *,
         deadline: float,
     ) -> None:
-        """Queues a request. Raises `Unsupported`, and is then as it was."""
+        """Queues a request. Raises `Unsupported`, and then leaves the channel unchanged."""
         version = self.version(api)
         body = [api.encode_request(version, request)]
         self.put(api, version, body, called_back, deadline=deadline)
@@ -98,7 +98,7 @@ class Channel:
         *,
         deadline: float,
     ) -> None:
-        """The same, of a request that has been encoded; its pieces are not copied."""
+        """Queues an encoded request without copying its pieces."""
         pending, pieces = self._conversation.put(api, version, body, deadline)
         self._callbacks[pending] = called_back
         self._queue(pieces, deadline, None)
@@ -112,12 +112,12 @@ class Channel:
         *,
         deadline: float,
     ) -> None:
-        """The same, of one that has no answer: Produce with acks=0."""
+        """Queues an encoded request that has no answer: Produce with acks=0."""
         _, pieces = self._conversation.put(api, version, body, deadline, answered=False)
         self._queue(pieces, deadline, called_back)
 
     def write(self) -> None:
-        """Sends what the socket takes. Raises `ConnectionLost`."""
+        """Sends as much as the socket takes. Raises `ConnectionLost`."""
         if self.failure is not None:
             raise self.failure
         while self._unsent:
@@ -131,37 +131,37 @@ class Channel:
                 if frame.called_back is not None:
                     frame.called_back(None)
 
-    def read(self, most: int = _ALL) -> bool:
-        """Takes what has come, so many bytes at most; whether there may be more. Raises
-        `ConnectionLost` or `NotKafka`, after what came before."""
-        while most > 0:
-            count = self._receive(most)
+    def read(self, limit: int = _ALL) -> bool:
+        """Reads at most `limit` bytes; returns whether there may be more. Raises `ConnectionLost`
+        or `NotKafka`, after handling complete answers."""
+        while limit > 0:
+            count = self._receive(limit)
             if not count:
                 return False
-            most -= count
+            limit -= count
             arrived = self._conversation.received(count)
             if arrived is not None:
                 pending, body = arrived
-                answer = self._conversation.decode(pending, body)
+                response = self._conversation.decode(pending, body)
                 self.answers += 1
-                self._callbacks.pop(pending)(answer)
+                self._callbacks.pop(pending)(response)
         return True
 
     @property
     def deadline(self) -> float:
-        """When the next answer must have come, or what has none must have gone."""
+        """The time by which the next answer must arrive, or the next unanswered request be sent."""
         under_way = self._conversation.under_way
         answer = under_way[0].deadline if under_way else NEVER
         return min(answer, self._unsent[0].deadline) if self._unsent else answer
 
     def close(self) -> None:
-        """Ends it; nobody is told."""
+        """Closes the connection without calling callbacks."""
         self._socket.close()
 
     def end(self, error: ClientError) -> None:
-        """Ends it; all that is under way fails with this error."""
+        """Closes the connection and fails all requests in flight with this error."""
         self.close()
-        unsent = [each.called_back for each in self._unsent if each.called_back is not None]
+        unsent = [frame.called_back for frame in self._unsent if frame.called_back is not None]
         waiting = [*self._callbacks.values(), *unsent]
         self._callbacks.clear()
         self._unsent.clear()
@@ -180,7 +180,8 @@ class Channel:
                 self.failure = failure
 
     def _send_encrypted(self, pieces: list[memoryview]) -> int:
-        """As `_send_plain`; what it could not send is what comes first again."""
+        """Like `_send_plain`. TLS requires the same data to be sent again when it could not be
+        sent."""
         first = pieces[0]
         if len(first) < _TLS_RECORD and len(pieces) > 1:
             first = memoryview(_joined(pieces, _TLS_RECORD))
@@ -192,7 +193,7 @@ class Channel:
             raise self._lost(reason(error)) from None
 
     def _send_plain(self, pieces: list[memoryview]) -> int:
-        """How many bytes went; 0 if the socket takes none."""
+        """Returns the number of bytes sent; 0 if the socket takes none."""
         try:
             return self._socket.sendmsg(pieces)
         except BlockingIOError:
@@ -200,10 +201,10 @@ class Channel:
         except OSError as error:
             raise self._lost(reason(error)) from None
 
-    def _receive(self, most: int) -> int:
-        """How many bytes came; 0 if none are there."""
+    def _receive(self, limit: int) -> int:
+        """Returns the number of bytes received; 0 if there are none."""
         try:
-            count = self._socket.recv_into(self._conversation.wanted()[:most])
+            count = self._socket.recv_into(self._conversation.wanted()[:limit])
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return 0
         except OSError as error:
@@ -212,12 +213,12 @@ class Channel:
             raise self._lost("the broker closed the connection")
         return count
 
-    def _lost(self, what: str) -> ConnectionLost:
-        return ConnectionLost(f"{self.address}: {what}")
+    def _lost(self, reason_text: str) -> ConnectionLost:
+        return ConnectionLost(f"{self.address}: {reason_text}")
 
 
 def _joined(pieces: Sequence[memoryview], size: int) -> bytes:
-    """So much of them, if there is so much."""
+    """Returns the first `size` bytes of the pieces, or all if there are fewer."""
     joined = bytearray()
     for piece in pieces:
         joined += piece[: size - len(joined)]
@@ -227,7 +228,7 @@ def _joined(pieces: Sequence[memoryview], size: int) -> bytes:
 
 
 def _drop(pieces: deque[memoryview], count: int) -> None:
-    """Takes away so many bytes at the front."""
+    """Removes `count` bytes from the front."""
     while count:
         first = pieces.popleft()
         if count < len(first):

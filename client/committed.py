@@ -1,11 +1,10 @@
-"""Which batches of an answer hold messages that count: Kafka's transactions, seen from a reader.
+"""Selects the batches with committed messages from a fetch response, given aborted transactions.
 
-An answer that was asked for at isolation level 1 ends at the last stable offset, and names the
-transactions that were aborted and reach into it: a producer, and the offset of its first batch.
-What that producer wrote from there on, until the marker that ends the transaction, never happened.
-The markers are control batches, which are nobody's messages either.
+A response at isolation level 1 ends at the last stable offset and lists the aborted transactions
+that overlap it, each by producer id and first offset. That producer's batches from there to the
+marker that ends the transaction are ignored. Markers are control batches, without messages.
 
-Penstock's brokers have no transactions: they name none, and their last stable offset is the end of
+Penstock's brokers have no transactions: they list none, and their last stable offset is the end of
 what consumers see.
 """
 
@@ -25,14 +24,14 @@ _ABORT: Final = 0
 
 
 class Committed:
-    """Judges the batches of one answer, in their order."""
+    """Judges the batches of one response, in their order."""
 
     def __init__(self, aborted: Sequence[AbortedTransaction] | None) -> None:
-        self._to_come = deque(sorted(aborted or (), key=lambda each: each.first_offset))
-        self._aborting: set[int] = set()  # producers, from here until their markers
+        self._to_come = deque(sorted(aborted or (), key=lambda txn: txn.first_offset))
+        self._aborting: set[int] = set()  # producer ids, until their markers
 
     def counts(self, header: BatchHeader, batch: memoryview) -> bool:
-        """Whether it holds committed messages. Raises BatchError for a marker that is none."""
+        """Whether the batch has committed messages. Raises BatchError for an invalid marker."""
         while self._to_come and self._to_come[0].first_offset <= header.last_offset:
             self._aborting.add(self._to_come.popleft().producer_id)
         if header.is_control:
@@ -41,11 +40,11 @@ class Committed:
             return False
         if header.is_transactional and header.producer_id in self._aborting:
             return False
-        return header.record_count > 0  # compaction leaves batches that only keep an offset
+        return header.record_count > 0  # compaction leaves empty batches that only keep an offset
 
 
 def _is_abort(control: memoryview) -> bool:
-    """A marker's key is its version and its type, two bytes each."""
+    """A marker's key consists of a version and a type, two bytes each."""
     for record in records(control):
         if record.key is not None and len(record.key) >= 4:
             return int.from_bytes(record.key[2:4], "big") == _ABORT

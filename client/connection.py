@@ -1,12 +1,12 @@
-"""One connection to one broker: requests out, responses in. Blocking; `client.channel` is not.
+"""One blocking connection to one broker; `client.channel` has the non-blocking one.
 
-Opening a connection ends with TLS and the login behind it, and the broker's versions known. A login
-is good for as long as the broker says: the connection logs in again before that, between requests.
+Opening a connection includes TLS, the login and learning the broker's API versions. A login is
+valid for as long as the broker says; the connection renews it before that, between requests.
 
-After an error that leaves the stream undefined the connection is closed, and everything under way
-on it is lost: whoever sent it decides whether to send it again.
+An error that leaves the stream undefined closes the connection. All requests in flight are then
+lost, and their senders decide whether to repeat them.
 
-One thread at a time.
+Not thread-safe.
 """
 
 import socket
@@ -28,8 +28,8 @@ from client.errors import (
 )
 from client.logins import Exchange, LoginFailed, LoginRefused
 from client.patience import NEVER
-from ground.connected import prepare
 from ground.printable import plain_words
+from ground.socket_options import prepare
 from ground.tls import BadTls, ClientTls
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
@@ -41,7 +41,7 @@ from wire.messages.sasl_handshake import SaslHandshakeRequest
 SOFTWARE_NAME: Final = "penstock"
 SOFTWARE_VERSION: Final = "0.1.0"
 CONNECT_SECONDS: Final = 10.0
-_OF_LIFE: Final = 0.85  # of a login's, after which it is made anew
+_OF_LIFE: Final = 0.85  # the fraction of a login's lifetime after which it is renewed
 REQUEST_SECONDS: Final = 30.0
 _GREETING_VERSION: Final = 3
 _OLDEST_GREETING_VERSION: Final = 0
@@ -51,7 +51,7 @@ Response = TypeVar("Response")
 
 
 class BrokerConnection:
-    """An open connection; of no use any more once it is `closed`."""
+    """An open connection; unusable once it is `closed`."""
 
     def __init__(
         self,
@@ -61,10 +61,10 @@ class BrokerConnection:
         *,
         memory: Memory = fresh_memory,
     ) -> None:
-        """Answers are received into `memory`."""
+        """Responses are received into `memory`."""
         self.address = address
         self.who = access.who
-        self.good_until = NEVER  # for so long the login holds, less what is needed to renew it
+        self.good_until = NEVER  # when the login expires, less the time to renew it
         self._credentials = access.credentials
         self._encrypted = access.tls is not None
         self._greeted = self._served = False
@@ -91,40 +91,40 @@ class BrokerConnection:
         self._socket.close()
 
     def hand_over(self) -> tuple[socket.socket, Conversation]:
-        """Its parts, for one who does not block; nothing is under way."""
+        """Returns the socket and the conversation, for non-blocking use; nothing is in flight."""
         self.closed = True
         return self._socket, self._conversation
 
     def version(self, api: Api[Any, Any]) -> int:
-        """The highest version of an API that both sides speak."""
+        """The highest version of an API that both sides support."""
         return self._conversation.version(api)
 
     def needs_version(self, api: Api[Any, Any], least: int) -> None:
-        """Raises Unsupported if the broker is too old for what an API can do from that version."""
+        """Raises Unsupported if the broker does not support at least this version of the API."""
         if self.version(api) < least:
             raise Unsupported(
-                f"{self.address} speaks {api.name} up to version {self.version(api)}, what is "
-                f"asked for needs version {least}"
+                f"{self.address} supports {api.name} up to version {self.version(api)}; "
+                f"version {least} is required"
             )
 
     def call(
         self, api: Api[Request, Response], request: Request, *, within: float = REQUEST_SECONDS
     ) -> Response:
-        """Sends a request and waits for the answer."""
+        """Sends a request and waits for the response."""
         return self.receive(self.send(api, request, within=within))
 
     def send(
         self, api: Api[Request, Response], request: Request, *, within: float = REQUEST_SECONDS
     ) -> PendingResponse[Response]:
-        """Puts a request on its way; `receive` has the answer."""
+        """Sends a request; `receive` returns its response."""
         if time.monotonic() >= self.good_until and not self._conversation.under_way:
             self._log_in()
         return self._send(api, request, within)
 
-    def receive(self, pending: PendingResponse[Response], *, within: float = 0.0) -> Response:
-        """Waits for the answer to a request that was sent here: until it is due, and for at least
-        as long as `within` says, for who was away and may find that it has come meanwhile."""
-        body = self._answer(pending, time.monotonic() + within)
+    def receive(self, pending: PendingResponse[Response], *, at_least: float = 0.0) -> Response:
+        """Waits for a response until its deadline, and for at least `at_least` seconds, for a
+        caller that was busy until after the deadline: the response may have arrived meanwhile."""
+        body = self._answer(pending, time.monotonic() + at_least)
         self._served = True
         try:
             return self._conversation.decode(pending, body)
@@ -133,32 +133,32 @@ class BrokerConnection:
             raise
 
     def _encrypt(self, tls: ClientTls) -> None:
-        """TLS, with whoever has a certificate that is believed."""
+        """Starts TLS and verifies the broker's certificate."""
         name = tls.server_name(self.address.host)
         try:
             self._socket = tls.context.wrap_socket(self._socket, server_hostname=name)
         except ssl.SSLCertVerificationError as error:
-            why = f"its certificate is not believed: {error.verify_message}"
+            why = f"its certificate is not trusted: {error.verify_message}"
             raise self._end(NotLetIn, why) from None
         except ssl.SSLError as error:
-            said = (error.reason or "it failed").replace("_", " ").lower()
+            failure = (error.reason or "it failed").replace("_", " ").lower()
             hint = "; does it speak TLS at all?" if "WRONG_VERSION" in (error.reason or "") else ""
-            raise self._end(NotLetIn, f"TLS: {said}{hint}") from None
+            raise self._end(NotLetIn, f"TLS: {failure}{hint}") from None
         except BadTls as error:
             raise self._end(NotLetIn, f"TLS: {error}") from None
         except OSError as error:
             raise self._end(ConnectionLost, f"TLS: {reason(error)}") from None
 
     def _log_in(self) -> None:
-        """Says who we are, if somebody; anew where that has been said before."""
+        """Logs in, or renews the login, if credentials are configured."""
         if self._credentials is None:
             return
         login = self._credentials.login
         began = time.monotonic()
         try:
-            saying = self._credentials.exchange(self.address.host)
+            exchange = self._credentials.exchange(self.address.host)
             self._choose(login.mechanism)
-            lifetime = self._prove(saying)
+            lifetime = self._prove(exchange)
         except LoginFailed as error:
             kind = WrongCredentials if isinstance(error, LoginRefused) else NotLetIn
             raise self._end(kind, f"login with {login.mechanism}: {error}") from None
@@ -166,26 +166,28 @@ class BrokerConnection:
 
     def _choose(self, mechanism: str) -> None:
         if sasl_handshake.API.key not in self._conversation.served:
-            raise LoginFailed("the broker has no logins")
+            raise LoginFailed("the broker does not support logins")
         request = SaslHandshakeRequest(mechanism=mechanism)
-        answer = self._ask(sasl_handshake.API, request)
-        if answer.error_code is ErrorCode.unsupported_sasl_mechanism:
-            taken = plain_words(", ".join(answer.mechanisms))
-            raise LoginFailed(f"the listener takes {taken or 'none'}")
-        if answer.error_code is not ErrorCode.none:
-            raise LoginFailed(f"the broker takes no login here ({answer.error_code.name})")
+        response = self._ask(sasl_handshake.API, request)
+        if response.error_code is ErrorCode.unsupported_sasl_mechanism:
+            mechanisms = plain_words(", ".join(response.mechanisms))
+            raise LoginFailed(f"the listener supports {mechanisms or 'no mechanism'}")
+        if response.error_code is not ErrorCode.none:
+            raise LoginFailed(
+                f"the broker accepts no login on this connection ({response.error_code.name})"
+            )
 
-    def _prove(self, saying: Exchange) -> float:
-        """For how many seconds that is good; 0 for ever."""
+    def _prove(self, exchange: Exchange) -> float:
+        """Runs the exchange; returns the login's lifetime in seconds, 0 if unlimited."""
         lifetime = 0
-        token = next(saying)
+        token = next(exchange)
         while True:
-            answer = self._ask(sasl_authenticate.API, SaslAuthenticateRequest(auth_bytes=token))
-            if answer.error_code is not ErrorCode.none:
-                raise LoginRefused(_refusal(answer))
-            lifetime = answer.session_lifetime
+            response = self._ask(sasl_authenticate.API, SaslAuthenticateRequest(auth_bytes=token))
+            if response.error_code is not ErrorCode.none:
+                raise LoginRefused(_refusal(response))
+            lifetime = response.session_lifetime
             try:
-                token = saying.send(answer.auth_bytes)
+                token = exchange.send(response.auth_bytes)
             except StopIteration:
                 return lifetime / 1000
 
@@ -194,7 +196,8 @@ class BrokerConnection:
         return self._conversation.decode(pending, self._answer(pending))
 
     def _greet(self) -> None:
-        """Asks what the broker serves; one too old for the question is asked in version 0."""
+        """Learns the supported API versions; a broker too old for the request is asked again in
+        version 0."""
         greeting = ApiVersionsRequest(
             client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
         )
@@ -210,7 +213,7 @@ class BrokerConnection:
         if answer.error_code is not ErrorCode.none:
             raise self._end(Unsupported, f"ApiVersions: {answer.error_code.name}")
         self._conversation.served = {
-            each.api_key: range(each.min_version, each.max_version + 1) for each in answer.api_keys
+            key.api_key: range(key.min_version, key.max_version + 1) for key in answer.api_keys
         }
 
     def _send(
@@ -230,7 +233,8 @@ class BrokerConnection:
         return pending
 
     def _answer(self, pending: PendingResponse[Any], until: float = 0.0) -> memoryview:
-        """The body of the answer; answers to older requests are kept until they are asked for."""
+        """Returns the body of the answer; keeps answers to older requests until they are
+        received."""
         deadline = max(pending.deadline, until)
         while pending not in self._answered:
             try:
@@ -243,11 +247,11 @@ class BrokerConnection:
         return self._answered.pop(pending)
 
     def _receive(self, deadline: float) -> int:
-        left = deadline - time.monotonic()
-        if left <= 0:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             raise self._end(ConnectionLost, "no answer in time")
         try:
-            self._socket.settimeout(left)
+            self._socket.settimeout(remaining)
             count = self._socket.recv_into(self._conversation.wanted())
         except ConnectionResetError as error:
             raise self._end(ConnectionLost, f"{reason(error)}{self._why()}") from None
@@ -258,7 +262,7 @@ class BrokerConnection:
         return count
 
     def _why(self) -> str:
-        """Brokers hang up without a word on who does not connect as they want it."""
+        """A hint: brokers close connections that lack a required TLS or login without a message."""
         if not self._greeted and not self._encrypted:
             return ": does it want TLS?"
         if self._greeted and not self._served and self._credentials is None:
@@ -272,23 +276,23 @@ class BrokerConnection:
 
 
 def _refusal(answer: SaslAuthenticateResponse) -> str:
-    said = plain_words(answer.error_message or answer.error_code.name.replace("_", " "))
-    return f"refused: {said}"
+    reason_text = plain_words(answer.error_message or answer.error_code.name.replace("_", " "))
+    return f"refused: {reason_text}"
 
 
 def _open_socket(address: Address) -> socket.socket:
     try:
-        opened = socket.create_connection(address, CONNECT_SECONDS)
+        connection = socket.create_connection(address, CONNECT_SECONDS)
     except OSError as error:
         raise NotReachable(f"no broker at {address}: {reason(error)}") from None
-    except UnicodeError:  # what Python says to a host name with an empty or endless label
+    except UnicodeError:  # raised by Python for a host name with an empty or overlong label
         raise NotReachable(f"no broker at {address}: not a host name") from None
-    prepare(opened)
-    return opened
+    prepare(connection)
+    return connection
 
 
 def reason(error: OSError) -> str:
-    """What the operating system says, in a message of ours."""
+    """The operating system's error text, as part of a message."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     return (error.strerror or str(error)).lower()

@@ -1,6 +1,6 @@
-"""The messages of a topic, from a place on, in the order of each partition.
+"""Reads the messages of a topic from a position on, in the order of each partition.
 
-No group: whoever wants all partitions reads all partitions.
+Without a group: every consumer reads all partitions it asked for.
 """
 
 from collections.abc import Collection, Iterator
@@ -17,14 +17,14 @@ from wire.records import Record, records
 
 
 class ConsumerRecord(NamedTuple):
-    """A record and where it is."""
+    """A record and its partition."""
 
     partition: int
     record: Record
 
 
 class Consumer:
-    """Reads a topic that exists; `partitions` limits it to some."""
+    """Reads a topic that exists, or only some of its `partitions`."""
 
     def __init__(
         self,
@@ -35,13 +35,13 @@ class Consumer:
         *,
         to_end: bool = False,
     ) -> None:
-        """With `to_end` it reads what is there now, and ends."""
-        found = brokers.topic(topic, Operation.READ)
-        wanted = range(len(found.partitions)) if partitions is None else partitions
-        for partition in wanted:
-            found.partition(partition)
-        self._starts = start_offsets(brokers, topic, wanted, start)
-        self._ends = start_offsets(brokers, topic, wanted, End()) if to_end else None
+        """With `to_end` it reads up to the current end, and stops."""
+        metadata = brokers.topic(topic, Operation.READ)
+        selected = range(len(metadata.partitions)) if partitions is None else partitions
+        for partition in selected:
+            metadata.partition(partition)
+        self._starts = start_offsets(brokers, topic, selected, start)
+        self._ends = start_offsets(brokers, topic, selected, End()) if to_end else None
         self._fetcher = Fetcher(brokers, topic, self._starts)
         self._forget_finished()
 
@@ -58,17 +58,17 @@ class Consumer:
 
     @property
     def finished(self) -> bool:
-        """Whether all is read that was to be read."""
+        """Whether everything up to the end was read."""
         return not self._fetcher.positions
 
     def poll(self, seconds: float) -> Iterator[ConsumerRecord]:
-        """The messages that arrive next; none if that takes longer than `seconds`."""
+        """Yields the next messages; none if they take longer than `seconds`."""
         for batch in self._fetcher.poll(seconds):
             yield from self._messages(batch)
         self._forget_finished()
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        """All messages as they come: until the end that was asked for, or for ever."""
+        """Yields messages as they arrive: up to the end with `to_end`, otherwise forever."""
         while not self.finished:
             yield from self.poll(1.0)
 

@@ -1,10 +1,12 @@
-"""What is said on one connection: requests with their numbers, answers cut from bytes. No I/O.
+"""The requests and responses of one connection: numbering, framing, matching. No I/O.
 
-Rule 1: a request takes the highest version that both sides speak.
-Rule 2: answers come in the order of the requests, of which any number may be under way.
-Rule 3: what cannot be an answer to the oldest request is `NotKafka`, and the end of it.
+Rule 1: a request uses the highest version that both sides support.
+Rule 2: responses arrive in the order of the requests; any number of requests may be in flight.
+Rule 3: bytes that cannot be the response to the oldest request raise `NotKafka` and end the
+        connection.
 
-Bytes are received where `wanted` says, and a long answer right into memory of its own.
+Bytes are received into the buffer that `wanted` returns; a long response goes directly into its own
+memory.
 """
 
 import mmap
@@ -24,22 +26,22 @@ MAX_RESPONSE: Final = 256 * 1024 * 1024
 LARGEST_USUAL: Final = 32 * 1024 * 1024
 _SMALLEST_RESPONSE: Final = 4
 _SIZE: Final = 4
-_TLS_ALERT: Final = 0x1503  # how one begins
+_TLS_ALERT: Final = 0x1503  # its first two bytes
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 
-Memory = Callable[[int], memoryview]  # so many bytes, for an answer to be received into
+Memory = Callable[[int], memoryview]  # allocates that many bytes to receive a response into
 
 
 def fresh_memory(size: int) -> memoryview:
-    """Of its own for every answer. Of one that claims to be huge, only what has come takes memory:
-    whoever answers may be anybody, and never send the rest."""
+    """Allocates memory for one response. A response of huge claimed size takes memory only for what
+    arrives: the peer may be anything, and never send the rest."""
     return memoryview(bytearray(size) if size <= LARGEST_USUAL else mmap.mmap(-1, size))
 
 
 class PendingResponse(msgspec.Struct, Generic[Response], frozen=True, eq=False):
-    """A request under way, and the time by which its answer is due."""
+    """A request in flight, and the deadline for its response."""
 
     api: Api[Any, Response]
     version: int
@@ -48,11 +50,11 @@ class PendingResponse(msgspec.Struct, Generic[Response], frozen=True, eq=False):
 
 
 class Conversation:
-    """One connection's, from its first byte. `peer` is whom messages name."""
+    """The state of one connection, from its first byte. Messages name it `peer`."""
 
     def __init__(self, peer: str, client_id: str, memory: Memory = fresh_memory) -> None:
         self.peer = peer
-        self.served: Mapping[int, range] = {}  # versions, by the keys of APIs
+        self.served: Mapping[int, range] = {}  # versions by API key
         self.under_way: deque[PendingResponse[Any]] = deque()
         self._client_id = client_id
         self._memory = memory
@@ -60,13 +62,13 @@ class Conversation:
         self._begin_frame()
 
     def version(self, api: Api[Any, Any]) -> int:
-        """The highest version of an API that both sides speak."""
+        """The highest version of an API that both sides support."""
         theirs, ours = self.served.get(api.key, range(0)), api.versions
         highest = min(theirs.stop, ours.stop) - 1
         if highest < max(theirs.start, ours.start):
-            spoken = f"versions {theirs.start} to {theirs.stop - 1}" if theirs else "no version"
+            supported = f"versions {theirs.start} to {theirs.stop - 1}" if theirs else "no version"
             raise Unsupported(
-                f"{self.peer} speaks {spoken} of {api.name}, "
+                f"{self.peer} supports {supported} of {api.name}, "
                 f"Penstock {ours.start} to {ours.stop - 1}"
             )
         return highest
@@ -78,7 +80,7 @@ class Conversation:
         deadline: float,
         version: int | None = None,
     ) -> tuple[PendingResponse[Response], list[Buffer]]:
-        """A request under its number, and its bytes, in pieces."""
+        """Numbers and encodes a request; returns it as pieces of bytes."""
         if version is None:
             version = self.version(api)
         return self.put(api, version, [api.encode_request(version, request)], deadline)
@@ -92,7 +94,7 @@ class Conversation:
         *,
         answered: bool = True,
     ) -> tuple[PendingResponse[Response], list[Buffer]]:
-        """The same, of a request that has been encoded."""
+        """Numbers an encoded request; returns it as pieces of bytes."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         pending = PendingResponse(api, version, self._correlation_id, deadline)
         if answered:
@@ -102,11 +104,11 @@ class Conversation:
         return pending, [size.to_bytes(_SIZE, "big") + header[_SIZE:], *body]
 
     def wanted(self) -> memoryview:
-        """Where the next bytes go."""
+        """The buffer for the next bytes."""
         return self._buffer[self._filled :]
 
     def received(self, count: int) -> tuple[PendingResponse[Any], memoryview] | None:
-        """So many bytes came; the body of an answer if that completes it."""
+        """Records that `count` bytes arrived; returns a response's body once it is complete."""
         self._filled += count
         if self._filled < len(self._buffer):
             return None
@@ -128,8 +130,8 @@ class Conversation:
 
     def _begin_body(self, size: int) -> None:
         if not _SMALLEST_RESPONSE <= size <= MAX_RESPONSE:
-            what = f"a response of {size} bytes"
-            raise self._not_kafka("it speaks TLS" if size >> 16 == _TLS_ALERT else what)
+            text = f"a response of {size} bytes"
+            raise self._not_kafka("it speaks TLS" if size >> 16 == _TLS_ALERT else text)
         self._expect(self._memory(size), is_size=False)
 
     def _expect(self, buffer: memoryview, *, is_size: bool) -> None:
@@ -139,7 +141,7 @@ class Conversation:
 
     def _answer(self, frame: memoryview) -> tuple[PendingResponse[Any], memoryview]:
         if not self.under_way:
-            raise self._not_kafka("an answer that nobody asked for")
+            raise self._not_kafka("a response without a request")
         oldest = self.under_way.popleft()
         try:
             tagged = has_tagged_header(oldest.api, oldest.version)
@@ -147,8 +149,8 @@ class Conversation:
         except ProtocolError as error:
             raise self._not_kafka(f"{oldest.api.name} response: {error}") from None
         if correlation_id != oldest.correlation_id:
-            raise self._not_kafka(f"answer {correlation_id} to {oldest.correlation_id}")
+            raise self._not_kafka(f"response {correlation_id} to request {oldest.correlation_id}")
         return oldest, body
 
-    def _not_kafka(self, what: str) -> NotKafka:
-        return NotKafka(f"{self.peer}: {what}")
+    def _not_kafka(self, text: str) -> NotKafka:
+        return NotKafka(f"{self.peer}: {text}")

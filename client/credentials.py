@@ -1,4 +1,4 @@
-"""What a login is made with, as it is now: a secret, a token, or tickets."""
+"""The current credentials of a login: a password, a token, or Kerberos tickets."""
 
 from typing import Final
 
@@ -15,18 +15,18 @@ _LONGEST_NAME: Final = 255
 
 
 class Credentials:
-    """Of one configuration; any thread may ask."""
+    """The credentials of one configured login. Thread-safe."""
 
     def __init__(self, login: Login) -> None:
         self.login = login
         tls = ClientTls(Tls(ca=login.token_ca)) if login.token_ca else None
         self._endpoint = TokenEndpoint(login, tls) if login.token_url else None
         self._tickets = Tickets(login) if login.mechanism is Mechanism.GSSAPI else None
-        self._named = ""  # by the last token
+        self._named = ""  # the subject of the last token
 
     @property
     def who(self) -> str:
-        """As ACLs call the user, or in words where a token or a ticket is needed to know."""
+        """The user as ACLs name it, or a description if only a token or a ticket could tell."""
         login = self.login
         if login.user or self._named:
             return f"{USER}{plain_words((login.user or self._named)[:_LONGEST_NAME])}"
@@ -37,13 +37,13 @@ class Credentials:
         return f"the owner of the token of {login.token_url or login.secret}"
 
     def exchange(self, host: str) -> Exchange:
-        """What is said to the broker on this host. Raises LoginFailed."""
+        """Starts the SASL exchange with the broker on this host. Raises LoginFailed."""
         if self._tickets is not None:
             return self._tickets.exchange(host)
         return exchange(self.login, self.secret())
 
     def secret(self) -> str:
-        """The password, or a token. Raises LoginFailed."""
+        """Returns the password, or a token. Raises LoginFailed."""
         try:
             secret = self.login.secret.read() if self._endpoint is None else self._endpoint.token()
         except NoSecret as error:

@@ -1,12 +1,11 @@
-"""A finished record batch on its way to a partition, and what can become of it.
+"""The life of a finished record batch that is sent to a partition.
 
-    Batch ──stamped──▶ Stamped ──▶ Acknowledged      it is in the log
-                               ├─▶ Rejected          it is not, and trying again cannot cure that
-                               └─▶ Unsettled         with others of its partition: in the log or not
+  Batch ──stamped──▶ Stamped ──▶ Acknowledged  it is in the log
+                            ├─▶ Rejected      it is not, and repeating would not help
+                            └─▶ Unsettled     it and others of its partition may be in the log
 
-Every batch that was submitted comes back in exactly one of these events. A batch is compared by
-identity: the very object that was submitted comes back, so that a caller can keep what it knows of
-it in a dict.
+Every submitted batch comes back in exactly one of these events. Batches compare by identity: the
+very object that was submitted comes back, so a caller can use it as a dict key.
 """
 
 from enum import IntEnum
@@ -20,7 +19,7 @@ from wire.batch import HEADER_SIZE, MAGIC, BatchHeader, next_sequence, read_head
 
 
 class Acks(IntEnum):
-    """Whose word a producer waits for."""
+    """Which replicas must have a batch before the producer is answered."""
 
     NONE = 0
     LEADER = 1
@@ -28,7 +27,7 @@ class Acks(IntEnum):
 
 
 class TopicPartition(NamedTuple):
-    """Where batches keep their order."""
+    """A partition of a topic; batches keep their order within it."""
 
     topic: str
     partition: int
@@ -38,7 +37,7 @@ class TopicPartition(NamedTuple):
 
 
 class Batch(msgspec.Struct, frozen=True, eq=False):
-    """A record batch of format v2, and where it is bound for; `data` may not change any more."""
+    """A record batch of format v2 and its target partition; `data` must not change."""
 
     target: TopicPartition
     data: bytes
@@ -46,7 +45,9 @@ class Batch(msgspec.Struct, frozen=True, eq=False):
     def __post_init__(self) -> None:
         whole = len(self.data) >= HEADER_SIZE
         if not whole or self.header.magic != MAGIC or self.header.size != self.size:
-            raise ValueError(f"for {self.target}: {self.size} bytes are not one batch of format v2")
+            raise ValueError(
+                f"for {self.target}: {self.size} bytes are not exactly one batch of format v2"
+            )
 
     @property
     def header(self) -> BatchHeader:
@@ -62,9 +63,9 @@ class Batch(msgspec.Struct, frozen=True, eq=False):
 
 
 class Stamped(msgspec.Struct, frozen=True, eq=False):
-    """A batch with the numbers it is sent under: `head` takes the place of its header.
+    """A batch with its producer id, epoch and sequence: `head` replaces the batch's header.
 
-    A batch that is sent unnumbered has `identity` NOBODY and is sent as it was submitted.
+    Without idempotence `identity` is NOBODY and the batch is sent as submitted.
     """
 
     batch: Batch
@@ -78,7 +79,7 @@ class Stamped(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def body(self) -> memoryview:
-        """What follows the header, not copied."""
+        """The bytes after the header, not copied."""
         return memoryview(self.batch.data)[HEADER_SIZE:]
 
     @property
@@ -88,24 +89,26 @@ class Stamped(msgspec.Struct, frozen=True, eq=False):
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
-    """The broker has it, as `acks` asks for. The offset is None where the broker does not say."""
+    """The broker has the batch, as `acks` requires. The offset is None if the broker does not
+    return it."""
 
     batch: Batch
     base_offset: int | None
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """It is not in the log and will not be sent again; the batches behind it go on."""
+    """The batch is not in the log and will not be sent again; later batches are."""
 
     batch: Batch
     error: ClientError
 
 
 class Unsettled(msgspec.Struct, frozen=True):
-    """Each of `batches`, oldest first, may be in the log or not; no other of this partition.
+    """Each of `batches`, oldest first, may or may not be in the log; no other batch of the
+    partition is open.
 
-    The partition's stream stands still until `renew`. Empty if only the numbering has come to its
-    end, under an identity that is not the producer's own to change.
+    The partition's stream stops until `renew`. `batches` is empty if only the numbering ended,
+    under a lent identity, which the producer must not change.
     """
 
     target: TopicPartition
@@ -117,5 +120,5 @@ Event = Acknowledged | Rejected | Unsettled
 
 
 def unnumbered(batch: Batch) -> Stamped:
-    """To be sent as it is."""
+    """Returns the batch as it will be sent without numbers."""
     return Stamped(batch, NOBODY, -1, batch.data[:HEADER_SIZE])

@@ -1,5 +1,4 @@
-"""The lead of partitions given back to their first replicas: the controller does it at once, which
-otherwise does it now and then."""
+"""Elects the preferred leaders of partitions at once, as the controller does periodically."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -19,9 +18,8 @@ Partition = tuple[str, int]
 def elect_preferred(
     brokers: Brokers, partitions: Mapping[str, Sequence[int]]
 ) -> dict[Partition, ErrorCode]:
-    """What became of each that was asked for; `none` if its first replica leads now, also if it
-    did before."""
-    answer = brokers.call_controller(
+    """Returns each partition's outcome; `none` if its first replica leads now or already did."""
+    response = brokers.call_controller(
         elect_leaders.API,
         ElectLeadersRequest(
             topic_partitions=tuple(
@@ -31,11 +29,11 @@ def elect_preferred(
             timeout=_TIMEOUT_MS,
         ),
     )
-    check(answer.error_code, "elections", needs=on_cluster(brokers.who, Operation.ALTER))
+    check(response.error_code, "elections", needs=on_cluster(brokers.who, Operation.ALTER))
     return {
-        (topic.topic, each.partition_id): (
-            ErrorCode.none if each.error_code is ErrorCode.election_not_needed else each.error_code
+        (topic.topic, part.partition_id): (
+            ErrorCode.none if part.error_code is ErrorCode.election_not_needed else part.error_code
         )
-        for topic in answer.replica_election_results
-        for each in topic.partition_result
+        for topic in response.replica_election_results
+        for part in topic.partition_result
     }

@@ -1,4 +1,4 @@
-"""Where leaders' epochs ended: how far two histories of a partition are the same."""
+"""The end offsets of leader epochs, which show up to where two histories of a partition agree."""
 
 from collections.abc import Mapping
 
@@ -15,32 +15,32 @@ from wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 
-_CONSUMER = -1  # what a follower gives its id for
+_CONSUMER = -1  # in place of a follower's id
 
 
 def end_offsets_of_epochs(
     brokers: Brokers, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Where this epoch of each partition, or the newest before it, ended in the log there is now.
+    """Returns where each partition's epoch, or the newest one before it, ended in the current log.
 
-    Whoever has read further than that, up to a batch of this epoch, has read another log. -1 where
-    the leader cannot say: if it has seen no epoch that is so new.
+    A reader that has read beyond that offset, up to a batch of this epoch, has read another log. -1
+    if the leader cannot say, because it has seen no epoch as new as this one.
     """
-    found: dict[TopicPartition, int] = {}
+    end_offsets: dict[TopicPartition, int] = {}
 
     def attempt() -> dict[TopicPartition, int]:
-        missing = epochs.keys() - found.keys()
+        missing = epochs.keys() - end_offsets.keys()
         for leader, led in by_leader(brokers, sorted(missing), Operation.DESCRIBE).items():
-            wanted = tuple(_wanted(topic, led[topic], epochs) for topic in led)
-            request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=wanted)
-            answer = brokers.broker(leader).call(offset_for_leader_epoch.API, request)
-            for topic in answer.topics:
-                for each in topic.partitions:
-                    target = TopicPartition(topic.topic, each.partition)
+            topics = tuple(_wanted(topic, led[topic], epochs) for topic in led)
+            request = OffsetForLeaderEpochRequest(replica_id=_CONSUMER, topics=topics)
+            response = brokers.broker(leader).call(offset_for_leader_epoch.API, request)
+            for topic in response.topics:
+                for partition in topic.partitions:
+                    target = TopicPartition(topic.topic, partition.partition)
                     needs = on_topic(brokers.who, topic.topic, Operation.DESCRIBE)
-                    check(each.error_code, str(target), needs=needs)
-                    found[target] = each.end_offset
-        return found
+                    check(partition.error_code, str(target), needs=needs)
+                    end_offsets[target] = partition.end_offset
+        return end_offsets
 
     return brokers.persist(attempt)
 

@@ -1,21 +1,21 @@
-"""What can go wrong between a client and a cluster, in one tree.
+"""Errors between a client and a cluster, in one tree.
 
     ClientError
-    ├── BadAddress          `--bootstrap …` cannot be understood
-    ├── NotReachable        no broker takes a connection
-    ├── ConnectionLost      it broke, or no answer came in time: the request may have been served
-    ├── NotLetIn            TLS or a login failed: one side does not believe the other
-    │   └── WrongCredentials  the broker says no to a name with its password, or to a token
-    ├── NotKafka            what answers does not speak Kafka's protocol
-    ├── Unsupported         the broker has no version of an API that Penstock speaks
-    ├── UnknownTopic        there is no such topic, and nobody asked to create it
+    ├── BadAddress          an address in `--bootstrap …` is invalid
+    ├── NotReachable        no broker accepts a connection
+    ├── ConnectionLost      the connection broke or timed out: the request may have been served
+    ├── NotLetIn            TLS or a login failed: one side does not trust the other
+    │   └── WrongCredentials  the broker rejected a user name and password, or a token
+    ├── NotKafka            the peer does not speak Kafka's protocol
+    ├── Unsupported         the broker supports no version of an API that Penstock does
+    ├── UnknownTopic        the topic does not exist and was not to be created
     ├── Corrupt             a record batch is damaged: its partition and offset are named
-    ├── OffsetsMissing      what should be read is not in the log, or not any more
+    ├── OffsetsMissing      offsets to be read are not in the log, or no longer
     └── Refused             the broker answered with one of Kafka's error codes: `code`
         └── NotAllowed      an ACL is missing: `right` says which, and for whom
 
 `retriable` says whether the same request may succeed a moment later. Functions of this package
-raise these and nothing else of their own.
+raise no other errors of their own.
 """
 
 from typing import Final
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class ClientError(Exception):
-    """Something a client asked for did not happen, or may not have happened."""
+    """A request did not succeed, or its outcome is unknown."""
 
     retriable = False
 
@@ -60,7 +60,7 @@ class ConnectionLost(ClientError):
 
 
 class NotLetIn(ClientError):
-    """Passing, it may be: passwords and certificates are exchanged, one side before the other."""
+    """May be temporary: passwords and certificates are replaced on one side before the other."""
 
 
 class WrongCredentials(NotLetIn):
@@ -80,8 +80,8 @@ class UnknownTopic(ClientError):
 
 
 class Corrupt(ClientError):
-    """The batch at offset `first`, which says that it has `count` offsets; 0 if even that cannot be
-    read, and -1 where the place is not known."""
+    """The damaged batch begins at offset `first` (-1 if unknown) and claims `count` offsets (0 if
+    even that cannot be read)."""
 
     def __init__(self, text: str, *, first: int = -1, count: int = 0) -> None:
         super().__init__(text)
@@ -90,7 +90,7 @@ class Corrupt(ClientError):
 
 
 class OffsetsMissing(ClientError):
-    """The offsets from `first` on, below `end`, of a partition."""
+    """Offsets `first` to `end`, exclusive, of a partition cannot be read."""
 
     def __init__(
         self, name: str, first: int, end: int, why: str, *, retriable: bool = False
@@ -102,17 +102,17 @@ class OffsetsMissing(ClientError):
 
 
 class Refused(ClientError):
-    """`code` is what the broker answered; `what` is what it was asked about."""
+    """The broker answered `code` to a request about `what`."""
 
     def __init__(self, what: str, code: ErrorCode, message: str | None = None) -> None:
-        said = message or code.name.replace("_", " ")
-        super().__init__(f"{what}: {said}")
+        text = message or code.name.replace("_", " ")
+        super().__init__(f"{what}: {text}")
         self.code = code
         self.retriable = code.retriable
 
 
 class NotAllowed(Refused):
-    """`right` is what must be granted."""
+    """The request needs `right`, which is not granted."""
 
     def __init__(self, what: str, code: ErrorCode, right: Right) -> None:
         super().__init__(what, code, f"not allowed: {right}")
@@ -131,7 +131,7 @@ _WITHOUT_A_RIGHT: Final = frozenset(
 def refusal(
     what: str, code: ErrorCode, message: str | None = None, *, needs: Right | None = None
 ) -> Refused:
-    """What to raise. `needs` is the right without which such a request is refused."""
+    """Returns the error to raise. `needs` is the right whose absence causes such a refusal."""
     if needs is not None and code in _WITHOUT_A_RIGHT:
         return NotAllowed(what, code, needs)
     return Refused(what, code, message)
@@ -140,6 +140,6 @@ def refusal(
 def check(
     code: ErrorCode, what: str, message: str | None = None, *, needs: Right | None = None
 ) -> None:
-    """Raise `Refused` unless the code says that all is well."""
+    """Raises `Refused` unless the code is `none`."""
     if code is not ErrorCode.none:
         raise refusal(what, code, message, needs=needs)

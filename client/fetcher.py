@@ -1,11 +1,11 @@
-"""Record batches of a topic's partitions, as they lie in the log: the raw half of consuming.
+"""Fetches raw record batches of a topic's partitions: the lower half of a consumer.
 
-One fetch is under way with each leader at any time, on a connection of its own: the next bytes
-travel while the last ones are worked on, and nobody else waits behind a long poll. A position moves
-past a batch exactly when the batch is handed out. A partition whose leader has moved, or whose
-broker is gone for a moment, is asked for again after a pause.
+One fetch to each leader is in flight at any time, on its own connection: the next bytes arrive
+while the last are processed, and a long poll delays no other request. A position moves past a batch
+exactly when the batch is returned. If a leader has moved or a broker is briefly gone, its
+partitions are fetched again after a pause.
 
-A batch's CRC is checked here; its records are not looked at.
+Batches' CRCs are checked here, their records are not.
 """
 
 import select
@@ -39,7 +39,7 @@ PARTITION_MAX_BYTES: Final = 4 * 1024 * 1024
 
 
 class FetchedBatch(msgspec.Struct, frozen=True):
-    """One batch of a partition; its header is read and its CRC right."""
+    """One batch of a partition with its parsed header; its CRC matches."""
 
     partition: int
     header: BatchHeader
@@ -47,7 +47,7 @@ class FetchedBatch(msgspec.Struct, frozen=True):
 
 
 class _Fetch(msgspec.Struct, frozen=True):
-    """What is under way on one connection."""
+    """The fetch in flight on one connection."""
 
     pending: PendingResponse[FetchResponse]
     partitions: tuple[int, ...]
@@ -55,7 +55,7 @@ class _Fetch(msgspec.Struct, frozen=True):
 
 
 class Fetcher:
-    """Reads partitions of one topic from their positions on."""
+    """Reads partitions of one topic from given positions on."""
 
     def __init__(
         self,
@@ -65,10 +65,10 @@ class Fetcher:
         *,
         held_ms: int = MAX_WAIT_MS,
     ) -> None:
-        """`held_ms`: for how long a broker that has nothing new does not answer."""
+        """`held_ms` is how long a broker without new data holds a fetch."""
         self.topic = topic
         self.positions = dict(positions)
-        self.ends: dict[int, int] = {}  # high watermarks, as of the last answers
+        self.ends: dict[int, int] = {}  # high watermarks in the latest responses
         self._brokers = brokers
         self._held_ms = held_ms
         self._connections: dict[int, BrokerConnection] = {}
@@ -78,13 +78,13 @@ class Fetcher:
         self._turn = 0
 
     def poll(self, seconds: float) -> list[FetchedBatch]:
-        """The batches that arrive next; none if that takes longer than `seconds`."""
+        """Returns the next batches; none if they take longer than `seconds`."""
         batches: list[FetchedBatch] = []
         try:
             self._ask()
             for leader in self._answered(seconds):
                 self._receive(leader, batches)
-            # Before the caller works on these, the next ones are on their way.
+            # The next fetch is in flight while the caller processes these.
             self._ask()
         except ClientError as error:
             self._leaders_known = False
@@ -92,7 +92,7 @@ class Fetcher:
                 if connection.closed:
                     del self._connections[leader]
                     self._under_way.pop(leader, None)
-            # A final error comes back with the next poll, after what came before it.
+            # A permanent error is raised by the next poll, after these batches.
             if not batches:
                 self._patience.wait(error)
         return batches
@@ -102,17 +102,17 @@ class Fetcher:
             connection.close()
 
     def begin(self, partition: int, position: int) -> None:
-        """Wants this partition, from there on, whatever was asked for before."""
+        """Reads this partition from the position on, whatever was requested before."""
         self.positions[partition] = position
 
     def forget(self, partition: int) -> None:
-        """Wants nothing more of this partition."""
+        """Stops reading this partition."""
         self.positions.pop(partition, None)
 
     def _ask(self) -> None:
-        """Puts a fetch on its way to every leader that has none."""
-        asked = {partition for each in self._under_way.values() for partition in each.partitions}
-        idle = [partition for partition in self.positions if partition not in asked]
+        """Sends a fetch to every leader that has none in flight."""
+        requested = {number for sent in self._under_way.values() for number in sent.partitions}
+        idle = [partition for partition in self.positions if partition not in requested]
         if not idle:
             return
         if not self._leaders_known:
@@ -123,7 +123,7 @@ class Fetcher:
                 continue
             if leader not in self._connections:
                 self._connections[leader] = self._brokers.connect(leader)
-            # The first partition may fill the answer: each is the first in its turn.
+            # The first partition may fill the response, so they take turns at being first.
             self._turn += 1
             first = self._turn % len(led)
             partitions = (*led[first:], *led[:first])
@@ -132,7 +132,7 @@ class Fetcher:
             self._under_way[leader] = _Fetch(pending, partitions, asked_for)
 
     def _request(self, partitions: tuple[int, ...]) -> FetchRequest:
-        wanted = tuple(
+        fetch_partitions = tuple(
             FetchPartition(
                 partition=partition,
                 fetch_offset=self.positions[partition],
@@ -144,11 +144,11 @@ class Fetcher:
             max_wait=self._held_ms,
             min_bytes=1,
             max_bytes=MAX_BYTES,
-            topics=(FetchTopic(topic=self.topic, partitions=wanted),),
+            topics=(FetchTopic(topic=self.topic, partitions=fetch_partitions),),
         )
 
     def _answered(self, seconds: float) -> list[int]:
-        """The leaders whose answer begins to arrive within this time."""
+        """Returns the leaders whose responses begin to arrive within this time."""
         waiting = {self._connections[leader]: leader for leader in self._under_way}
         ready, _, _ = select.select(list(waiting), [], [], seconds)
         now = time.monotonic()
@@ -161,9 +161,9 @@ class Fetcher:
     def _receive(self, leader: int, batches: list[FetchedBatch]) -> None:
         under_way = self._under_way.pop(leader)
         connection = self._connections[leader]
-        answer = connection.receive(under_way.pending, within=REQUEST_SECONDS)
-        check(answer.error_code, f"fetch from {connection.address}")
-        for data in (part for topic in answer.responses for part in topic.partitions):
+        response = connection.receive(under_way.pending, at_least=REQUEST_SECONDS)
+        check(response.error_code, f"fetch from {connection.address}")
+        for data in (part for topic in response.responses for part in topic.partitions):
             asked_for = under_way.positions.get(data.partition_index)
             if asked_for is not None and self.positions.get(data.partition_index) == asked_for:
                 first = data.partition_index == under_way.partitions[0]
@@ -177,15 +177,15 @@ class Fetcher:
         name = f"{self.topic}-{partition}"
         position = self.positions[partition]
         if data.error_code is ErrorCode.offset_out_of_range:
-            raise Refused(name, data.error_code, f"offset {position} is not there (any more)")
+            raise Refused(name, data.error_code, f"offset {position} is not in the log (any more)")
         needs = on_topic(self._brokers.who, self.topic, Operation.READ)
         check(data.error_code, name, needs=needs)
         self.ends[partition] = data.high_watermark
-        assert not isinstance(data.records, FileSlice)  # those only leave
+        assert not isinstance(data.records, FileSlice)  # only the broker sends these
         view = memoryview(data.records or b"")
-        found = False
+        has_whole_batch = False
         for start, header in headers(view):
-            found = True
+            has_whole_batch = True
             batch = view[start : start + header.size]
             if header.magic != MAGIC:
                 raise Corrupt(f"{name}, offset {header.base_offset}: format {header.magic}")
@@ -194,6 +194,6 @@ class Fetcher:
             if header.next_offset > position:
                 batches.append(FetchedBatch(partition, header, batch))
                 self.positions[partition] = position = header.next_offset
-        # An answer may break off within a batch, but not within its very first one.
-        if view and must_have_one and not found:
+        # A response may be cut within a batch, but not within its first one.
+        if view and must_have_one and not has_whole_batch:
             raise Corrupt(f"{name}, offset {position}: no whole record batch")

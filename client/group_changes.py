@@ -1,5 +1,6 @@
-"""What is done to groups without being a member of one: they, or offsets of theirs, are deleted.
-What is committed for them is in offset_commits.py."""
+"""Changes to groups from outside: deletes groups, or offsets that they committed. offset_commits.py
+commits offsets.
+"""
 
 from collections.abc import Collection
 
@@ -20,60 +21,61 @@ from wire.messages.offset_delete import (
 
 
 def delete_group(brokers: Brokers, name: str) -> None:
-    """With all that it has committed. Refused with NON_EMPTY_GROUP while it has members, and with
-    GROUP_ID_NOT_FOUND if there is none."""
+    """Deletes a group and its offsets. Refused with NON_EMPTY_GROUP while it has members, and with
+    GROUP_ID_NOT_FOUND if it does not exist."""
 
     def attempt() -> None:
         request = DeleteGroupsRequest(groups_names=(name,))
-        for each in coordinator(brokers, name).call(delete_groups.API, request).results:
-            if each.error_code is not ErrorCode.none:
-                raise _refusal(brokers, name, each.error_code)
+        for result in coordinator(brokers, name).call(delete_groups.API, request).results:
+            if result.error_code is not ErrorCode.none:
+                raise _refusal(brokers, name, result.error_code)
 
     brokers.persist(attempt)
 
 
 def delete_offsets(brokers: Brokers, name: str, partitions: Collection[TopicPartition]) -> None:
-    """What the group has committed in these. Refused with GROUP_SUBSCRIBED_TO_TOPIC where a member
-    reads the topic, and with GROUP_ID_NOT_FOUND if there is no such group; what is not refused is
-    gone then."""
+    """Deletes the group's offsets in these partitions. Refused with GROUP_SUBSCRIBED_TO_TOPIC where
+    a member reads the topic, and with GROUP_ID_NOT_FOUND if the group does not exist; offsets that
+    are not refused are deleted."""
     request = OffsetDeleteRequest(
         group_id=name,
         topics=tuple(
             OffsetDeleteRequestTopic(
-                name=each.topic,
+                name=topic_request.topic,
                 partitions=tuple(
-                    OffsetDeleteRequestPartition(partition_index=index) for index in each.partitions
+                    OffsetDeleteRequestPartition(partition_index=index)
+                    for index in topic_request.partitions
                 ),
             )
-            for each in by_topic(partitions)
+            for topic_request in by_topic(partitions)
         ),
     )
 
     def attempt() -> None:
-        answer = coordinator(brokers, name).call(offset_delete.API, request)
-        if answer.error_code is not ErrorCode.none:
-            raise _refusal(brokers, name, answer.error_code)
-        for topic in answer.topics:
-            for each in topic.partitions:
-                if each.error_code is not ErrorCode.none:
-                    target = TopicPartition(topic.name, each.partition_index)
-                    raise _of_offset(brokers, name, target, each.error_code)
+        response = coordinator(brokers, name).call(offset_delete.API, request)
+        if response.error_code is not ErrorCode.none:
+            raise _refusal(brokers, name, response.error_code)
+        for topic in response.topics:
+            for partition in topic.partitions:
+                if partition.error_code is not ErrorCode.none:
+                    target = TopicPartition(topic.name, partition.partition_index)
+                    raise _of_offset(brokers, name, target, partition.error_code)
 
     brokers.persist(attempt)
 
 
 def _of_offset(brokers: Brokers, name: str, target: TopicPartition, code: ErrorCode) -> Refused:
-    said = None
+    message = None
     if code is ErrorCode.group_subscribed_to_topic:
-        said = "it has members that read the topic: stop them first"
+        message = "it has members that read the topic: stop them first"
     needs = on_topic(brokers.who, target.topic, Operation.READ)
-    return refusal(f"offset of group {name} in {target}", code, said, needs=needs)
+    return refusal(f"offset of group {name} in {target}", code, message, needs=needs)
 
 
 def _refusal(brokers: Brokers, name: str, code: ErrorCode) -> Refused:
-    said = {
+    message = {
         ErrorCode.non_empty_group: "it has members: stop them first",
-        ErrorCode.group_id_not_found: "there is none of that name",
+        ErrorCode.group_id_not_found: "no such group",
     }.get(code)
     needs = on_group(brokers.who, name, Operation.DELETE)
-    return refusal(f"group {name}", code, said, needs=needs)
+    return refusal(f"group {name}", code, message, needs=needs)

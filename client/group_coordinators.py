@@ -1,7 +1,7 @@
-"""Which broker coordinates a group, and questions about many groups, put to each coordinator.
+"""Finds the coordinators of groups, and queries many groups through each coordinator.
 
-All groups are looked up with one request where brokers speak version 4 of FindCoordinator, and else
-with one for each, all of them under way at a time.
+All groups are looked up in one request where brokers support version 4 of FindCoordinator;
+otherwise each takes a request, several in flight at a time.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,8 +22,8 @@ from wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 
-TOGETHER: Final = 200  # groups in one request
-_UNDER_WAY: Final = 50  # requests on one connection: what both sides have room for
+TOGETHER: Final = 200  # groups in a request
+_UNDER_WAY: Final = 50  # requests on one connection, as many as both sides can buffer
 _FIRST_OF_SEVERAL: Final = 4
 _TO_ASK: Final = (Operation.DESCRIBE, Operation.READ)
 
@@ -32,83 +32,84 @@ Response = TypeVar("Response")
 T = TypeVar("T")
 
 Ask = Callable[[BrokerConnection, int, Sequence[str]], Iterable[tuple[str, T]]]
-"""Asks a coordinator, which has that id, about some of its groups: TOGETHER at most. What it has
-yielded before it raises an error is kept."""
+"""Queries a coordinator (connection and broker id) about up to TOGETHER of its groups. Results
+that it yielded before it raises an error are kept."""
 
 
 def coordinators(
     brokers: Brokers, groups: Iterable[str], to: Sequence[Operation] = _TO_ASK
 ) -> dict[str, int]:
-    """The id of each group's coordinator. Asks once; that there is none may be a passing error.
-    `to` is what is wanted with them, for whoever reads that it is not allowed: any of these."""
-    found: dict[str, int] = {}
-    known = brokers.refresh([])
-    asked = brokers.any_broker()
-    for each in _look_up(asked, list(dict.fromkeys(groups))):
-        what = f"coordinator of group {each.key}"
-        needs = on_group(brokers.who, each.key, *to)
-        check(each.error_code, what, each.error_message, needs=needs)
-        if each.node_id not in known.brokers:
+    """Returns the coordinator's broker id for each group, in a single attempt; that a group has
+    none may be a temporary error. `to` is what is intended, any of these, for the error if it is
+    not allowed."""
+    broker_ids: dict[str, int] = {}
+    metadata = brokers.refresh([])
+    connection = brokers.any_broker()
+    for answer in _look_up(connection, list(dict.fromkeys(groups))):
+        what = f"coordinator of group {answer.key}"
+        needs = on_group(brokers.who, answer.key, *to)
+        check(answer.error_code, what, answer.error_message, needs=needs)
+        if answer.node_id not in metadata.brokers:
             raise Refused(what, ErrorCode.coordinator_not_available)
-        found[each.key] = each.node_id
-    return found
+        broker_ids[answer.key] = answer.node_id
+    return broker_ids
 
 
 def coordinator(brokers: Brokers, group: str, *to: Operation) -> BrokerConnection:
-    """The broker that coordinates the group. Asks once."""
+    """Returns a connection to the group's coordinator, in a single attempt."""
     return brokers.broker(coordinators(brokers, [group], to)[group])
 
 
 def ask_coordinators(brokers: Brokers, groups: Iterable[str], ask: Ask[T]) -> dict[str, T]:
-    """What the coordinators say of these groups, by group, in order. Tried again, as far as there
-    is no answer yet, while errors are passing ones."""
-    wanted = list(dict.fromkeys(groups))
-    found: dict[str, T] = {}
+    """Returns what the coordinators say of these groups, in order. Groups without an answer are
+    retried while errors are retriable."""
+    group_names = list(dict.fromkeys(groups))
+    answers: dict[str, T] = {}
 
     def attempt() -> None:
-        missing = [group for group in wanted if group not in found]
+        missing = [group for group in group_names if group not in answers]
         by_broker: dict[int, list[str]] = {}
         if missing:
             for group, broker in coordinators(brokers, missing).items():
                 by_broker.setdefault(broker, []).append(group)
         for broker, coordinated in by_broker.items():
-            for some in pieces(coordinated, TOGETHER):
-                found.update(ask(brokers.broker(broker), broker, some))  # one after the other
+            for portion in pieces(coordinated, TOGETHER):
+                answers.update(ask(brokers.broker(broker), broker, portion))  # one after the other
 
     brokers.persist(attempt)
-    return {group: found[group] for group in wanted}
+    return {group: answers[group] for group in group_names}
 
 
 def ask_each(
-    asked: BrokerConnection, api: Api[Request, Response], requests: Sequence[Request]
+    connection: BrokerConnection, api: Api[Request, Response], requests: Sequence[Request]
 ) -> Iterable[Response]:
-    """The answers to requests of which several are under way at a time."""
-    for some in pieces(requests, _UNDER_WAY):
-        for pending in [asked.send(api, each) for each in some]:
-            yield asked.receive(pending)
+    """Yields the responses to many requests, with several in flight at a time."""
+    for portion in pieces(requests, _UNDER_WAY):
+        for pending in [connection.send(api, request) for request in portion]:
+            yield connection.receive(pending)
 
 
-def pieces(sequence: Sequence[T], most: int) -> Iterable[Sequence[T]]:
-    return (sequence[at : at + most] for at in range(0, len(sequence), most))
+def pieces(sequence: Sequence[T], size: int) -> Iterable[Sequence[T]]:
+    return (sequence[at : at + size] for at in range(0, len(sequence), size))
 
 
-def _look_up(asked: BrokerConnection, groups: Sequence[str]) -> Iterable[Coordinator]:
+def _look_up(connection: BrokerConnection, groups: Sequence[str]) -> Iterable[Coordinator]:
     api = find_coordinator.API
-    if asked.version(api) >= _FIRST_OF_SEVERAL:
-        for some in pieces(groups, TOGETHER):
-            request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=tuple(some))
-            yield from asked.call(api, request).coordinators
+    if connection.version(api) >= _FIRST_OF_SEVERAL:
+        for portion in pieces(groups, TOGETHER):
+            request = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=tuple(portion))
+            yield from connection.call(api, request).coordinators
         return
     requests = [FindCoordinatorRequest(key=group, key_type=GROUP) for group in groups]
-    for group, answer in zip(groups, ask_each(asked, api, requests), strict=True):
+    for group, answer in zip(groups, ask_each(connection, api, requests), strict=True):
         yield _alone(group, answer)
 
 
-def _alone(group: str, answer: FindCoordinatorResponse) -> Coordinator:
-    """Up to version 3 the answer is about one group, which it does not name."""
+def _alone(group: str, response: FindCoordinatorResponse) -> Coordinator:
+    """Up to version 3 a response is about one group and does not name it."""
     return Coordinator(
         key=group,
-        node_id=answer.node_id,
-        error_code=answer.error_code,
-        error_message=answer.error_message,
+        node_id=response.node_id,
+        error_code=response.error_code,
+        error_message=response.error_message,
     )

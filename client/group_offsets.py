@@ -1,10 +1,9 @@
-"""Consumer groups as their coordinators know them: which there are, who is in them, how far they
-have read.
+"""Consumer groups as their coordinators know them: list, describe, committed offsets.
 
-Asked of any brokers, Penstock's and Apache Kafka's, with few requests for many groups. A group that
-is not there is Dead where it is described, and has no offsets. Which groups there are each broker
-knows of those that it coordinates, so all live brokers are asked; a group that moves from one to
-another meanwhile may be missing, and is never shown twice.
+Works with any brokers, Penstock's and Apache Kafka's, with few requests for many groups. A group
+that does not exist is described as Dead, and has no offsets. Each broker lists only the groups that
+it coordinates, so all live brokers are asked. A group whose coordinator changes meanwhile may be
+missing, but is never listed twice.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -53,8 +52,9 @@ _FIRST_OF_SEVERAL: Final = 8
 
 
 class ListedGroup(msgspec.Struct, frozen=True):
-    """`protocol_type` is `consumer` for consumers, empty where nobody was ever a member, and others
-    have other words. `state` is empty where a broker is too old to say it."""
+    """A listed group. `protocol_type` is `consumer` for consumers, empty for groups that never had
+    a member, and something else for other clients. `state` is empty if the broker is too old to
+    return it."""
 
     name: str
     protocol_type: str
@@ -63,8 +63,8 @@ class ListedGroup(msgspec.Struct, frozen=True):
 
 
 class MemberOfGroup(msgspec.Struct, frozen=True):
-    """`topics` are what it subscribes to, `partitions` what it was given to read. Both are None
-    where it does not say it as consumers do; while a group rebalances they are not shown."""
+    """A member with the `topics` it subscribes to and the `partitions` assigned to it. Both are
+    None if it is no consumer, and while the group rebalances."""
 
     member_id: str
     instance_id: str | None
@@ -75,12 +75,12 @@ class MemberOfGroup(msgspec.Struct, frozen=True):
 
 
 class GroupOfMembers(msgspec.Struct, frozen=True):
-    """A group that was described; Dead if it is not there."""
+    """A described group; Dead if it does not exist."""
 
     name: str
     protocol_type: str
     protocol: str
-    """How partitions are assigned, as its members have agreed on it."""
+    """The partition assignor that the members agreed on."""
     state: str
     coordinator: int
     members: tuple[MemberOfGroup, ...]
@@ -91,7 +91,7 @@ class GroupOfMembers(msgspec.Struct, frozen=True):
 
     @property
     def has_members(self) -> bool:
-        """Or may have: it is not known to have none."""
+        """True also if that is unknown."""
         return self.state not in {EMPTY, DEAD}
 
     @property
@@ -100,12 +100,12 @@ class GroupOfMembers(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """`penstock` for groups whose members claim partitions themselves, `kafka` for others."""
+        """`penstock` for groups whose members claim partitions themselves, otherwise `kafka`."""
         return "penstock" if self.protocol == WITHOUT_COORDINATOR else "kafka"
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """The next offset to read; what is before it was written in `leader_epoch` (-1: not said)."""
+    """The next offset to read; the record before it was written in `leader_epoch` (-1: unknown)."""
 
     offset: int
     leader_epoch: int = -1
@@ -113,26 +113,26 @@ class Committed(msgspec.Struct, frozen=True):
 
 
 def list_groups(brokers: Brokers) -> tuple[ListedGroup, ...]:
-    """All groups that we may see, by name."""
-    found: dict[str, ListedGroup] = {}
+    """Returns all visible groups, by name."""
+    groups: dict[str, ListedGroup] = {}
     for broker in sorted(brokers.persist(lambda: brokers.refresh([])).brokers):
-        for each in brokers.persist(partial(_listed, brokers, broker)):
-            found.setdefault(each.name, each)
-    return tuple(found[name] for name in sorted(found))
+        for group in brokers.persist(partial(_listed, brokers, broker)):
+            groups.setdefault(group.name, group)
+    return tuple(groups[name] for name in sorted(groups))
 
 
 def describe_groups(brokers: Brokers, names: Iterable[str]) -> dict[str, GroupOfMembers]:
-    """State and members of these groups, by name, in order."""
+    """Returns state and members of these groups, by name, in order."""
 
     def ask(
-        asked: BrokerConnection, broker: int, groups: Sequence[str]
+        connection: BrokerConnection, broker: int, groups: Sequence[str]
     ) -> Iterator[tuple[str, GroupOfMembers]]:
         request = DescribeGroupsRequest(groups=tuple(groups))
-        for each in asked.call(describe_groups_api.API, request).groups:
-            if each.error_code is not ErrorCode.group_id_not_found:
-                needs = on_group(brokers.who, each.group_id, Operation.DESCRIBE)
-                check(each.error_code, f"group {each.group_id}", needs=needs)
-            yield each.group_id, _described(each, broker)
+        for group in connection.call(describe_groups_api.API, request).groups:
+            if group.error_code is not ErrorCode.group_id_not_found:
+                needs = on_group(brokers.who, group.group_id, Operation.DESCRIBE)
+                check(group.error_code, f"group {group.group_id}", needs=needs)
+            yield group.group_id, _described(group, broker)
 
     return ask_coordinators(brokers, names, ask)
 
@@ -140,15 +140,15 @@ def describe_groups(brokers: Brokers, names: Iterable[str]) -> dict[str, GroupOf
 def committed_offsets(
     brokers: Brokers, names: Iterable[str]
 ) -> dict[str, dict[TopicPartition, Committed]]:
-    """All that these groups have committed, of topics that we may see, by group, in order."""
+    """Returns all committed offsets of these groups, in visible topics, by group, in order."""
 
     def ask(
-        asked: BrokerConnection, _: int, groups: Sequence[str]
+        connection: BrokerConnection, _: int, groups: Sequence[str]
     ) -> Iterator[tuple[str, dict[TopicPartition, Committed]]]:
-        for group, answer in _fetched(asked, groups):
+        for group, response in _fetched(connection, groups):
             needs = on_group(brokers.who, group, Operation.DESCRIBE)
-            check(answer.error_code, f"offsets of group {group}", needs=needs)
-            yield group, _offsets(brokers, group, answer)
+            check(response.error_code, f"offsets of group {group}", needs=needs)
+            yield group, _offsets(brokers, group, response)
 
     return ask_coordinators(brokers, names, ask)
 
@@ -157,14 +157,14 @@ def _listed(brokers: Brokers, broker: int) -> list[ListedGroup]:
     if broker not in brokers.known.brokers:
         return []
     try:
-        answer = brokers.broker(broker).call(list_groups_api.API, ListGroupsRequest())
-        check(answer.error_code, f"groups of broker {broker}")
+        response = brokers.broker(broker).call(list_groups_api.API, ListGroupsRequest())
+        check(response.error_code, f"groups of broker {broker}")
     except ClientError:
-        brokers.refresh([])  # it may be about to stop, and others have its groups then
+        brokers.refresh([])  # it may be stopping, and other brokers then have its groups
         raise
     return [
-        ListedGroup(each.group_id, each.protocol_type, each.group_state, broker)
-        for each in answer.groups
+        ListedGroup(group.group_id, group.protocol_type, group.group_state, broker)
+        for group in response.groups
     ]
 
 
@@ -176,7 +176,7 @@ def _described(group: DescribedGroup, broker: int) -> GroupOfMembers:
         protocol=group.protocol_data,
         state=group.group_state if is_there else DEAD,
         coordinator=broker,
-        members=tuple(_member(group, each) for each in group.members),
+        members=tuple(_member(group, member) for member in group.members),
     )
 
 
@@ -187,8 +187,8 @@ def _member(group: DescribedGroup, member: DescribedGroupMember) -> MemberOfGrou
         try:
             topics = tuple(sorted(set(read_subscription(member.member_metadata).topics)))
             assigned = pairs(read_assignment(member.member_assignment).assigned_partitions)
-            partitions = tuple(sorted(TopicPartition(*each) for each in set(assigned)))
-        except MemberDataError:  # other programs write it, as they like
+            partitions = tuple(sorted(TopicPartition(*pair) for pair in set(assigned)))
+        except MemberDataError:  # other programs may write anything here
             topics = partitions = None
     return MemberOfGroup(
         member_id=member.member_id,
@@ -201,31 +201,35 @@ def _member(group: DescribedGroup, member: DescribedGroupMember) -> MemberOfGrou
 
 
 def _fetched(
-    asked: BrokerConnection, groups: Sequence[str]
+    connection: BrokerConnection, groups: Sequence[str]
 ) -> Iterator[tuple[str, OffsetFetchResponseGroup]]:
-    wanted = [OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
+    group_requests = [OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
     api = offset_fetch.API
-    asked.needs_version(api, _FIRST_OF_ALL_OFFSETS)
-    if asked.version(api) >= _FIRST_OF_SEVERAL:
-        for each in asked.call(api, OffsetFetchRequest(groups=tuple(wanted))).groups:
-            yield each.group_id, each
+    connection.needs_version(api, _FIRST_OF_ALL_OFFSETS)
+    if connection.version(api) >= _FIRST_OF_SEVERAL:
+        for group_response in connection.call(
+            api, OffsetFetchRequest(groups=tuple(group_requests))
+        ).groups:
+            yield group_response.group_id, group_response
         return
-    requests = [OffsetFetchRequest(groups=(each,)) for each in wanted]
-    for group, answer in zip(groups, ask_each(asked, api, requests), strict=True):
-        yield group, answer.groups[0]  # up to version 7 it does not name its group
+    requests = [OffsetFetchRequest(groups=(group_request,)) for group_request in group_requests]
+    for group, response in zip(groups, ask_each(connection, api, requests), strict=True):
+        yield group, response.groups[0]  # up to version 7 a response does not name its group
 
 
 def _offsets(
-    brokers: Brokers, group: str, answer: OffsetFetchResponseGroup
+    brokers: Brokers, group: str, response: OffsetFetchResponseGroup
 ) -> dict[TopicPartition, Committed]:
-    found: dict[TopicPartition, Committed] = {}
-    for topic in sorted(answer.topics, key=lambda topic: topic.name):
+    committed: dict[TopicPartition, Committed] = {}
+    for topic in sorted(response.topics, key=lambda topic: topic.name):
         needs = on_topic(brokers.who, topic.name, Operation.DESCRIBE)
-        for each in sorted(topic.partitions, key=lambda each: each.partition_index):
-            target = TopicPartition(topic.name, each.partition_index)
-            check(each.error_code, f"offset of group {group} in {target}", needs=needs)
-            if each.committed_offset >= 0:
-                found[target] = Committed(
-                    each.committed_offset, each.committed_leader_epoch, each.metadata or ""
+        for partition in sorted(topic.partitions, key=lambda part: part.partition_index):
+            target = TopicPartition(topic.name, partition.partition_index)
+            check(partition.error_code, f"offset of group {group} in {target}", needs=needs)
+            if partition.committed_offset >= 0:
+                committed[target] = Committed(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    partition.metadata or "",
                 )
-    return found
+    return committed

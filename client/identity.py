@@ -1,8 +1,8 @@
-"""Who a producer is to the brokers: the producer id and epoch under which it numbers its batches.
+"""A producer's identity: the producer id and epoch under which it numbers its batches.
 
-A partition remembers of each producer id the epoch, the last sequence and the last five batches.
-A batch of a lower epoch than the last is refused there: that fences off whoever still uses it, and
-copies of older batches that are still on their way. A higher epoch begins at sequence 0.
+A partition remembers the epoch, the last sequence and the last five batches of each producer id. It
+refuses batches of older epochs, which fences off other users of the id and delayed copies of old
+batches. A new epoch begins at sequence 0.
 """
 
 from typing import Final, NamedTuple, Self
@@ -19,13 +19,13 @@ LAST_EPOCH: Final = 2**15 - 1
 
 
 class Identity(NamedTuple):
-    """Under which a producer numbers its batches. A newer epoch of the same id fences it off."""
+    """A producer id and epoch. A newer epoch of the same id fences off older ones."""
 
     producer_id: int
     epoch: int
 
     def next_epoch(self) -> Self | None:
-        """The same producer, one epoch later; None after the last."""
+        """The same producer id with the next epoch; None after the last."""
         return None if self.epoch >= LAST_EPOCH else self._replace(epoch=self.epoch + 1)
 
 
@@ -33,7 +33,7 @@ NOBODY: Final = Identity(NO_PRODUCER, -1)
 
 
 def take_identity(brokers: Brokers, topic: str = "") -> Identity:
-    """A producer id that nobody had before, to write to the topic; without one, to any."""
+    """Allocates a new producer id, for writing to the topic; without one, to any topic."""
     needs = to_be_numbered(brokers.who, topic)
     request = InitProducerIdRequest()
     return brokers.persist(
@@ -42,12 +42,12 @@ def take_identity(brokers: Brokers, topic: str = "") -> Identity:
 
 
 def to_be_numbered(who: str, topic: str = "") -> Right:
-    """Whoever may write to some topic gets a producer id. So it was not before Apache Kafka 2.8:
-    there it takes IDEMPOTENT_WRITE on the cluster."""
+    """The right that a producer id requires: WRITE on some topic. Before Apache Kafka 2.8 it was
+    IDEMPOTENT_WRITE on the cluster."""
     return on_topic(who, topic, Operation.WRITE)
 
 
 def identity_of(answer: InitProducerIdResponse, needs: Right) -> Identity:
-    """What InitProducerId was answered with; raises `Refused` if that is an error."""
+    """Returns the identity in an InitProducerId response; raises `Refused` for an error."""
     check(answer.error_code, "producer id", needs=needs)
     return Identity(answer.producer_id, answer.producer_epoch)

@@ -1,14 +1,13 @@
 """Logins by Kerberos: SASL's GSSAPI (RFC 4752), by the system's own libraries.
 
-Tickets are got with a keytab and lie in this process's memory, or they are found in a cache that
-somebody else fills. Those of a keytab are got anew, for a new login, when half of their life is
-over; if the KDC is away then, they serve on to their end. A broker never learns when they end: what
-has logged in stays, until the broker wants a login again.
+Tickets are obtained with a keytab and kept in this process's memory, or taken from a cache that
+another program fills. Those of a keytab are renewed, at a login, once half of their lifetime is
+over; while the KDC is unavailable they are used until they expire. Brokers do not learn when
+tickets expire: a connection stays logged in until the broker requires a new login.
 
-A KDC that does not answer keeps its asker waiting, for as long as krb5.conf says; others who want
-to log in wait behind it.
+A KDC that does not answer delays the caller as long as krb5.conf says, and other logins with it.
 
-The package `gssapi` is imported here and nowhere else, by the first who logs in like that.
+The package `gssapi` is imported only here, at the first such login.
 """
 
 import threading
@@ -23,11 +22,11 @@ from client.security import Login
 from ground.kerberos import Cure, why_unreadable
 from ground.printable import plain_words
 
-_NO_LAYER: Final = 1  # RFC 4752, 3.1: what is sent after the login is sent as it is
+_NO_LAYER: Final = 1  # RFC 4752, 3.1: no wrapping of what follows the login
 _OFFER_BYTES: Final = 4
 _MOST_STEPS: Final = 10
 _ERRORS: Final = (
-    2_529_638_912  # MIT's own, from here on, in the order of the protocol and behind it
+    2_529_638_912  # the first of MIT's error codes, which begin in the order of the protocol
 )
 _NO_CACHE: Final = 195
 _CURES: Final[Mapping[int, Cure]] = MappingProxyType(
@@ -53,32 +52,32 @@ _CURES: Final[Mapping[int, Cure]] = MappingProxyType(
 
 
 class Tickets:
-    """Of one principal; any thread may ask."""
+    """The tickets of one principal. Thread-safe."""
 
     def __init__(self, login: Login) -> None:
         self._login = login
-        self._lock = threading.Lock()  # one asks the KDC, and the others find what it got
+        self._lock = threading.Lock()  # one thread asks the KDC, others use its tickets
         self._store: dict[str, str] = {}
         if login.keytab:
-            # Of this object alone: in a common one, another principal's could be taken for it.
+            # For this object alone: from a shared cache another principal's tickets could be used.
             cache = f"MEMORY:{uuid.uuid4().hex}"
             self._store = {"client_keytab": f"FILE:{login.keytab}", "ccache": cache}
         elif login.ccache:
             self._store = {"ccache": login.ccache}
 
     def exchange(self, host: str) -> Exchange:
-        """What is said to the broker on this host. Raises LoginFailed, then or on the way."""
+        """Starts the exchange with the broker on this host. Raises LoginFailed, then or later."""
         return _exchange(*self._begun(host))
 
     def _begun(self, host: str) -> tuple[Any, bytes]:
-        """A context, and the first that it has to say."""
+        """Returns a security context and its first token."""
         gssapi = _library()
         if self._login.keytab and (why := why_unreadable(self._login.keytab)):
             raise LoginFailed(why)
         service = f"{self._login.service}@{host}"
         with self._lock:
             tickets = self._tickets(gssapi)
-            with _told(gssapi, f"no ticket for {self._login.service}/{host}"):
+            with _login_errors(gssapi, f"no ticket for {self._login.service}/{host}"):
                 context = gssapi.SecurityContext(
                     name=gssapi.Name(service, gssapi.NameType.hostbased_service),
                     creds=tickets,
@@ -87,20 +86,20 @@ class Tickets:
                     flags=gssapi.RequirementFlag.mutual_authentication
                     | gssapi.RequirementFlag.integrity,
                 )
-                context.__DEFER_STEP_ERRORS__ = False  # what is wrong is said at once
+                context.__DEFER_STEP_ERRORS__ = False  # raise errors at once
                 return context, context.step() or b""
 
     def _tickets(self, gssapi: Any) -> Any:
-        """With which others are got."""
+        """Returns the credentials with which service tickets are obtained."""
         login, owner = self._login, None
-        with _told(gssapi, f"no ticket for {login.principal or 'this user'}"):
+        with _login_errors(gssapi, f"no ticket for {login.principal or 'this user'}"):
             if login.principal:
                 owner = gssapi.Name(login.principal, gssapi.NameType.kerberos_principal)
             try:
                 return gssapi.Credentials(name=owner, usage="initiate", store=self._store or None)
             except gssapi.exceptions.GSSError as error:
-                # Without a key for this name the keytab is passed over, and a cache is missed that
-                # nobody was to have filled.
+                # If the keytab has no key for this name, the library ignores it and reports a
+                # missing cache instead.
                 if login.keytab and error.min_code == _ERRORS + _NO_CACHE:
                     raise LoginFailed(
                         f"no ticket for {login.principal} with {login.keytab}: {Cure.NO_KEY}"
@@ -110,31 +109,33 @@ class Tickets:
 
 def _exchange(context: Any, first: bytes) -> Exchange:
     gssapi = _library()
-    said = first
-    with _told(gssapi, "the broker does not prove who it is"):
+    token = first
+    with _login_errors(gssapi, "the broker did not prove its identity"):
         for _ in range(_MOST_STEPS):
             if context.complete:
                 break
-            answer = yield said
-            said = context.step(answer) or b""
+            challenge = yield token
+            token = context.step(challenge) or b""
         if gssapi.RequirementFlag.mutual_authentication not in context.actual_flags:
-            raise LoginFailed("the broker does not prove who it is")
-    offer = yield said
-    with _told(gssapi, "the broker's answer to GSSAPI cannot be understood"):
+            raise LoginFailed("the broker did not prove its identity")
+    offer = yield token
+    with _login_errors(gssapi, "invalid GSSAPI response from the broker"):
         layers = context.unwrap(offer).message
     if len(layers) != _OFFER_BYTES:
-        raise LoginFailed("the broker's answer to GSSAPI cannot be understood")
+        raise LoginFailed("invalid GSSAPI response from the broker")
     if not layers[0] & _NO_LAYER:
-        raise LoginFailed("the broker wants Kerberos to encrypt what follows, as Kafka never does")
-    # No layer, so no size of its messages; and nobody else's name to act in.
-    with _told(gssapi, "the broker's answer to GSSAPI cannot be answered"):
+        raise LoginFailed(
+            "the broker requires a GSSAPI security layer, which Kafka's protocol does not have"
+        )
+    # No layer, hence a maximum message size of 0, and no authorization identity.
+    with _login_errors(gssapi, "cannot reply to the broker's GSSAPI response"):
         chosen = context.wrap(bytes([_NO_LAYER, 0, 0, 0]), False).message
     yield chosen
 
 
 @contextmanager
-def _told(gssapi: Any, what: str) -> Iterator[None]:
-    """What the library raises, in one line with what helps."""
+def _login_errors(gssapi: Any, what: str) -> Iterator[None]:
+    """Turns the library's errors into LoginFailed, in one line with the remedy."""
     try:
         yield
     except gssapi.exceptions.GSSError as error:
@@ -143,18 +144,18 @@ def _told(gssapi: Any, what: str) -> Iterator[None]:
 
 def _reason(gssapi: Any, error: Any) -> str:
     code, is_major = (error.min_code, False) if error.min_code else (error.maj_code, True)
-    said = plain_words("; ".join(error.get_all_statuses(code, is_major)))
+    text = plain_words("; ".join(error.get_all_statuses(code, is_major)))
     cure = _CURES.get(error.min_code - _ERRORS)
     if cure is None and isinstance(error, gssapi.exceptions.ExpiredCredentialsError):
         cure = Cure.ENDED
     if cure is None and isinstance(error, gssapi.exceptions.MissingCredentialsError):
         cure = Cure.NONE
-    return f"{said} ({cure})" if cure else said
+    return f"{text} ({cure})" if cure else text
 
 
 def _library() -> Any:
     try:
-        import gssapi  # noqa: PLC0415 -- few log in like that, and have it
+        import gssapi  # noqa: PLC0415 -- an optional dependency
     except ImportError as error:
         raise LoginFailed(
             "Kerberos needs the package gssapi: pip install gssapi, with gcc, "

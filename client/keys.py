@@ -1,4 +1,4 @@
-"""Which partition a key goes to: as Kafka's own clients place keys, by murmur2. Pure."""
+"""Maps keys to partitions as Kafka's clients do, by murmur2. Pure."""
 
 import struct
 from functools import lru_cache
@@ -16,14 +16,14 @@ def partition_of(key: bytes, partitions: int) -> int:
 
 
 def murmur2(key: bytes) -> int:
-    """Without a sign, of 32 bits."""
-    whole = len(key) // _WORD
-    found = _SEED ^ len(key)
-    for word in struct.unpack_from(f"<{whole}I", key):
+    """Returns an unsigned 32-bit hash."""
+    words = len(key) // _WORD
+    digest = _SEED ^ len(key)
+    for word in struct.unpack_from(f"<{words}I", key):
         mixed = word * _FACTOR & _MASK
         mixed = (mixed ^ mixed >> 24) * _FACTOR & _MASK
-        found = (found * _FACTOR & _MASK) ^ mixed
-    if rest := key[whole * _WORD :]:
-        found = (found ^ int.from_bytes(rest, "little")) * _FACTOR & _MASK
-    found = (found ^ found >> 13) * _FACTOR & _MASK
-    return found ^ found >> 15
+        digest = (digest * _FACTOR & _MASK) ^ mixed
+    if rest := key[words * _WORD :]:
+        digest = (digest ^ int.from_bytes(rest, "little")) * _FACTOR & _MASK
+    digest = (digest ^ digest >> 13) * _FACTOR & _MASK
+    return digest ^ digest >> 15

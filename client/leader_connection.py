@@ -1,10 +1,10 @@
-"""A connection to a leader on an event loop: requests go out in order, answers are awaited.
+"""A connection to a leader on an event loop: requests are sent in order, responses awaited.
 
-It is opened by a thread of its own, which may wait for names, for TLS and for a login. Then nothing
-waits: the loop says when the socket is ready. No turn of the loop takes more than a megabyte.
+A thread opens it, because name resolution, TLS and login may block. From then on nothing blocks:
+the loop reports when the socket is ready. No callback handles more than a megabyte.
 
-Unless its owner brings memory, an answer is received into that of the one before: who wants
-something of it takes it before asking again.
+Unless the owner provides memory, each response is received into the memory of the one before, so
+the owner must take what it needs from a response before it sends the next request.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ from wire.codec import Api
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 
-_AT_ONCE: Final = 1024 * 1024  # bytes received in one turn of the loop
+_AT_ONCE: Final = 1024 * 1024  # bytes received in one callback
 _SMALL: Final = 64 * 1024
 _LARGE_STEP: Final = 1024 * 1024
 
 
 class AnswerMemory:
-    """For one answer at a time. What large ones are received into is kept as long as they come."""
+    """Memory for one response at a time. The large buffer is kept while large responses arrive."""
 
     def __init__(self) -> None:
         self._small = memoryview(bytearray(_SMALL))
@@ -43,15 +43,15 @@ class AnswerMemory:
             self._large = memoryview(b"")
             return self._small[:size]
         if size > len(self._large):
-            self._large = memoryview(b"")  # before there is another
+            self._large = memoryview(b"")  # freed before the next is allocated
             room = -(-size // _LARGE_STEP) * _LARGE_STEP
-            # Pages that become memory when they are written, and not all in one turn of the loop.
+            # Pages take memory only when they are written, not all in one callback.
             self._large = memoryview(mmap(-1, room, flags=MAP_PRIVATE | MAP_ANONYMOUS))
         return self._large[:size]
 
 
 class LeaderConnection:
-    """Belongs to the event loop. Use `open`; of no use any more after an error."""
+    """A connection that belongs to an event loop. Use `open`; unusable after an error."""
 
     def __init__(self, channel: Channel, loop: asyncio.AbstractEventLoop) -> None:
         self._channel = channel
@@ -65,7 +65,7 @@ class LeaderConnection:
     async def open(
         cls, address: Address, client_id: str, access: Access, memory: Memory | None = None
     ) -> Self:
-        """Answers are received into `memory`. Raises ClientError."""
+        """Opens a connection; responses are received into `memory`. Raises ClientError."""
         received_into = memory or AnswerMemory()
         loop = asyncio.get_running_loop()
         opened: asyncio.Future[BrokerConnection] = loop.create_future()
@@ -83,7 +83,7 @@ class LeaderConnection:
             result: BrokerConnection | Exception
             try:
                 result = BrokerConnection(address, client_id, access, memory=received_into)
-            except Exception as error:  # noqa: BLE001 it is raised where it is waited for
+            except Exception as error:  # noqa: BLE001 raised where it is awaited
                 result = error
             try:
                 loop.call_soon_threadsafe(arrived, result)
@@ -96,33 +96,33 @@ class LeaderConnection:
             return cls(Channel(await opened), loop)
         except asyncio.CancelledError:
             if opened.done() and not opened.cancelled() and opened.exception() is None:
-                opened.result().close()  # it came in the moment in which nobody wanted it any more
+                opened.result().close()  # it arrived just as the caller was cancelled
             raise
 
     @property
     def is_spent(self) -> bool:
-        """Whether the login has ended: another connection is to be opened."""
+        """Whether the login has expired, so that another connection must be opened."""
         return time.monotonic() >= self._channel.spent_at
 
     def check(self) -> None:
-        """Raises ClientError if it is of no use any more."""
+        """Raises ClientError if the connection has failed."""
         if self._failure is not None:
             raise self._failure
 
     async def ask(self, api: Api[Request, Response], request: Request, within: float) -> Response:
-        """Raises ClientError."""
+        """Sends a request and returns its response. Raises ClientError."""
         version = self._channel.version(api)
         return await self.put(api, version, [api.encode_request(version, request)], within)
 
     def version(self, api: Api[Any, Any]) -> int:
-        """The version that a request will have. Raises `Unsupported`."""
+        """The API version that a request will use. Raises `Unsupported`."""
         return self._channel.version(api)
 
     def put(
         self, api: Api[Any, Response], version: int, body: Sequence[Buffer], within: float
     ) -> "asyncio.Future[Response]":
-        """On its way behind what was asked before: a request that has been encoded; its pieces are
-        not copied. What is returned has the answer, or raises ClientError, and is to be awaited."""
+        """Sends an encoded request, behind earlier ones, without copying its pieces. The returned
+        future yields the response or raises ClientError, and must be awaited."""
         self.check()
         answered: asyncio.Future[Response] = self._loop.create_future()
         overdue = self._loop.call_later(within, self._overdue)
@@ -143,7 +143,7 @@ class LeaderConnection:
         return answered
 
     def close(self) -> None:
-        """Ends it; who waits for an answer is told."""
+        """Closes the connection; requests in flight fail."""
         self._end(ConnectionLost(f"{self._channel.address}: closed"))
 
     def _overdue(self) -> None:
@@ -154,7 +154,9 @@ class LeaderConnection:
             return
         try:
             if self._channel.read(_AT_ONCE):
-                self._loop.call_soon(self._readable)  # TLS may hold what the socket has not
+                self._loop.call_soon(
+                    self._readable
+                )  # TLS may have buffered bytes that the socket no longer shows
         except ClientError as error:
             self._end(error)
 

@@ -1,13 +1,14 @@
-"""Batches looked for in the log itself, by the numbers of their producer.
+"""Searches the log itself for batches, by their producer's numbers.
 
-What a leader has forgotten of a producer still stands in the headers of its batches: producer id,
-epoch, base sequence. Whoever knows an offset before which a batch cannot be reads from there to the
-end, or until all are found. That may be many gigabytes, and takes as long as consuming them.
+Even after a leader has forgotten a producer, batches' headers show producer id, epoch and base
+sequence. Given an offset before which a batch cannot lie, the search reads from there to the end,
+or until all batches are found. That may be many gigabytes, and takes as long as consuming them.
 
-Somebody else may have written under these numbers: a batch with another CRC is another one, unless
-the broker has rewritten it, with its own times or compression or fewer records.
+Another client may have written under these numbers. So a batch with a different CRC is another
+batch, unless the broker has rewritten it, with timestamps or a compression of its own or fewer
+records.
 
-Only what consumers are shown is looked at: what is found is there to stay.
+Only what consumers can see is searched, so what is found is durable.
 """
 
 from collections.abc import Callable, Collection
@@ -25,18 +26,18 @@ from wire.messages.list_offsets import EARLIEST, LATEST
 
 _POLL_SECONDS: Final = 0.5
 
-Numbers = tuple[int, int, int, int]  # producer id, epoch, base sequence, how many records
+Numbers = tuple[int, int, int, int]  # producer id, epoch, base sequence, number of records
 
 
 class BatchLocation(msgspec.Struct, frozen=True):
-    """Where a batch lies in the log."""
+    """The position of a batch in the log."""
 
     base_offset: int
     leader_epoch: int
 
 
 class Searched(msgspec.Struct, frozen=True):
-    """What was found between two offsets. What lay before `begins` is not there any more."""
+    """The batches found between two offsets. The log before `begins` has been deleted."""
 
     found: dict[Stamped, BatchLocation]
     begins: int
@@ -46,18 +47,18 @@ class Searched(msgspec.Struct, frozen=True):
 def search(
     brokers: Brokers,
     target: TopicPartition,
-    wanted: Collection[Stamped],
+    batches: Collection[Stamped],
     offset: int,
     *,
     goes_on: Callable[[], bool] = lambda: True,
 ) -> Searched:
-    """Looks from `offset` on to where the log ends now.
+    """Searches from `offset` to the current end of the log.
 
-    An offset that the log does not reach is one of another log: then all of it is looked at.
-    Raises ConnectionLost as soon as it does not go on, and whatever reading raises.
+    If the log does not reach `offset` it is another log, and is searched from its start. Raises
+    ConnectionLost as soon as `goes_on` returns False, and the errors of reading.
     """
-    missing = {_numbers(each): each for each in wanted}
-    found: dict[Stamped, BatchLocation] = {}
+    missing = {_numbers(stamped): stamped for stamped in batches}
+    locations: dict[Stamped, BatchLocation] = {}
     first, end = _bounds(brokers, target)
     begins = first if offset > end else max(offset, first)
     fetcher = Fetcher(brokers, target.topic, {target.partition: begins})
@@ -66,21 +67,21 @@ def search(
             if not goes_on():
                 raise ConnectionLost(f"{target}: the search was given up")
             try:
-                batches = fetcher.poll(_POLL_SECONDS)
+                fetched = fetcher.poll(_POLL_SECONDS)
             except Refused as error:
                 if error.code is not ErrorCode.offset_out_of_range:
                     raise
                 first, end = _bounds(brokers, target)
                 begins = fetcher.positions[target.partition] = first
                 continue
-            for each in batches:
-                numbers = _numbers_in_log(each.header)
-                if (stamped := missing.get(numbers)) and not _is_other(stamped, each.header):
-                    sighting = BatchLocation(each.header.base_offset, each.header.leader_epoch)
-                    found[missing.pop(numbers)] = sighting
+            for batch in fetched:
+                numbers = _numbers_in_log(batch.header)
+                if (stamped := missing.get(numbers)) and not _is_other(stamped, batch.header):
+                    sighting = BatchLocation(batch.header.base_offset, batch.header.leader_epoch)
+                    locations[missing.pop(numbers)] = sighting
     finally:
         fetcher.close()
-    return Searched(found, begins, end)
+    return Searched(locations, begins, end)
 
 
 def _bounds(brokers: Brokers, target: TopicPartition) -> tuple[int, int]:

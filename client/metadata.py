@@ -1,4 +1,4 @@
-"""What a cluster says of itself: its brokers, its topics, and who leads each partition."""
+"""A cluster's metadata: its brokers, its topics, and the leader of each partition."""
 
 import uuid
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class BrokerMetadata(msgspec.Struct, frozen=True):
 
 
 class PartitionMetadata(msgspec.Struct, frozen=True):
-    """One partition; `leader` is a broker's id, or -1 while there is none."""
+    """One partition; `leader` is a broker id, or -1 if there is none."""
 
     index: int
     leader: int
@@ -39,23 +39,23 @@ class TopicMetadata(msgspec.Struct, frozen=True):
     error: ErrorCode = ErrorCode.none
 
     def partition(self, index: int) -> PartitionMetadata:
-        """The partition, which has a leader."""
+        """Returns a partition that has a leader; raises Refused otherwise."""
         if not 0 <= index < len(self.partitions):
             raise Refused(
                 f"topic {self.name}",
                 ErrorCode.invalid_partitions,
                 f"it has no partition {index}, only 0 to {len(self.partitions) - 1}",
             )
-        found = self.partitions[index]
-        if found.leader == NO_LEADER:
+        partition = self.partitions[index]
+        if partition.leader == NO_LEADER:
             raise Refused(f"{self.name}-{index}", ErrorCode.leader_not_available)
-        return found
+        return partition
 
 
 class ClusterMetadata(msgspec.Struct, frozen=True):
-    """One answer: all live brokers, and the topics that were asked for."""
+    """One response: all live brokers, and the requested topics."""
 
-    who: str = ""  # has asked
+    who: str = ""  # describes the client
     cluster_id: str | None = None
     controller: int = -1
     brokers: Mapping[int, BrokerMetadata] = {}
@@ -63,35 +63,37 @@ class ClusterMetadata(msgspec.Struct, frozen=True):
 
     def has(self, name: str) -> bool:
         """Whether the topic exists, as far as the broker knows."""
-        found = self.topics.get(name)
-        return found is not None and found.error is not ErrorCode.unknown_topic_or_partition
+        topic = self.topics.get(name)
+        return topic is not None and topic.error is not ErrorCode.unknown_topic_or_partition
 
     def topic(self, name: str, *to: Operation, creates: bool = False) -> TopicMetadata:
-        """The topic, which exists; its absence may be a passing one. If it is not shown to us, the
-        error names what is wanted `to` be done with it as the right that is missing."""
-        found = self.topics.get(name)
-        if found is None:
+        """Returns a topic that exists; its absence may be temporary. If it is hidden from this
+        client, the error names the right for the intended operations `to`."""
+        topic = self.topics.get(name)
+        if topic is None:
             raise Refused(f"topic {name}", ErrorCode.unknown_topic_or_partition)
-        if found.error is not ErrorCode.none:
+        if topic.error is not ErrorCode.none:
             needs = on_topic(self.who, name, *(to or TO_SEE), creates=creates)
-            raise refusal(f"topic {name}", found.error, needs=needs)
-        return found
+            raise refusal(f"topic {name}", topic.error, needs=needs)
+        return topic
 
 
 def metadata_of(response: MetadataResponse, who: str = "") -> ClusterMetadata:
-    """The response as values of ours; partitions in the order of their numbers."""
+    """Converts the response; partitions are ordered by index."""
     return ClusterMetadata(
         who=who,
         cluster_id=response.cluster_id,
         controller=response.controller_id,
         brokers={
-            each.node_id: BrokerMetadata(each.node_id, Address(each.host, each.port), each.rack)
-            for each in response.brokers
+            broker.node_id: BrokerMetadata(
+                broker.node_id, Address(broker.host, broker.port), broker.rack
+            )
+            for broker in response.brokers
         },
         topics={
-            each.name: TopicMetadata(
-                name=each.name,
-                id=each.topic_id,
+            topic.name: TopicMetadata(
+                name=topic.name,
+                id=topic.topic_id,
                 partitions=tuple(
                     PartitionMetadata(
                         index=partition.partition_index,
@@ -101,12 +103,12 @@ def metadata_of(response: MetadataResponse, who: str = "") -> ClusterMetadata:
                         in_sync=partition.isr_nodes,
                         error=partition.error_code,
                     )
-                    for partition in sorted(each.partitions, key=lambda each: each.partition_index)
+                    for partition in sorted(topic.partitions, key=lambda part: part.partition_index)
                 ),
-                internal=each.is_internal,
-                error=each.error_code,
+                internal=topic.is_internal,
+                error=topic.error_code,
             )
-            for each in response.topics
-            if each.name is not None
+            for topic in response.topics
+            if topic.name is not None
         },
     )

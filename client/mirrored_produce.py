@@ -1,8 +1,9 @@
-"""A Produce whose batches keep their offsets: what a mirror writes into a copy of a topic.
+"""Encodes a Produce request whose batches keep their offsets: what a mirror writes into a copy of a
+topic.
 
 It is an ordinary Produce with acks=-1 under the transactional id of mirrors (wire/mirrored.py).
-Each partition has one or several whole batches, as they came from the source; they are handed over
-as pieces and never copied.
+Each partition gets one or more whole batches as received from the source; they are passed on as
+pieces, never copied.
 """
 
 import struct
@@ -22,11 +23,11 @@ _NO_TAGS: Final = b"\0"
 
 
 class MirroredBatches(NamedTuple):
-    """What goes into one partition of a copy."""
+    """The batches for one partition of a copy."""
 
     partition: int
     data: memoryview
-    head: bytes = b""  # in place of what was the data's own header
+    head: bytes = b""  # replaces the first batch's header
 
 
 def mirrored_body(
@@ -36,8 +37,8 @@ def mirrored_body(
     *,
     transactional_id: str | None = MIRROR_ID,
 ) -> list[Buffer]:
-    """The body of a request, as pieces: what lies around the batches, and their own bytes. Without
-    the id it is an ordinary Produce, whose batches get offsets from the target."""
+    """Returns the request body as pieces: the fields around the batches, and the batches' own
+    bytes. Without the id it is an ordinary Produce, and the target assigns offsets."""
     flexible = version >= FLEXIBLE
     tags = _NO_TAGS if flexible else b""
     pieces: list[Buffer] = []
@@ -66,5 +67,5 @@ def _name(name: str | None, flexible: bool) -> bytes:
 
 
 def _count(count: int, flexible: bool) -> bytes:
-    """A number of elements or of bytes; compact ones are one higher, as 0 stands for null."""
+    """Encodes a number of elements or bytes; compact counts are one higher, as 0 means null."""
     return unsigned_varint(count + 1) if flexible else _INT32.pack(count)

@@ -1,8 +1,8 @@
-"""How a cluster makes a topic that does not exist: whether at first use, and with which configs.
+"""A cluster's defaults for new topics: whether first use creates them, and their configs.
 
-Brokers have defaults for topics, under names of their own (`log.retention.hours`); here they stand
-under the names that a topic's configs have, so that what is asked of a topic can be asked of one
-that is yet to be made. One broker speaks for all.
+Brokers name these defaults differently (`log.retention.hours`). They are returned under the names
+of topic configs, so that a topic that does not exist yet can be checked like one that does. One
+broker is asked for all.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _NAMES: Final = MappingProxyType(
         "message.max.bytes": "max.message.bytes",
     }
 )
-# The first that is set counts.
+# The first one that is set applies.
 _RETENTION: Final = MappingProxyType(
     {
         "log.retention.ms": 1,
@@ -35,33 +35,34 @@ _RETENTION: Final = MappingProxyType(
 
 
 class NewTopics(NamedTuple):
-    """`at_first_use`: brokers make a topic when a client first asks for it."""
+    """`at_first_use`: brokers create a topic when a client first asks for it."""
 
     at_first_use: bool
-    partitions: str  # as the broker says it
-    configs: Mapping[str, str]  # by the names that a topic's have
+    partitions: str  # as in the broker's config
+    configs: Mapping[str, str]  # by topic config name
 
 
 def new_topics(brokers: Brokers) -> NewTopics | None:
-    """None where brokers do not tell, or not us. Raises ClientError if none answers."""
-    known = brokers.persist(lambda: brokers.refresh([]))
-    if not known.brokers:
+    """Returns None if brokers do not disclose their configs to this client. Raises ClientError if
+    none answers."""
+    metadata = brokers.persist(lambda: brokers.refresh([]))
+    if not metadata.brokers:
         return None
     try:
-        found = broker_configs(brokers, min(known.brokers))
+        configs = broker_configs(brokers, min(metadata.brokers))
     except (Refused, Unsupported):
         return None
-    return from_broker_configs({each.name: each.value or "" for each in found})
+    return from_broker_configs({config.name: config.value or "" for config in configs})
 
 
-def from_broker_configs(said: Mapping[str, str]) -> NewTopics:
-    configs = {topics: said[name] for name, topics in _NAMES.items() if said.get(name)}
+def from_broker_configs(defaults: Mapping[str, str]) -> NewTopics:
+    configs = {key: defaults[name] for name, key in _NAMES.items() if defaults.get(name)}
     for name, factor in _RETENTION.items():
-        if (text := said.get(name, "")).removeprefix("-").isdecimal():
+        if (text := defaults.get(name, "")).removeprefix("-").isdecimal():
             configs["retention.ms"] = str(max(-1, int(text) * factor))
             break
     return NewTopics(
-        at_first_use=said.get("auto.create.topics.enable") == "true",
-        partitions=said.get("num.partitions", ""),
+        at_first_use=defaults.get("auto.create.topics.enable") == "true",
+        partitions=defaults.get("num.partitions", ""),
         configs=MappingProxyType(configs),
     )

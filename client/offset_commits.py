@@ -1,6 +1,6 @@
-"""Consumed offsets, told to the cluster: so that its own tools show how far a reader has come.
+"""Commits consumed offsets to the cluster, so that its own tools show a reader's progress.
 
-Nobody reads on from there: what has landed, and where to read on, is written down with the files.
+Readers do not resume from them: what has landed, and where to continue, is recorded with the files.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,8 @@ from wire.messages.offset_commit import (
 
 
 class Consumed(NamedTuple):
-    """Everything of a partition before `offset`; the last of it was written in `leader_epoch`."""
+    """All records of a partition before `offset` were consumed; the last was written in
+    `leader_epoch`."""
 
     offset: int
     leader_epoch: int = -1
@@ -31,38 +32,38 @@ class Consumed(NamedTuple):
 def commit_offsets(
     brokers: Brokers, group: str, offsets: Mapping[TopicPartition, Consumed]
 ) -> None:
-    """The cluster has these then, under the group's name.
+    """Commits these offsets under the group's name.
 
-    The group has no members. If it has, it is not ours, and the coordinator refuses.
+    The group must have no members: otherwise another program uses it, and the coordinator refuses.
     """
     brokers.persist(lambda: _commit(brokers, group, offsets))
 
 
 def _commit(brokers: Brokers, group: str, offsets: Mapping[TopicPartition, Consumed]) -> None:
     request = OffsetCommitRequest(group_id=group, topics=_topics(offsets))
-    answer = _coordinator(brokers, group).call(offset_commit.API, request)
-    for topic in answer.topics:
-        for each in topic.partitions:
-            target = TopicPartition(topic.name, each.partition_index)
-            if each.error_code is ErrorCode.unknown_topic_or_partition:
-                # It has been read: so it was there, and is there no more.
+    response = _coordinator(brokers, group).call(offset_commit.API, request)
+    for topic in response.topics:
+        for partition in topic.partitions:
+            target = TopicPartition(topic.name, partition.partition_index)
+            if partition.error_code is ErrorCode.unknown_topic_or_partition:
+                # It was read, so it existed and has been deleted since.
                 raise UnknownTopic(f"offset of group {group}: no partition {target}")
             needs = on_topic(brokers.who, topic.name, Operation.READ)
-            if each.error_code is ErrorCode.group_authorization_failed:
+            if partition.error_code is ErrorCode.group_authorization_failed:
                 needs = on_group(brokers.who, group, Operation.READ)
-            check(each.error_code, f"offset of group {group} in {target}", needs=needs)
+            check(partition.error_code, f"offset of group {group} in {target}", needs=needs)
 
 
 def _topics(offsets: Mapping[TopicPartition, Consumed]) -> tuple[OffsetCommitRequestTopic, ...]:
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, partition), consumed in offsets.items():
-        wanted = OffsetCommitRequestPartition(
+        partition_request = OffsetCommitRequestPartition(
             partition_index=partition,
             committed_offset=consumed.offset,
             committed_leader_epoch=consumed.leader_epoch,
             committed_metadata="",
         )
-        topics.setdefault(topic, []).append(wanted)
+        topics.setdefault(topic, []).append(partition_request)
     return tuple(
         OffsetCommitRequestTopic(name=name, partitions=tuple(partitions))
         for name, partitions in topics.items()
@@ -70,6 +71,7 @@ def _topics(offsets: Mapping[TopicPartition, Consumed]) -> tuple[OffsetCommitReq
 
 
 def _coordinator(brokers: Brokers, group: str) -> BrokerConnection:
-    """The broker that keeps the group's offsets. Raises Unsupported if none keeps any."""
+    """Returns a connection to the group's coordinator. Raises Unsupported if brokers keep no
+    offsets."""
     brokers.any_broker().version(offset_commit.API)
     return coordinator(brokers, group, Operation.READ)

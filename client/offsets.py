@@ -1,4 +1,4 @@
-"""Where to begin in a partition: at its beginning, its end, an offset, or a time."""
+"""Start positions in a partition: the beginning, the end, an offset, or a time."""
 
 from collections.abc import Collection, Mapping
 
@@ -20,7 +20,7 @@ class Beginning(msgspec.Struct, frozen=True):
 
 
 class End(msgspec.Struct, frozen=True):
-    """What is written from now on."""
+    """Reads what is written from now on."""
 
 
 class AtOffset(msgspec.Struct, frozen=True):
@@ -28,7 +28,8 @@ class AtOffset(msgspec.Struct, frozen=True):
 
 
 class AtTime(msgspec.Struct, frozen=True):
-    """The first message of this time or later, in milliseconds; the end if there is none."""
+    """The first message with this timestamp (in milliseconds) or a later one; the end if there is
+    none."""
 
     timestamp: int
 
@@ -39,7 +40,7 @@ Start = Beginning | End | AtOffset | AtTime
 def start_offsets(
     brokers: Brokers, topic: str, partitions: Collection[int], start: Start
 ) -> dict[int, int]:
-    """The offset at which to begin, by partition."""
+    """Returns the offset at which to begin, by partition."""
     match start:
         case AtOffset(offset):
             return dict.fromkeys(partitions, offset)
@@ -48,44 +49,44 @@ def start_offsets(
         case End():
             return offsets_at(brokers, topic, partitions, list_offsets.LATEST)
         case AtTime(timestamp):
-            found = offsets_at(brokers, topic, partitions, timestamp)
-            without = [partition for partition, offset in found.items() if offset < 0]
-            return found | offsets_at(brokers, topic, without, list_offsets.LATEST)
+            offsets = offsets_at(brokers, topic, partitions, timestamp)
+            unmatched = [partition for partition, offset in offsets.items() if offset < 0]
+            return offsets | offsets_at(brokers, topic, unmatched, list_offsets.LATEST)
 
 
 def offsets_at(
     brokers: Brokers, topic: str, partitions: Collection[int], timestamp: int
 ) -> dict[int, int]:
-    """Kafka's answer for a timestamp, which may be one of the special ones; -1 where none fits."""
+    """Returns the offsets for a timestamp, which may be a special one; -1 if no record matches."""
     targets = [TopicPartition(topic, partition) for partition in partitions]
-    found = offsets_of(brokers, dict.fromkeys(targets, timestamp))
-    return {target.partition: offset for target, offset in found.items()}
+    offsets = offsets_of(brokers, dict.fromkeys(targets, timestamp))
+    return {target.partition: offset for target, offset in offsets.items()}
 
 
 def offsets_of(
     brokers: Brokers, times: Mapping[TopicPartition, int], *, committed: bool = False
 ) -> dict[TopicPartition, int]:
-    """The same for partitions of many topics, with a request to each leader.
+    """Returns offsets for partitions of many topics, with one request to each leader.
 
-    `committed`: the end is the last stable offset, before what transactions have still open.
+    With `committed` the end is the last stable offset, before all open transactions.
     """
-    found: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
 
     def attempt() -> dict[TopicPartition, int]:
-        missing = times.keys() - found.keys()
+        missing = times.keys() - offsets.keys()
         for leader, led in by_leader(brokers, sorted(missing), Operation.DESCRIBE).items():
             request = ListOffsetsRequest(
                 isolation_level=READ_COMMITTED if committed else READ_UNCOMMITTED,
                 topics=tuple(_wanted(topic, led[topic], times) for topic in led),
             )
-            answer = brokers.broker(leader).call(list_offsets.API, request)
-            for topic in answer.topics:
-                for each in topic.partitions:
-                    target = TopicPartition(topic.name, each.partition_index)
+            response = brokers.broker(leader).call(list_offsets.API, request)
+            for topic in response.topics:
+                for partition in topic.partitions:
+                    target = TopicPartition(topic.name, partition.partition_index)
                     needs = on_topic(brokers.who, topic.name, Operation.DESCRIBE)
-                    check(each.error_code, str(target), needs=needs)
-                    found[target] = each.offset
-        return found
+                    check(partition.error_code, str(target), needs=needs)
+                    offsets[target] = partition.offset
+        return offsets
 
     return brokers.persist(attempt)
 

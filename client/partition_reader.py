@@ -1,21 +1,21 @@
-"""The batches of one partition between two offsets: what a task reads that was given a slice.
+"""Reads the batches of one partition between two offsets, as a task does for its slice.
 
-Rule 1: a batch belongs to the slice in which its base offset lies. The first slice of a stretch
-        (`from_within`) has the batch that its first offset lies in, too, wherever that begins: it
-        is handed out whole, and the caller cuts it.
-Rule 2: while the caller works on one answer, the next is under way. Answers are received into two
-        buffers, in turn: a batch's bytes are good until the next but one is asked for.
-Rule 3: only what is committed is handed out as a batch: no control batches, nothing of aborted
-        transactions, no batches that compaction has emptied. What was seen at those offsets
-        instead, `everything` says: between it and the batches no offset is left out.
-Rule 4: what was planned exists. Offsets that are not there any more, or do not appear within the
-        brokers' patience, are OffsetsMissing, and so is a log that is not the one that was meant:
-        another topic of this name, or a history that a new leader does not share.
-Rule 5: an answer without batches does not say that there are none: Apache Kafka gives one when
-        tiered storage is slow. It is asked again. Only the log of a topic that is compacted may
-        have nothing left up to `end`.
+Rule 1: a batch belongs to the slice that its base offset lies in. The first slice of a range
+        (`from_within`) also has the batch that its first offset lies in, even if that begins
+        earlier; it is returned whole, and the caller cuts it.
+Rule 2: while the caller processes one answer, the next is in flight. Answers are received into two
+        buffers in turn, so a batch's bytes are valid until the answer after the next is requested.
+Rule 3: only committed batches are returned: no control batches, no aborted transactions, no batches
+        that compaction has emptied. `everything` returns what was seen at their offsets instead, so
+        that batches and these together cover all offsets.
+Rule 4: planned offsets exist. If they have been deleted, or do not appear within the brokers'
+        patience, OffsetsMissing is raised; also if the log is another one: of a recreated topic, or
+        with a history that the new leader does not share.
+Rule 5: an answer without batches does not prove that there are none: Apache Kafka sends such
+        answers when tiered storage is slow. The request is repeated. Only the log of a compacted
+        topic may have nothing left up to `end`.
 
-A partition that moves is followed to its new leader. Nothing is kept that a crash could spoil.
+The reader follows a partition to its new leader. It keeps no state that a crash could spoil.
 """
 
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ from wire.slices import FileSlice
 FETCH_BYTES: Final = 8 * 1024 * 1024
 
 _MAX_WAIT_MS: Final = 500
-_FRAME_BYTES: Final = 4096  # what an answer has around its batches
+_FRAME_BYTES: Final = 4096  # an answer's overhead around its batches
 _LEAST_BYTES: Final = 64 * 1024
 
 
@@ -74,8 +74,8 @@ class _TwoBuffers:
         self._current, self._other = bytearray(), bytearray()
 
     def take(self, size: int) -> memoryview:
-        """The current buffer, which grows: for little at first, for all that is asked for, and for
-        a batch that is larger still. What claims to be huge is not kept."""
+        """Returns the current buffer, which grows as needed: small at first, then for all that a
+        request asks for, or for a larger batch. Buffers for huge claimed sizes are not kept."""
         if size > LARGEST_USUAL:
             return fresh_memory(size)
         if len(self._current) < size:
@@ -85,12 +85,12 @@ class _TwoBuffers:
         return memoryview(self._current)[:size]
 
     def keep(self) -> None:
-        """What was received last stays as it is for now: the next goes into the other one."""
+        """Keeps the last answer: the next is received into the other buffer."""
         self._current, self._other = self._other, self._current
 
 
 class _Leader(msgspec.Struct, frozen=True):
-    """Who is asked, in which epoch, and the answer that is under way, if one is."""
+    """The leader's connection and epoch, and the answer in flight, if any."""
 
     connection: BrokerConnection
     epoch: int
@@ -98,17 +98,17 @@ class _Leader(msgspec.Struct, frozen=True):
 
 
 class Instead(StrEnum):
-    """What was seen at offsets that hold no message of anybody's."""
+    """What was seen at offsets without committed messages."""
 
     MARKERS = "markers"  # a control batch
-    ABORTED = "aborted"  # what a transaction wrote that was aborted
+    ABORTED = "aborted"  # a batch of an aborted transaction
     EMPTIED = "emptied"  # a batch without records, as compaction leaves it
-    HOLE = "hole"  # no batch at all, between two, or up to the end
+    HOLE = "hole"  # no batch, between two or up to the end
 
 
 class PassedOver(msgspec.Struct, frozen=True):
-    """The offsets from `first` on, below `end`. `header` is that of the batch that was seen there;
-    of a hole, None."""
+    """Offsets `first` to `end`, exclusive, without committed messages. `header` is that of the
+    batch seen there; None for a hole."""
 
     first: int
     end: int
@@ -117,9 +117,9 @@ class PassedOver(msgspec.Struct, frozen=True):
 
 
 class PartitionReader:
-    """`for batch in PartitionReader(…)`, once. `next_offset` is behind the last batch handed out,
-    and at least `end` when there are no more. `leader_epoch` belongs to it: the epoch in which the
-    log before it was written, or a newer one; -1 while nothing is known."""
+    """Iterates over a partition's batches, once. `next_offset` follows the last batch returned, and
+    is at least `end` after the last. `leader_epoch` is the epoch in which the log before it was
+    written, or a newer one; -1 while unknown."""
 
     def __init__(
         self,
@@ -134,9 +134,9 @@ class PartitionReader:
         fetch_bytes: int = FETCH_BYTES,
         from_within: bool = False,
     ) -> None:
-        """`topic_id` is which topic of that name is meant, and `leader_epoch` the one that belongs
-        to `first`, if they are known. With `from_within` the batch that `first` lies in is handed
-        out, although it begins before it."""
+        """`topic_id` identifies the topic among those of that name, and `leader_epoch` belongs to
+        `first`; both if known. With `from_within`, the batch that `first` lies in is returned even
+        if it begins earlier."""
         self.next_offset = first
         self.leader_epoch = leader_epoch
         self._name = f"{topic}-{partition}"
@@ -152,25 +152,25 @@ class PartitionReader:
         self._patience = brokers.patience()
         self._leader: _Leader | None = None
         self._bytes = 0
-        self._is_compacted: bool | None = None  # until it is asked
+        self._is_compacted: bool | None = None  # None until queried
 
     def __iter__(self) -> Iterator[FetchedBatch]:
-        return (each for each in self.everything() if isinstance(each, FetchedBatch))
+        return (item for item in self.everything() if isinstance(item, FetchedBatch))
 
     def everything(self) -> Iterator[FetchedBatch | PassedOver]:
-        """The batches, and what was seen at all other offsets. Only the batch that a slice begins
-        within is not there, if it belongs to the slice before."""
+        """Yields the batches, and what was seen at all other offsets. The batch that a slice begins
+        within is left out if it belongs to the slice before."""
         try:
             while self.next_offset < self._end:
                 yield from self._next_answer()
-            # Fetch does not say of which topic it answers.
+            # A Fetch response does not say which topic (by id) it is from.
             self._brokers.persist(self._current_partition)
         finally:
             self.close()
 
     def together(self) -> Iterator[PlainBatches | FetchedBatch]:
-        """As `for` does, but what is plain in an answer is handed out together, and copied: faster
-        where batches are small. `next_offset` is behind all of what was handed out."""
+        """Like iterating, but the plain batches of an answer are copied and yielded together, which
+        is faster for small batches. `next_offset` follows all that was yielded."""
         try:
             while self.next_offset < self._end:
                 yield from self._next_answer_together()
@@ -179,10 +179,12 @@ class PartitionReader:
             self.close()
 
     def is_compacted(self) -> bool:
-        """Whether records may be missing within the log. No, where brokers do not tell."""
+        """Whether records may be missing within the log. False if brokers do not say."""
         if self._is_compacted is None:
             try:
-                configs = {each.name: each for each in topic_configs(self._brokers, self._topic)}
+                configs = {
+                    config.name: config for config in topic_configs(self._brokers, self._topic)
+                }
             except (Refused, Unsupported):
                 configs = {}
             policy = configs.get("cleanup.policy")
@@ -190,7 +192,7 @@ class PartitionReader:
         return self._is_compacted
 
     def close(self) -> None:
-        """Leaves the leader, with whatever is under way."""
+        """Closes the connection, with whatever is in flight."""
         if self._leader is not None:
             self._leader.connection.close()
             self._leader = None
@@ -199,9 +201,9 @@ class PartitionReader:
         reached = self.next_offset
         data, view = self._next_data()
         if view:
-            found = list(headers(view))
-            self._go_on(view, max((header.next_offset for _, header in found), default=-1))
-            yield from self._careful(data, view, found)
+            batch_headers = list(headers(view))
+            self._go_on(view, max((header.next_offset for _, header in batch_headers), default=-1))
+            yield from self._one_by_one(data, view, batch_headers)
         elif self.next_offset > reached:
             yield PassedOver(reached, self.next_offset, Instead.HOLE)
 
@@ -209,77 +211,79 @@ class PartitionReader:
         data, view = self._next_data()
         if not view:
             return
-        # Where transactions were aborted, each batch must be looked at.
-        some = b"" if data.aborted_transactions else bytes(view)
-        plain = cut(some, self.next_offset, self._end)
+        # With aborted transactions, every batch must be examined.
+        answer = b"" if data.aborted_transactions else bytes(view)
+        plain = cut(answer, self.next_offset, self._end)
         rest = list(headers(view, plain.size))
-        behind = max((header.next_offset for _, header in rest), default=-1)
-        self._go_on(view, max(behind, plain.next_offset))
+        end = max((header.next_offset for _, header in rest), default=-1)
+        self._go_on(view, max(end, plain.next_offset))
         if plain.batches:
             self._passed(plain.next_offset, plain.leader_epoch)
             yield plain
         yield from (
-            each for each in self._careful(data, view, rest) if isinstance(each, FetchedBatch)
+            item for item in self._one_by_one(data, view, rest) if isinstance(item, FetchedBatch)
         )
 
     def _next_data(self) -> tuple[PartitionData, memoryview]:
-        """And its batches: nothing, if there are none."""
+        """Returns the next answer and a view of its batches, empty if there are none."""
         data = self._answer()
-        assert not isinstance(data.records, FileSlice)  # those only leave
+        assert not isinstance(data.records, FileSlice)  # only the broker sends these
         view = memoryview(data.records or b"")
         if not view:
-            self._nothing(data)
+            self._handle_empty(data)
         return data, view
 
-    def _go_on(self, view: memoryview, behind: int) -> None:
-        """What comes next is under way while the caller works on these, which end there."""
-        if behind <= self.next_offset:
+    def _go_on(self, view: memoryview, next_offset: int) -> None:
+        """Requests what follows these batches, which end at `next_offset`, while the caller
+        processes them."""
+        if next_offset <= self.next_offset:
             text = f"{self._name}, offset {self.next_offset}: no whole record batch"
             raise Corrupt(text, first=self.next_offset)
         self._memory.keep()
         self._bytes += len(view)
-        if behind < self._end:
-            self._ask_ahead(behind)
+        if next_offset < self._end:
+            self._ask_ahead(next_offset)
 
-    def _careful(
-        self, data: PartitionData, view: memoryview, found: list[tuple[int, BatchHeader]]
+    def _one_by_one(
+        self, data: PartitionData, view: memoryview, batch_headers: list[tuple[int, BatchHeader]]
     ) -> Iterator[FetchedBatch | PassedOver]:
         committed = Committed(data.aborted_transactions)
-        for start, header in found:
-            reached, behind = self.next_offset, min(header.base_offset, self._end)
-            if behind > reached:
-                self._passed(behind, header.leader_epoch)
-                yield PassedOver(reached, behind, Instead.HOLE)
+        for start, header in batch_headers:
+            reached, hole_end = self.next_offset, min(header.base_offset, self._end)
+            if hole_end > reached:
+                self._passed(hole_end, header.leader_epoch)
+                yield PassedOver(reached, hole_end, Instead.HOLE)
             if header.base_offset >= self._end:
                 return
             batch = view[start : start + header.size]
             self._check(header, batch)
-            fresh = header.next_offset > reached and header.base_offset >= self._first
+            is_new = header.next_offset > reached and header.base_offset >= self._first
             instead = self._instead(committed, header, batch)
             self._passed(max(self.next_offset, header.next_offset), header.leader_epoch)
-            if not fresh:
+            if not is_new:
                 continue
             if instead is None:
                 yield FetchedBatch(self._partition, header, batch)
             else:
                 first = max(reached, header.base_offset)
                 yield PassedOver(first, header.next_offset, instead, header)
-        # However long the caller took, what goes wrong next is the first thing that does.
+        # The caller's time does not count: the next error is the first of a new series.
         self._patience.reset()
 
     def _passed(self, offset: int, epoch: int) -> None:
         self.next_offset, self.leader_epoch = offset, max(self.leader_epoch, epoch)
 
-    def _nothing(self, data: PartitionData) -> None:
-        """No batch was sent: that of a compacted log may be right, any other is asked again."""
-        known = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
-        if known < self._end:
-            self._patience.wait(self._missing(f"the log ends at {known}", retriable=True))
+    def _handle_empty(self, data: PartitionData) -> None:
+        """Handles an answer without batches: it may be right in a compacted log; otherwise repeats
+        the request."""
+        log_end = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
+        if log_end < self._end:
+            self._patience.wait(self._missing(f"the log ends at {log_end}", retriable=True))
         elif self.is_compacted():
-            # Whatever was written there was written before this epoch ended.
+            # Everything there was written in this epoch or before.
             self._passed(self._end, -1 if self._leader is None else self._leader.epoch)
         else:
-            why = f"the log ends at {known}, and brokers send nothing of it"
+            why = f"the log ends at {log_end}, but brokers send no batches"
             self._patience.wait(self._missing(why, retriable=True))
 
     def _check(self, header: BatchHeader, batch: memoryview) -> None:
@@ -291,7 +295,7 @@ class PartitionReader:
     def _instead(
         self, committed: Committed, header: BatchHeader, batch: memoryview
     ) -> Instead | None:
-        """Why the batch is not handed out; None if it is."""
+        """Returns why the batch is not yielded; None if it is."""
         try:
             if committed.counts(header, batch):
                 return None
@@ -309,7 +313,7 @@ class PartitionReader:
         )
 
     def _answer(self) -> PartitionData:
-        """What the partition's leader says next, whoever that is by then."""
+        """Returns the leader's next answer, following the partition to new leaders."""
         while True:
             try:
                 if self._leader is None or self._leader.pending is None:
@@ -323,40 +327,40 @@ class PartitionReader:
         try:
             self._ask(offset)
         except ClientError:
-            self.close()  # asked again when it is needed, with patience
+            self.close()  # requested again, with retries, when it is needed
 
     def _ask(self, offset: int) -> None:
         leader = self._leader or self._find_leader()
-        wanted = FetchPartition(
+        fetch_partition = FetchPartition(
             partition=self._partition,
             current_leader_epoch=leader.epoch,
             fetch_offset=offset,
-            partition_max_bytes=self._worthwhile(offset),
+            partition_max_bytes=self._bytes_to_fetch(offset),
         )
         request = FetchRequest(
             max_wait=_MAX_WAIT_MS,
             min_bytes=1,
-            max_bytes=wanted.partition_max_bytes,
+            max_bytes=fetch_partition.partition_max_bytes,
             isolation_level=READ_COMMITTED,
-            topics=(FetchTopic(topic=self._topic, partitions=(wanted,)),),
+            topics=(FetchTopic(topic=self._topic, partitions=(fetch_partition,)),),
         )
         pending = leader.connection.send(fetch.API, request)
         self._leader = _Leader(leader.connection, leader.epoch, pending)
 
-    def _worthwhile(self, offset: int) -> int:
-        """So many bytes as may still be before the slice's end, judged by what came so far."""
-        had = offset - self._begins
-        if not self._bytes or had <= 0:
+    def _bytes_to_fetch(self, offset: int) -> int:
+        """Estimates the bytes up to the slice's end from those received so far."""
+        offsets_read = offset - self._begins
+        if not self._bytes or offsets_read <= 0:
             return self._fetch_bytes
-        expected = self._bytes * (self._end - offset) // had
+        expected = self._bytes * (self._end - offset) // offsets_read
         return min(self._fetch_bytes, expected * 5 // 4 + _LEAST_BYTES)
 
     def _find_leader(self) -> _Leader:
-        led = self._current_partition()
-        if self.leader_epoch >= 0 and led.leader_epoch != self.leader_epoch:
+        partition = self._current_partition()
+        if self.leader_epoch >= 0 and partition.leader_epoch != self.leader_epoch:
             self._check_history()
-        connection = self._brokers.connect(led.leader, memory=self._memory.take)
-        self._leader = _Leader(connection, led.leader_epoch)
+        connection = self._brokers.connect(partition.leader, memory=self._memory.take)
+        self._leader = _Leader(connection, partition.leader_epoch)
         return self._leader
 
     def _received(self) -> PartitionData:
@@ -364,31 +368,32 @@ class PartitionReader:
         assert leader is not None
         assert leader.pending is not None
         self._leader = _Leader(leader.connection, leader.epoch)
-        answer = leader.connection.receive(leader.pending)
-        check(answer.error_code, f"fetch from {leader.connection.address}")
-        for topic in answer.responses:
+        response = leader.connection.receive(leader.pending)
+        check(response.error_code, f"fetch from {leader.connection.address}")
+        for topic in response.responses:
             for data in topic.partitions:
                 if data.error_code is ErrorCode.offset_out_of_range:
-                    raise self._missing("they are not there (any more)")
+                    raise self._missing("they are not in the log (any more)")
                 needs = on_topic(self._brokers.who, self._topic, Operation.READ)
                 check(data.error_code, self._name, needs=needs)
                 return data
-        # A broker that throttles its clients says nothing at all.
+        # From a broker that throttles its clients.
         raise ConnectionLost(f"{leader.connection.address}: no answer for {self._name}")
 
     def _current_partition(self) -> PartitionMetadata:
-        """As the brokers know it now, of the topic that is meant."""
+        """Returns the partition's current metadata, if the topic is still the same."""
         topic = self._brokers.refresh([self._topic]).topic(self._topic, Operation.READ)
         if self._topic_id and topic.id is not None and str(topic.id) != self._topic_id:
-            raise self._missing(f"the topic was made anew, {topic.id} after {self._topic_id}")
+            raise self._missing(f"the topic was recreated, {topic.id} after {self._topic_id}")
         return topic.partition(self._partition)
 
     def _check_history(self) -> None:
-        """A leader that took over may know less than the one whose batches were read."""
+        """Raises if the new leader's log diverges before the position: it may have fewer
+        batches."""
         target = TopicPartition(self._topic, self._partition)
-        ended = end_offsets_of_epochs(self._brokers, {target: self.leader_epoch})[target]
-        if 0 <= ended < self.next_offset:
-            why = f"the new leader's log parts at {ended} from the one that was read"
+        end_offset = end_offsets_of_epochs(self._brokers, {target: self.leader_epoch})[target]
+        if 0 <= end_offset < self.next_offset:
+            why = f"the new leader's log diverges at {end_offset} from the one that was read"
             raise self._missing(why)
 
     def _missing(self, why: str, *, retriable: bool = False) -> OffsetsMissing:

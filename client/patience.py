@@ -1,6 +1,6 @@
-"""How long and how often to try again: pauses that double, with jitter, until the time is over.
+"""Retries: pauses that double, with jitter, until the time is over.
 
-Jitter keeps a thousand clients that lost the same broker from coming back in the same instant.
+Jitter keeps a thousand clients that lost the same broker from returning at the same instant.
 """
 
 import time
@@ -15,14 +15,14 @@ NEVER = float("inf")
 
 
 class Pauses:
-    """How long to wait after each of several failures in a row."""
+    """The pauses after several failures in a row."""
 
     def __init__(self, chance: Callable[[], float] = chance) -> None:
         self._chance = chance
         self._pause = FIRST_PAUSE
 
     def reset(self) -> None:
-        """Something worked: the next failure is a first one."""
+        """Starts over after a success."""
         self._pause = FIRST_PAUSE
 
     def next(self) -> float:
@@ -32,7 +32,7 @@ class Pauses:
 
 
 class Patience:
-    """The attempts at one request, or at a run of them that may each reset it."""
+    """The time for the attempts at one request, or at a series that may each reset it."""
 
     def __init__(
         self,
@@ -49,13 +49,13 @@ class Patience:
         self.reset()
 
     def reset(self) -> None:
-        """Something worked: the next failure is a first one."""
+        """Starts over after a success."""
         self._deadline = self._clock() + self._seconds
         self._pauses.reset()
 
     def wait(self, error: ClientError) -> None:
-        """Pause before the next attempt; raises the error if it is final, or the time is over."""
-        left = self._deadline - self._clock()
-        if not error.retriable or left <= 0:
+        """Sleeps before the next attempt; raises the error if it is final or the time is over."""
+        remaining = self._deadline - self._clock()
+        if not error.retriable or remaining <= 0:
             raise error
-        self._sleep(min(left, self._pauses.next()))
+        self._sleep(min(remaining, self._pauses.next()))

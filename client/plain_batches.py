@@ -1,10 +1,10 @@
-"""Many small batches of an answer at once, as far as there is nothing about them that needs care.
+"""Cuts many small batches from a fetch answer at once, as far as they are plain.
 
-Where each entry is a batch of its own, looking at one after the other as objects takes longer than
-everything that is done with them afterwards. So they are cut in one loop, which checks of each what
-must be checked: it is of format v2, whole, behind the one before it, its CRC is right, it is no
-control batch and in no transaction, and it has records. The first that is not so ends the loop, and
-somebody looks at it and at what follows with all care. Pure.
+Where every batch has few records, handling each as an object costs more than all later processing.
+So they are cut in one loop, which checks of each batch that it has format v2, is complete, follows
+the one before, has the right CRC and at least one record, and is neither a control batch nor part
+of a transaction. The loop ends at the first other batch; the caller handles the rest one by one.
+Pure.
 """
 
 import struct
@@ -14,20 +14,20 @@ from crc32c import crc32c
 
 from wire.batch import CONTROL, CRC_START, HEADER_SIZE, LENGTH_PREFIX, MAGIC, TRANSACTIONAL
 
-# What of a header is looked at: base offset, length, leader epoch, magic, CRC, attributes, last
+# The header fields that are read: base offset, length, leader epoch, magic, CRC, attributes, last
 # offset delta, greatest timestamp, producer id, number of records.
 _HEADER: Final = struct.Struct(">qiibIhi8xqq6xi")
 _CODEC: Final = 0x07
 _CARE: Final = CONTROL | TRANSACTIONAL
 
-# A batch's producer, codec, number of records, and all of its bytes. Plain tuples, as there are
-# many of them: Python's garbage collector does not look at those again.
+# Producer id, codec, number of records, and all bytes of a batch. Plain tuples, because there are
+# many, and Python's garbage collector stops tracking them.
 PlainBatch = tuple[int, int, int, bytes]
 
 
 class PlainBatches(NamedTuple):
-    """In their order, with the greatest timestamp of each. They are the first `size` bytes of the
-    answer. `next_offset` is behind them, and `leader_epoch` that of the last one."""
+    """Batches in order, with the greatest timestamp of each. They are the first `size` bytes of the
+    answer; `next_offset` follows them, and `leader_epoch` is that of the last one."""
 
     batches: list[PlainBatch]
     times: list[int]
@@ -37,11 +37,11 @@ class PlainBatches(NamedTuple):
 
 
 def cut(answer: bytes, first: int, end: int) -> PlainBatches:
-    """Those that begin at offset `first` or behind it, and before `end`."""
+    """Cuts the batches whose base offset is `first` or later, and before `end`."""
     batches: list[PlainBatch] = []
     times: list[int] = []
     position, last_epoch, last = 0, -1, len(answer) - HEADER_SIZE
-    read, least = _HEADER.unpack_from, HEADER_SIZE - LENGTH_PREFIX
+    read, shortest = _HEADER.unpack_from, HEADER_SIZE - LENGTH_PREFIX
     while position <= last:
         base, length, epoch, magic, crc, attributes, delta, time, producer, count = read(
             answer, position
@@ -50,7 +50,7 @@ def cut(answer: bytes, first: int, end: int) -> PlainBatches:
         batch = answer[position:after]
         if (
             not first <= base < end
-            or length < least
+            or length < shortest
             or len(batch) < length + LENGTH_PREFIX
             or magic != MAGIC
             or attributes & _CARE

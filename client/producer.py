@@ -1,10 +1,10 @@
-"""Messages into a topic: collected into batches, which `client.batch_producer` sends.
+"""Sends messages to a topic, collected into batches, through `client.batch_producer`.
 
-Several batches are under way while the next is collected. With acks=all they are numbered, so that
-each is there once, and in order, whatever breaks on the way; a batch that cannot be delivered ends
-the producer.
+Several batches are in flight while the next is collected. With acks=all they are numbered, so that
+each is in the log once and in order despite failures; a batch that cannot be delivered ends the
+producer.
 
-One thread. What was not flushed when the process ends was perhaps not sent.
+Not thread-safe. Messages that were not flushed when the process ends may not have been sent.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from client.delivery import Acknowledged, Acks, Batch, Rejected, TopicPartition,
 from client.errors import ErrorCode, Refused
 from client.identity import Identity, take_identity
 from client.keys import partition_of
-from client.lookup import look_up
+from client.producer_states import look_up
 from client.shipping import ShippingLimits
 from wire.acls import Operation
 from wire.records import Codec, Record, build_batch
@@ -30,13 +30,13 @@ __all__ = ["BATCH_BYTES", "Acks", "Delivered", "Identity", "Producer", "take_ide
 
 BATCH_BYTES: Final = 256 * 1024
 _UNDER_WAY_BYTES: Final = 8 * 1024 * 1024
-# Apache Kafka remembers one batch of each producer over a clean stop, where five may be open.
+# Over a clean stop Apache Kafka remembers one batch of a producer, though five may be open.
 _LEADER_KNOWS_BETTER: Final = {ErrorCode.out_of_order_sequence_number}
-_RECORD_OVERHEAD: Final = 24  # lengths, deltas and attributes of a record, roughly
+_RECORD_OVERHEAD: Final = 24  # approximate: lengths, deltas and attributes of a record
 
 
 class Delivered(NamedTuple):
-    """A batch that the broker has taken; the offset is unknown where nobody answers."""
+    """A batch that the broker has accepted; the offset is None if the broker does not return it."""
 
     partition: int
     base_offset: int | None
@@ -44,7 +44,7 @@ class Delivered(NamedTuple):
 
 
 class _Collecting(msgspec.Struct):
-    """What will become a partition's next batch."""
+    """A partition's next batch."""
 
     records: list[Record] = []
     size: int = 0
@@ -53,7 +53,7 @@ class _Collecting(msgspec.Struct):
 class Producer:
     """Writes to one topic, which is created if the broker allows that.
 
-    After an error the fate of what was not acknowledged is open: the producer is of no further use.
+    After an error the outcome of unacknowledged batches is unknown, and the producer is unusable.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Producer:
         identity: Identity | None = None,
         request_seconds: float = REQUEST_SECONDS,
     ) -> None:
-        """With acks=ALL it takes a new producer id, or `identity`, which must be new in its epoch.
+        """With acks=ALL it takes a new producer id, or `identity`, whose epoch must be unused.
 
-        No answer within `request_seconds`: the batch is sent again. Its connections are closed with
-        those of `brokers`.
+        A batch without an answer within `request_seconds` is sent again. Closing `brokers` closes
+        the producer's connections too.
         """
         self.topic = topic
         self._brokers = brokers
@@ -108,7 +108,8 @@ class Producer:
         timestamp: int | None = None,
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> list[Delivered]:
-        """Adds a message; a batch that is full is sent. What was delivered meanwhile."""
+        """Adds a message, and sends the batch if it is full. Returns what was delivered
+        meanwhile."""
         if partition is None:
             partition = self._partition_of(key)
         collecting = self._collecting.get(partition)
@@ -124,7 +125,7 @@ class Producer:
         return self._ship(partition) + self._work(0.0)
 
     def flush(self) -> list[Delivered]:
-        """Sends what was collected, and waits until nothing is under way any more."""
+        """Sends all collected messages, and waits until none is in flight."""
         delivered: list[Delivered] = []
         for partition in list(self._collecting):
             delivered += self._ship(partition)
@@ -133,13 +134,14 @@ class Producer:
         return delivered
 
     def _partition_of(self, key: bytes | None) -> int:
-        """By the key, as all of Kafka's clients do it; without one, a batch's worth to each."""
+        """Chooses by key as Kafka's clients do; messages without a key go to each partition a batch
+        at a time."""
         if key is None:
             return self._current
         return partition_of(key, self._partitions)
 
     def _ship(self, partition: int) -> list[Delivered]:
-        """Puts a batch on its way, as soon as there is room for it."""
+        """Submits the partition's batch, as soon as there is room for it."""
         records = self._collecting.pop(partition).records
         if partition == self._current:
             self._current = next(self._unkeyed)
@@ -151,7 +153,8 @@ class Producer:
         return delivered
 
     def _work(self, seconds: float) -> list[Delivered]:
-        """What is delivered within this time; raises why something is not, and never will be."""
+        """Returns what is delivered within this time; raises the error of a batch that never will
+        be."""
         self._shipper.pump(seconds)
         delivered: list[Delivered] = []
         for event in self._shipper.collect():
@@ -165,20 +168,20 @@ class Producer:
         return delivered
 
     def _settle(self, unsettled: Unsettled) -> list[Delivered]:
-        """Goes on where the leader says that it stands, if it can say, and the id is ours alone."""
+        """Continues from the leader's sequence, if the leader knows it and the id is not lent."""
         error = unsettled.error
         if not isinstance(error, Refused) or error.code not in _LEADER_KNOWS_BETTER:
             raise error
-        found = None if self._is_lent else look_up(self._brokers, unsettled)
-        if found is None:
+        lookup = None if self._is_lent else look_up(self._brokers, unsettled)
+        if lookup is None:
             raise error
         self._shipper.renew(
             unsettled.target,
             identity=unsettled.batches[0].identity,
-            sequence=found.next_sequence,
-            first=[each.batch for each in found.absent],
+            sequence=lookup.next_sequence,
+            first=[stamped.batch for stamped in lookup.absent],
         )
-        return [_delivered(each.batch, None) for each in found.there]
+        return [_delivered(stamped.batch, None) for stamped in lookup.there]
 
 
 def _delivered(batch: Batch, base_offset: int | None) -> Delivered:

@@ -1,4 +1,4 @@
-"""What is done to quotas: list them, set and remove them, by user, client id and address."""
+"""Administers quotas: lists, sets and removes them, by user, client id and IP address."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from wire.messages.describe_client_quotas import DescribeClientQuotasRequest, En
 
 
 class EntityQuotas(msgspec.Struct, frozen=True):
-    """`entity` says which types it has, and whose; None stands for all others."""
+    """The quotas of one entity: names by entity type; None stands for the default."""
 
     entity: Mapping[str, str | None]
     quotas: Mapping[str, float]
@@ -22,23 +22,23 @@ class EntityQuotas(msgspec.Struct, frozen=True):
 
 def quotas(brokers: Brokers) -> tuple[EntityQuotas, ...]:
     request = DescribeClientQuotasRequest(components=())
-    answer = brokers.call_any(describe_client_quotas.API, request)
+    response = brokers.call_any(describe_client_quotas.API, request)
     needs = on_cluster(brokers.who, Operation.DESCRIBE_CONFIGS)
-    check(answer.error_code, "quotas", answer.error_message, needs=needs)
+    check(response.error_code, "quotas", response.error_message, needs=needs)
     return tuple(
         EntityQuotas(
-            {each.entity_type: each.entity_name for each in entry.entity},
-            {each.key: each.value for each in entry.values},
+            {component.entity_type: component.entity_name for component in entry.entity},
+            {value.key: value.value for value in entry.values},
         )
-        for entry in answer.entries or ()
+        for entry in response.entries or ()
     )
 
 
 def alter_quotas(
     brokers: Brokers, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
 ) -> None:
-    """None: that quota goes."""
-    wanted = EntryData(
+    """Sets quotas of an entity; None removes one."""
+    entry_data = EntryData(
         entity=tuple(
             EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()
         ),
@@ -47,7 +47,7 @@ def alter_quotas(
             for key, value in changes.items()
         ),
     )
-    request = AlterClientQuotasRequest(entries=(wanted,))
+    request = AlterClientQuotasRequest(entries=(entry_data,))
     needs = on_cluster(brokers.who, Operation.ALTER_CONFIGS)
-    for each in brokers.call_controller(alter_client_quotas.API, request).entries:
-        check(each.error_code, "quotas", each.error_message, needs=needs)
+    for entry in brokers.call_controller(alter_client_quotas.API, request).entries:
+        check(entry.error_code, "quotas", entry.error_message, needs=needs)

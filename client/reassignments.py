@@ -1,8 +1,8 @@
-"""Replicas moved to other brokers, and the rate that this may have: as Kafka's tools do it.
+"""Moves replicas to other brokers, and throttles the moves, as Kafka's tools do.
 
-A move is begun by the controller, which finishes it by itself: nobody has to wait for it. The rate
-is a config of each broker that sends or copies, and which replicas it is for a config of their
-topics; both stay until somebody takes them away.
+The controller starts a move and completes it by itself. The rate is a config of each broker that
+sends or copies, and the throttled replicas are a config of their topics; both stay until they are
+removed.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -49,7 +49,7 @@ _UNLIMITED: Final = str(2**63 - 1)
 
 
 class Moving(msgspec.Struct, frozen=True):
-    """A partition whose replicas are on the move: all of them, and who comes and goes."""
+    """A partition with a reassignment in progress: all replicas, and those added and removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -57,78 +57,78 @@ class Moving(msgspec.Struct, frozen=True):
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas when it is over."""
-        return tuple(each for each in self.replicas if each not in self.removing)
+        """The replicas after the move."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
 
 
 def moving(brokers: Brokers) -> dict[Key, Moving]:
-    """All that is on the move."""
-    answer = brokers.call_controller(
+    """Returns all reassignments in progress."""
+    response = brokers.call_controller(
         list_partition_reassignments.API, ListPartitionReassignmentsRequest(timeout=_TIMEOUT_MS)
     )
     needs = on_cluster(brokers.who, Operation.DESCRIBE)
-    check(answer.error_code, "moves of replicas", answer.error_message, needs=needs)
+    check(response.error_code, "moves of replicas", response.error_message, needs=needs)
     return {
-        (topic.name, each.partition_index): Moving(
-            each.replicas, each.adding_replicas, each.removing_replicas
+        (topic.name, partition.partition_index): Moving(
+            partition.replicas, partition.adding_replicas, partition.removing_replicas
         )
-        for topic in answer.topics
-        for each in topic.partitions
+        for topic in response.topics
+        for partition in topic.partitions
     }
 
 
 def move(brokers: Brokers, targets: Mapping[Key, tuple[int, ...]]) -> dict[Key, str]:
-    """Begins to move; returns why not, of those where that could not be begun."""
+    """Starts moves; returns the reasons for those that could not be started."""
     topics: dict[str, list[ReassignablePartition]] = {}
     for (topic, index), replicas in targets.items():
-        wanted = ReassignablePartition(partition_index=index, replicas=replicas)
-        topics.setdefault(topic, []).append(wanted)
+        assignment = ReassignablePartition(partition_index=index, replicas=replicas)
+        topics.setdefault(topic, []).append(assignment)
     request = AlterPartitionReassignmentsRequest(
         timeout=_TIMEOUT_MS,
         topics=tuple(
-            ReassignableTopic(name=topic, partitions=tuple(each)) for topic, each in topics.items()
+            ReassignableTopic(name=name, partitions=tuple(parts)) for name, parts in topics.items()
         ),
     )
-    answer = brokers.call_controller(alter_partition_reassignments.API, request)
+    response = brokers.call_controller(alter_partition_reassignments.API, request)
     needs = on_cluster(brokers.who, Operation.ALTER)
-    check(answer.error_code, "moves of replicas", answer.error_message, needs=needs)
+    check(response.error_code, "moves of replicas", response.error_message, needs=needs)
     return {
-        (topic.name, each.partition_index): each.error_message or each.error_code.name
-        for topic in answer.responses
-        for each in topic.partitions
-        if each.error_code is not ErrorCode.none
+        (topic.name, partition.partition_index): partition.error_message
+        or partition.error_code.name
+        for topic in response.responses
+        for partition in topic.partitions
+        if partition.error_code is not ErrorCode.none
     }
 
 
-# The rate
+# Throttling
 
 
-def throttle(
-    brokers: Brokers, moves: Mapping[Key, Moving], there: Iterable[int], rate: int
-) -> None:
-    """From now on these moves have so many bytes a second on each of the brokers that are there:
-    of what it sends, and of what it copies."""
+def throttle(brokers: Brokers, moves: Mapping[Key, Moving], live: Iterable[int], rate: int) -> None:
+    """Limits these moves to `rate` bytes a second on each live broker, for what it sends and for
+    what it copies."""
     leaders: dict[str, list[str]] = {}
     followers: dict[str, list[str]] = {}
-    for (topic, index), each in moves.items():
-        stay = (id_ for id_ in each.replicas if id_ not in each.adding)
+    for (topic, index), moved in moves.items():
+        stay = (id_ for id_ in moved.replicas if id_ not in moved.adding)
         leaders.setdefault(topic, []).extend(f"{index}:{id_}" for id_ in stay)
-        followers.setdefault(topic, []).extend(f"{index}:{id_}" for id_ in each.adding)
+        followers.setdefault(topic, []).extend(f"{index}:{id_}" for id_ in moved.adding)
     for topic, sending in leaders.items():
         replicas = {_LEADERS: ",".join(sending), _FOLLOWERS: ",".join(followers[topic])}
         alter_topic(brokers, topic, replicas)
-    touched = {id_ for each in moves.values() for id_ in each.replicas}
-    for broker_id in sorted(touched & set(there)):
+    touched = {id_ for moved in moves.values() for id_ in moved.replicas}
+    for broker_id in sorted(touched & set(live)):
         _alter_broker(brokers, broker_id, dict.fromkeys(_RATES, str(rate)))
 
 
-def take_throttle_away(brokers: Brokers, topics: Collection[str], there: Iterable[int]) -> bool:
-    """Of those of these topics' replicas that have one; whether a broker that is there had one."""
+def take_throttle_away(brokers: Brokers, topics: Collection[str], live: Iterable[int]) -> bool:
+    """Removes the throttles of these topics' replicas and of live brokers; returns whether a live
+    broker had one."""
     limited = [
         broker_id
-        for broker_id in there
-        for each in broker_configs(brokers, broker_id)
-        if each.name in _RATES and each.value not in {None, _UNLIMITED}
+        for broker_id in live
+        for config in broker_configs(brokers, broker_id)
+        if config.name in _RATES and config.value not in {None, _UNLIMITED}
     ]
     for broker_id in dict.fromkeys(limited):
         _alter_broker(brokers, broker_id, dict.fromkeys(_RATES))
@@ -139,10 +139,10 @@ def take_throttle_away(brokers: Brokers, topics: Collection[str], there: Iterabl
 
 
 def _limited_topics(brokers: Brokers, topics: Iterable[str]) -> list[str]:
-    found: list[str] = []
+    limited: list[str] = []
     names = sorted(topics)
     for at in range(0, len(names), _TOPICS_AT_ONCE):
-        wanted = tuple(
+        resources = tuple(
             DescribeConfigsResource(
                 resource_type=ResourceType.TOPIC,
                 resource_name=topic,
@@ -150,17 +150,17 @@ def _limited_topics(brokers: Brokers, topics: Iterable[str]) -> list[str]:
             )
             for topic in names[at : at + _TOPICS_AT_ONCE]
         )
-        answer = brokers.call_any(describe_configs.API, DescribeConfigsRequest(resources=wanted))
-        found += [
+        answer = brokers.call_any(describe_configs.API, DescribeConfigsRequest(resources=resources))
+        limited += [
             result.resource_name
             for result in answer.results
             if any(config.value for config in result.configs)
         ]
-    return found
+    return limited
 
 
 def _alter_broker(brokers: Brokers, broker_id: int, configs: Mapping[str, str | None]) -> None:
-    """It is asked itself; None takes a config back to its default."""
+    """Alters configs through the broker itself; None resets a config to its default."""
     changes = tuple(
         AlterableConfig(
             name=key,
@@ -176,5 +176,5 @@ def _alter_broker(brokers: Brokers, broker_id: int, configs: Mapping[str, str | 
     api = incremental_alter_configs.API
     answer = brokers.persist(lambda: brokers.broker(broker_id).call(api, request))
     needs = on_cluster(brokers.who, Operation.ALTER_CONFIGS)
-    for each in answer.responses:
-        check(each.error_code, f"broker {broker_id}", each.error_message, needs=needs)
+    for response in answer.responses:
+        check(response.error_code, f"broker {broker_id}", response.error_message, needs=needs)

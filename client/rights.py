@@ -1,7 +1,7 @@
-"""What a broker's ACLs must allow for a request, and to whom: for whoever reads that it is missing.
+"""The rights that requests need, as named in messages when an ACL is missing.
 
-A right is one operation, or any of several, on a resource. Who has asked is named as ACLs name
-him, where that is known here: what a certificate's principal is called, the brokers decide.
+A right is one operation, or any of several, on a resource. The client is named as in ACLs if that
+is known here; the principal for a certificate is determined by the brokers.
 """
 
 from typing import Final
@@ -11,12 +11,12 @@ import msgspec
 from wire.acls import Operation, ResourceType
 
 TO_SEE: Final = (Operation.DESCRIBE, Operation.READ, Operation.WRITE)
-"""Any of these, and a topic is shown."""
+"""Any of these makes a topic visible."""
 
 
 class Right(msgspec.Struct, frozen=True):
-    """One of `operations`, on the resource of that name; without a name, on any of its kind.
-    `creates`: and CREATE, if it is not there yet."""
+    """One of `operations` on the named resource; without a name, on any resource of the type. With
+    `creates` also CREATE, if the resource does not exist."""
 
     who: str
     operations: tuple[Operation, ...]
@@ -25,9 +25,9 @@ class Right(msgspec.Struct, frozen=True):
     creates: bool = False
 
     def __str__(self) -> str:
-        *others, last = (each.name for each in self.operations)
+        *others, last = (operation.name for operation in self.operations)
         any_of = f"{', '.join(others)} or {last}" if others else last
-        more = ", and CREATE if it is not there yet" if self.creates else ""
+        more = ", and CREATE if it does not exist" if self.creates else ""
         return f"{self.who} needs {any_of} on {self._resource}{more}"
 
     @property

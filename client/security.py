@@ -1,6 +1,4 @@
-"""What a configuration's `security:` says of how brokers are connected to: the same in every
-program that is their client.
-"""
+"""The configuration section `security:`, the same in every program that connects to brokers."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +15,7 @@ from ground.tls import Tls
 
 
 class Mechanism(StrEnum):
-    """How a client says who it is, by SASL's names."""
+    """SASL mechanisms."""
 
     PLAIN = "PLAIN"
     SCRAM_SHA_256 = "SCRAM-SHA-256"
@@ -42,48 +40,48 @@ _KEYS: Final[Mapping[Mechanism, tuple[str, ...]]] = MappingProxyType(
     }
 )
 _SERVICE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_READABLE: Final = frozenset({Mechanism.PLAIN, Mechanism.OAUTHBEARER})  # for who listens
+_READABLE: Final = frozenset({Mechanism.PLAIN, Mechanism.OAUTHBEARER})  # send the secret itself
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who a client is, and how it proves that."""
+    """A client's identity and credentials."""
 
     mechanism: Mechanism
-    """What the brokers' listener asks for."""
+    """The SASL mechanism of the brokers' listener."""
     user: str = ""
     """With PLAIN and SCRAM."""
     password_file: FilePath = ""
-    """The user's password; the last line break does not count. Read again for every login."""
+    """The user's password; a final line break is ignored. Reread for every login."""
     password_env: str = ""
-    """The environment variable that holds the password, where it is in no file."""
+    """The environment variable that holds the password, instead of a file."""
     token_file: FilePath = ""
-    """With OAUTHBEARER: a token that somebody else renews. Read again for every login."""
+    """With OAUTHBEARER: a token that another program renews. Reread for every login."""
     token_url: Url = ""
-    """With OAUTHBEARER: where a token is asked for, by OAuth's client credentials."""
+    """With OAUTHBEARER: the token endpoint, for OAuth's client credentials grant."""
     client_id: str = ""
-    """Who asks at `token_url`."""
+    """The client id for `token_url`."""
     client_secret_file: FilePath = ""
     """The secret of `client_id`."""
     client_secret_env: str = ""
-    """The environment variable that holds the secret of `client_id`, where it is in no file."""
+    """The environment variable that holds the secret of `client_id`, instead of a file."""
     scope: str = ""
-    """What is asked for at `token_url`, if something must be said."""
+    """The scope to request at `token_url`, if it requires one."""
     token_ca: FilePath = ""
-    """Certificates (PEM) of those who may sign that of an https `token_url`. Without it: the
-    system's."""
+    """Trusted CA certificates (PEM) for an https `token_url`. Default: the system's."""
     principal: str = ""
-    """With GSSAPI: who the client is to Kerberos, `agent@EXAMPLE.ORG`. Without it: whose tickets
-    there are."""
+    """With GSSAPI: the client's Kerberos principal, `agent@EXAMPLE.ORG`. Default: the owner of the
+    tickets."""
     keytab: FilePath = ""
-    """With GSSAPI: the principal's key. Tickets are got with it, kept in memory, and renewed before
-    they end; it is read again each time."""
+    """With GSSAPI: the principal's key. Tickets are obtained with it, kept in memory, and renewed
+    before they expire; the file is reread each time."""
     ccache: str = ""
-    """With GSSAPI, in place of a keytab: the cache in which somebody else keeps tickets, a file or
-    what else `KRB5CCNAME` may say. Without both: the cache of the user who runs the program."""
+    """With GSSAPI, instead of a keytab: a ticket cache that another program maintains, a file or
+    another form that `KRB5CCNAME` allows. Default without a keytab: the cache of the user who runs
+    the program."""
     service: str = "kafka"
     """With GSSAPI: the first part of the brokers' principals, `kafka/broker-1.example.org`."""
     without_tls: bool = False
-    """Allows PLAIN and OAUTHBEARER without `tls`: whoever is on the network reads the secret."""
+    """Allows PLAIN and OAUTHBEARER without `tls`, which exposes the secret to the network."""
 
     def __post_init__(self) -> None:
         keys = _KEYS[self.mechanism]
@@ -95,38 +93,41 @@ class Login(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if self.token_url and not (
             self.client_id and (self.client_secret_file or self.client_secret_env)
         ):
-            raise ValueError("`token_url` needs `client_id`, and its secret")
+            raise ValueError("`token_url` needs `client_id` and its secret")
         if keys is _TICKET:
             self._check_ticket()
 
     def _check_needed(self, *needed: str) -> None:
-        for each in needed:
-            given = [name for name in each.split(" or ") if getattr(self, name)]
+        for alternatives in needed:
+            given = [name for name in alternatives.split(" or ") if getattr(self, name)]
             if len(given) != 1:
-                one = "one of " if " or " in each else ""
-                raise ValueError(f"`mechanism: {self.mechanism}` needs {one}{each}")
+                prefix = "one of " if " or " in alternatives else ""
+                raise ValueError(f"`mechanism: {self.mechanism}` needs {prefix}{alternatives}")
 
     def _check_foreign(self, keys: tuple[str, ...]) -> None:
-        """Nothing is said that this mechanism would pass over."""
-        others = {name for each in _KEYS.values() for name in each if name not in keys}
-        fields = (each for each in msgspec.structs.fields(Login) if each.name in others)
-        if any(getattr(self, each.name) != each.default for each in fields):
+        """Rejects keys that this mechanism would ignore."""
+        foreign = {
+            name for mechanism_keys in _KEYS.values() for name in mechanism_keys if name not in keys
+        }
+        fields = (field for field in msgspec.structs.fields(Login) if field.name in foreign)
+        if any(getattr(self, field.name) != field.default for field in fields):
             raise ValueError(
-                f"`mechanism: {self.mechanism}` understands {', '.join(keys[:-1])} and {keys[-1]} "
-                "alone"
+                f"`mechanism: {self.mechanism}` takes only {', '.join(keys[:-1])} and {keys[-1]}"
             )
 
     def _check_ticket(self) -> None:
         if self.keytab and not self.principal:
             raise ValueError("`keytab` needs the `principal` whose key it has")
         if self.keytab and self.ccache:
-            raise ValueError("tickets come by a `keytab`, or out of a `ccache`: give one of them")
+            raise ValueError("`keytab` and `ccache` exclude each other: set one of them")
         if not _SERVICE.fullmatch(self.service):
-            raise ValueError("`service` is the part of a principal before the slash, `kafka`")
+            raise ValueError(
+                "invalid `service`: set the part of a principal before the slash, such as `kafka`"
+            )
 
     @property
     def secret(self) -> Secret:
-        """The password, or the token that is not asked for."""
+        """The password, or the token unless it comes from `token_url`."""
         return Secret(self.token_file or self.password_file, self.password_env)
 
     @property
@@ -135,24 +136,24 @@ class Login(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How brokers are connected to. Without it: neither TLS nor a login."""
+    """How to connect to brokers. Default: neither TLS nor a login."""
 
     tls: Tls | None = None
-    """TLS, and whom it believes; `{}` for the system's certificates."""
+    """TLS and its trusted certificates; `{}` for the system's."""
     login: Login | None = None
-    """Who the program is. Without it: nobody, or who its certificate says."""
+    """The program's login. Default: none; a client certificate may still identify it."""
 
     def __post_init__(self) -> None:
         login = self.login
         if login and not self.tls and login.mechanism in _READABLE and not login.without_tls:
             raise ValueError(
-                f"`mechanism: {login.mechanism}` sends its secret as it is: add `tls`, or "
-                "`without_tls: true` where nobody listens"
+                f"`mechanism: {login.mechanism}` sends its secret in the clear: add `tls`, or "
+                "`without_tls: true` on a trusted network"
             )
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Whose end somebody should know of in time."""
+        """The certificate files whose expiry should be monitored."""
         tls, login = self.tls or Tls(), self.login
         believed = {tls.ca, login.token_ca if login else ""}
         return CertificateFiles(frozenset({tls.certificate} - {""}), frozenset(believed - {""}))

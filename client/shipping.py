@@ -1,11 +1,10 @@
-"""From streams to requests and back: which batches go to which broker, together, and when.
+"""Assembles streams' batches into Produce requests, and hands the responses back to the streams.
 
-A request takes at most one batch of each partition, and at most `request_bytes`, though one batch
-in any case. At most five requests are under way to a broker, and the next is put together when the
-one before is with the operating system: while a broker is busy, batches gather for larger requests.
+A request has at most one batch of each partition, and at most `request_bytes`, but at least one
+batch. At most five requests to a broker are in flight, and the next is assembled when the one
+before is with the operating system: while a broker is busy, batches gather for larger requests.
 
-A partition that must wait (for its leader to be known, for its broker, for a pause to be over)
-waits alone.
+A partition that must wait (for its leader, for its broker, for a pause to end) delays no other.
 """
 
 import struct
@@ -20,15 +19,15 @@ import msgspec
 from client.addresses import Address
 from client.bootstrap import Bootstrap
 from client.channel import Channel
+from client.channel_pool import ChannelPool
+from client.cluster_queries import ClusterQueries
 from client.delivery import Acks, Batch, Event, Stamped, TopicPartition
 from client.errors import ClientError, NotKafka, Unsupported
 from client.identity import Identity
-from client.inquiries import Inquiries
-from client.links import Links
+from client.leader_cache import LeaderCache
 from client.patience import NEVER, Pauses
-from client.routes import PartitionRoutes
+from client.produce_errors import MOVED
 from client.stream import Numbering, Stream
-from client.verdicts import MOVED
 from ground.chance import shuffled
 from ground.varints import unsigned_varint
 from wire.batch import Buffer
@@ -37,7 +36,7 @@ from wire.messages.produce import PartitionProduceResponse, ProduceResponse
 from wire.produce import FLEXIBLE
 
 REQUESTS: Final = 5
-_BROKERS_SHARE: Final = 0.8  # of the time for a request, for the broker's own waiting
+_BROKERS_SHARE: Final = 0.8  # the fraction of the request timeout that the broker may use
 _LONGEST_SWEEP: Final = 1.0
 _NO_TRANSACTION: Final = b"\xff\xff"
 _NO_TRANSACTION_FLEXIBLE: Final = b"\x00"
@@ -51,7 +50,7 @@ Shipment = Sequence[tuple[Stream, Stamped]]
 
 
 class ShippingLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much, and how long."""
+    """Limits on memory, request size and time."""
 
     memory_bytes: int = 32 * 1024 * 1024
     request_bytes: int = 4 * 1024 * 1024
@@ -60,7 +59,7 @@ class ShippingLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shipping:
-    """All partitions of one producer. One thread."""
+    """All partitions of one producer. Not thread-safe."""
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class Shipping:
         happened: Callable[[Event], None],
         clock: Callable[[], float],
     ) -> None:
-        self.links = Links(client_id, bootstrap.access, failed=self._link_failed)
+        self.pool = ChannelPool(client_id, bootstrap.access, failed=self._connection_failed)
         self._acks = acks
         self._identity = identity
         self._is_lent = identity is not None
@@ -82,17 +81,17 @@ class Shipping:
         self._journal = journal
         self._happened = happened
         self._clock = clock
-        self._routes = PartitionRoutes(bootstrap.addresses, Pauses(), shuffled)
-        self._inquiries = Inquiries(
-            self.links,
-            self._routes,
+        self._leaders = LeaderCache(bootstrap.addresses, Pauses(), shuffled)
+        self._queries = ClusterQueries(
+            self.pool,
+            self._leaders,
             clock,
             limits.request_seconds,
             learned=self._leaders_learned,
             identified=self._identified,
         )
         self._streams: dict[TopicPartition, Stream] = {}
-        # Where each stream is that has something to send; `_ready` is a hint that is checked again.
+        # Each stream with something to send is in one of these; `_ready` is a hint, checked again.
         self._ready: dict[Address, dict[TopicPartition, Stream]] = defaultdict(dict)
         self._later: dict[TopicPartition, float] = {}
         self._leaderless: set[TopicPartition] = set()
@@ -117,35 +116,35 @@ class Shipping:
         self._place(stream, now)
 
     def halt(self, target: TopicPartition, error: ClientError, now: float) -> list[Batch]:
-        """Gives back what waits without numbers; `Unsettled` tells of the rest."""
+        """Returns the batches without numbers; an `Unsettled` event returns the others."""
         stream = self._stream(target)
         waiting, events = stream.halt(error)
         self._follow(stream, events, now)
         return waiting
 
     def leader_epoch(self, target: TopicPartition) -> int:
-        """As it was learned last; -1 if it never was."""
-        return self._routes.leader_epoch(target)
+        """The latest known leader epoch; -1 if there was none."""
+        return self._leaders.leader_epoch(target)
 
     def work(self, now: float) -> None:
-        """Asks and sends all that can be asked and sent now."""
+        """Sends all requests that can be sent now."""
         for target in [target for target, at in self._later.items() if at <= now]:
             self._place(self._streams[target], now)
         if self._sweep_at <= now:
             self._sweep_at = now + min(_LONGEST_SWEEP, self._limits.delivery_seconds / 10)
             for stream in self._streams.values():
                 self._follow(stream, stream.expire(now), now)
-        self._inquiries.work(now)
+        self._queries.work(now)
         for address, ready in list(self._ready.items()):
             self._ship(address, ready, now)
 
     def next_time(self, now: float) -> float:
-        """When there is work again even if nothing happens."""
-        times = chain(self._later.values(), (self._sweep_at, self._inquiries.next_time()))
-        return min(*times, self.links.next_time(now))
+        """When there is work again even without events."""
+        times = chain(self._later.values(), (self._sweep_at, self._queries.next_time()))
+        return min(*times, self.pool.next_time(now))
 
     def troubles(self) -> dict[TopicPartition, ClientError]:
-        """What keeps partitions from moving that have something to send."""
+        """The errors that delay partitions with batches to send."""
         return {
             target: stream.trouble
             for target, stream in self._streams.items()
@@ -153,17 +152,17 @@ class Shipping:
         }
 
     def _stream(self, target: TopicPartition) -> Stream:
-        found = self._streams.get(target)
-        if found is None:
+        stream = self._streams.get(target)
+        if stream is None:
             numbering = Numbering.LENT if self._is_lent else Numbering.OWN
             if self._acks is not Acks.ALL:
                 numbering = Numbering.NONE
             lent = self._identity if self._is_lent else None
-            found = self._streams[target] = Stream(target, numbering, Pauses(), lent)
-        return found
+            stream = self._streams[target] = Stream(target, numbering, Pauses(), lent)
+        return stream
 
     def _place(self, stream: Stream, now: float) -> None:
-        """Puts it where it belongs now; nowhere if it has nothing to send until it is answered."""
+        """Puts the stream where it belongs now; nowhere if it must wait for answers."""
         target = stream.target
         self._later.pop(target, None)
         if stream.needs_identity and not self._identify(stream):
@@ -174,7 +173,7 @@ class Shipping:
             return
         if at > now:
             self._later[target] = at
-        elif leader := self._routes.leader(target):
+        elif leader := self._leaders.leader(target):
             self._ready[leader][target] = stream
         else:
             self._leaderless.add(target)
@@ -182,21 +181,21 @@ class Shipping:
     def _identify(self, stream: Stream) -> bool:
         if self._identity is None or not stream.takes(self._identity):
             self._identity = None
-            self._inquiries.want_identity()
+            self._queries.want_identity()
             return False
         stream.identify(self._identity)
         return True
 
     def _follow(self, stream: Stream, events: Iterable[Event], now: float) -> None:
-        """After something happened to a stream."""
+        """Emits a stream's events and places it anew."""
         for event in events:
             self._happened(event)
         self._place(stream, now)
 
     def _ship(self, address: Address, ready: dict[TopicPartition, Stream], now: float) -> None:
-        """Sends as much of what is ready as its leader takes."""
+        """Sends as much of what is ready as the leader takes."""
         while ready:
-            channel = self.links.channel(address, now)
+            channel = self.pool.channel(address, now)
             if channel is None or channel.failure or channel.wants_to_write:
                 return
             if channel.under_way >= REQUESTS:
@@ -211,12 +210,12 @@ class Shipping:
                 self._send(channel, version, shipment, now)
 
     def _gather(self, leader: Address, ready: dict[TopicPartition, Stream], now: float) -> Shipment:
-        """The batches of one request, of those partitions first that have waited longest."""
+        """Collects the batches of one request, those of the longest waiting partitions first."""
         gathered: list[tuple[Stream, Stamped]] = []
         size = 0
         for target, stream in list(ready.items()):
             at = stream.ready_at(now)
-            if at is None or at > now or self._routes.leader(target) != leader:
+            if at is None or at > now or self._leaders.leader(target) != leader:
                 del ready[target]
                 self._place(stream, now)
                 continue
@@ -252,26 +251,26 @@ class Shipping:
         body = produce_body(version, self._acks, timeout_ms, topics)
         deadline = now + self._limits.request_seconds
         if self._acks is Acks.NONE:
-            told = partial(self._told, shipment)
-            channel.put_unanswered(produce.API, version, body, told, deadline=deadline)
+            sent = partial(self._sent_unanswered, shipment)
+            channel.put_unanswered(produce.API, version, body, sent, deadline=deadline)
         else:
             answered = partial(self._answered, shipment)
             channel.put(produce.API, version, body, answered, deadline=deadline)
 
-    def _told(self, shipment: Shipment, failure: ClientError | None) -> None:
+    def _sent_unanswered(self, shipment: Shipment, failure: ClientError | None) -> None:
         if failure is None:
-            parts = {batch.batch.target: _TOLD for _, batch in shipment}
+            parts = {batch.batch.target: _SENT for _, batch in shipment}
             self._settle(shipment, parts)
         else:
             self._lose(shipment, failure)
 
-    def _answered(self, shipment: Shipment, answer: ProduceResponse | ClientError) -> None:
-        if isinstance(answer, ClientError):
-            self._lose(shipment, answer)
+    def _answered(self, shipment: Shipment, response: ProduceResponse | ClientError) -> None:
+        if isinstance(response, ClientError):
+            self._lose(shipment, response)
             return
         parts = {
             TopicPartition(topic.name, part.index): part
-            for topic in answer.responses
+            for topic in response.responses
             for part in topic.partition_responses
         }
         self._settle(shipment, parts)
@@ -279,15 +278,15 @@ class Shipping:
     def _settle(
         self, shipment: Shipment, parts: dict[TopicPartition, PartitionProduceResponse]
     ) -> None:
-        now, who = self._clock(), self.links.who
+        now, who = self._clock(), self.pool.who
         for stream, batch in shipment:
             part = parts.get(stream.target)
             if part is None:
-                error = NotKafka(f"{stream.target}: the answer does not say what became of it")
+                error = NotKafka(f"{stream.target}: the response has no result for this partition")
                 self._follow(stream, stream.lost(batch, error, now), now)
                 continue
             if part.error_code in MOVED:
-                self._routes.doubt(stream.target)
+                self._leaders.doubt(stream.target)
             self._follow(stream, stream.answered(batch, part, now, who), now)
 
     def _lose(self, shipment: Shipment, error: ClientError) -> None:
@@ -295,15 +294,15 @@ class Shipping:
         for stream, batch in shipment:
             self._follow(stream, stream.lost(batch, error, now), now)
 
-    def _link_failed(self, address: Address, error: ClientError) -> None:
-        """Somebody else may lead what this broker led."""
-        self._routes.doubt_broker(address)
+    def _connection_failed(self, address: Address, error: ClientError) -> None:
+        """The broker's partitions may have moved."""
+        self._leaders.doubt_broker(address)
         now = self._clock()
         waiting, self._ready[address] = self._ready[address], {}
         for stream in waiting.values():
             stream.trouble = error
             self._place(stream, now)
-        for target in self._leaderless | self._nameless:  # it could have been asked
+        for target in self._leaderless | self._nameless:  # these may have waited for it
             self._streams[target].trouble = error
 
     def _leaders_learned(self, missing: dict[TopicPartition, ClientError], now: float) -> None:
@@ -317,31 +316,30 @@ class Shipping:
                     events = stream.refuse_all(error)
             self._follow(stream, events, now)
             if target not in self._leaderless:
-                self._routes.give_up(target)
+                self._leaders.give_up(target)
 
-    def _identified(self, answer: Identity | ClientError, now: float) -> None:
+    def _identified(self, result: Identity | ClientError, now: float) -> None:
         waiting, self._nameless = self._nameless, set()
-        if isinstance(answer, Identity):
-            self._identity = answer
+        if isinstance(result, Identity):
+            self._identity = result
         for target in waiting:
             stream = self._streams[target]
-            if isinstance(answer, ClientError):
-                stream.trouble = answer
+            if isinstance(result, ClientError):
+                stream.trouble = result
             self._place(stream, now)
 
 
-_TOLD: Final = PartitionProduceResponse(index=0)
+_SENT: Final = PartitionProduceResponse(index=0)
 
 
 def produce_body(
     version: int, acks: Acks, timeout_ms: int, topics: Mapping[str, Sequence[Stamped]]
 ) -> list[Buffer]:
-    """The body of a request, as pieces: what lies around the batches, and their own bytes.
+    """Returns the request body as pieces: the fields around the batches, and the batches' own
+    bytes. Takes one batch for each partition.
 
-    One batch each of some partitions of these topics.
-
-    The same bytes as `wire.messages.produce` through `wire.codec`, which the tests hold it against;
-    but that copies each batch several times, and a request of megabytes takes as much memory again.
+    The same bytes as from `wire.messages.produce` through `wire.codec`, as tests check; but that
+    copies each batch several times, and takes a request's size in memory again.
     """
     flexible = version >= FLEXIBLE
     pieces: list[Buffer] = []
@@ -365,5 +363,5 @@ def produce_body(
 
 
 def _count(count: int, flexible: bool) -> bytes:
-    """A number of elements or of bytes; compact ones are one higher, as 0 stands for null."""
+    """Encodes a number of elements or bytes; compact counts are one higher, as 0 means null."""
     return unsigned_varint(count + 1) if flexible else _INT32.pack(count)

@@ -1,7 +1,7 @@
-"""The numbers of a producer, written into the header of a finished batch.
+"""Writes a producer's numbers into the header of a finished batch.
 
-They stand at a fixed place of the header, which the CRC covers: it is computed once more. What
-follows the header is neither copied nor looked at.
+The numbers have a fixed position in the header. The CRC covers them and is recomputed. The bytes
+after the header are not copied.
 """
 
 import struct
@@ -19,7 +19,7 @@ _PRODUCER: Final = struct.Struct(">qhi")  # id, epoch, base sequence
 
 
 def stamped(batch: Batch, identity: Identity, base_sequence: int) -> Stamped:
-    """The batch under this identity, its first record with this sequence."""
+    """Returns the batch under this identity, its first record having this sequence."""
     head = bytearray(batch.data[:HEADER_SIZE])
     _PRODUCER.pack_into(head, _PRODUCER_AT, *identity, base_sequence)
     crc = crc32c(memoryview(batch.data)[HEADER_SIZE:], crc32c(head[CRC_START:]))

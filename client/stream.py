@@ -1,29 +1,29 @@
-"""One partition's batches, in order, from submission to what becomes of them. No I/O, no clock.
+"""The batches of one partition, in order, from submission to their outcome. No I/O, no clock.
 
-Batches are numbered when they are about to be sent for the first time, not before: what waits has
-no numbers yet that an error could spoil. Those that have numbers are *open*, at most five, because
-a broker recognises the last five of a producer when they are sent again.
+A batch is numbered just before it is first sent: waiting batches have no numbers that an error
+could invalidate. Batches with numbers are *open*, at most five, because a broker recognizes the
+last five of a producer when they are sent again.
 
-Rule 1  What is open is sent again in its order with its numbers until its fate is known. After a
-        failure nothing is sent while answers are still to come, then the first open batch again.
-Rule 2  One batch at a time until one is acknowledged: at the beginning, under a new epoch, after a
-        failure, after a pause. A broker that does not know a producer takes any sequence from it:
-        the second of two batches would be taken though the first was not.
-Rule 3  A batch that is refused for good goes back to the caller and ends the epoch. Those open
-        behind it can be neither in the log nor taken any more, as their sequences leave a gap: each
-        is sent on until the broker has said so, and then they are numbered anew, from 0 in the next
-        epoch, as is all that comes after. No epoch and sequence are ever used for two batches, and
-        copies of the old ones that are still on their way are fenced off.
-Rule 4  What is refused, but may have been written by an earlier sending whose answer was lost, is
-        not refused: nobody knows.
-Rule 5  Where only the log can tell what is in it (Rule 4, a sequence that is not the next one, an
-        epoch that was fenced off, time that is over), the stream waits for the answers to come,
-        hands back what is open, as one event, and stands still until it is renewed.
+Rule 1  Open batches are sent again in order with the same numbers until their outcome is known.
+        After a failure nothing is sent while answers are outstanding; then the first open batch is
+        sent again.
+Rule 2  One batch is sent at a time until one is acknowledged: at the start, in a new epoch, after a
+        failure, after a pause. A broker that does not know a producer accepts any sequence from it:
+        it would accept the second of two batches without the first.
+Rule 3  A batch that is permanently refused goes back to the caller and ends the epoch. The open
+        batches behind it are not in the log and cannot be accepted, as their sequences leave a gap.
+        Each is sent until the broker has said so; then they, and all later batches, are numbered
+        from 0 in the next epoch. No epoch and sequence are used for two batches, and delayed copies
+        of the old batches are fenced off.
+Rule 4  A refused batch that an earlier sending may have written, because the answer was lost, does
+        not count as refused: its outcome is unknown.
+Rule 5  Where only the log can tell what it has (Rule 4, an unexpected sequence, a fenced epoch, an
+        expired deadline), the stream waits for outstanding answers, returns the open batches as one
+        event, and stops until it is renewed.
 
-Without numbers (acks other than all) one batch is sent at a time, and may be there twice if its
-answer is lost. A stream whose identity is lent never changes its epoch: Rule 5 takes the place of
-Rule 3. After a crash nothing of this is left: callers that must know keep what they were told
-before it was sent.
+Without numbers (acks other than all) one batch is sent at a time, and may be written twice if its
+answer is lost. A stream with a lent identity never changes its epoch: Rule 5 replaces Rule 3.
+Nothing of this survives a crash: callers that need it record the batches before they are sent.
 """
 
 from collections import deque
@@ -47,30 +47,30 @@ from client.delivery import (
 from client.errors import ClientError, ConnectionLost, ErrorCode, Refused, refusal
 from client.identity import Identity
 from client.patience import NEVER, Pauses
+from client.produce_errors import FENCED, NOTHING_WRITTEN, ErrorVerdict, verdict
 from client.rights import on_topic
 from client.stamping import stamped
-from client.verdicts import FENCED, NOTHING_WRITTEN, ErrorVerdict, verdict
 from wire.acls import Operation
 from wire.batch import next_sequence
 from wire.messages.produce import PartitionProduceResponse
 
 WINDOW: Final = 5
-PAUSE_SECONDS: Final = 60.0  # after so long the broker may have forgotten a producer
-CORRUPT_ATTEMPTS: Final = 3  # a bit may flip on the way, but not every time
+PAUSE_SECONDS: Final = 60.0  # after such a pause the broker may have forgotten a producer
+CORRUPT_ATTEMPTS: Final = 3  # a bit may flip in transit, but not every time
 
 
 class Numbering(Enum):
-    """Where a stream's identity comes from."""
+    """The origin of a stream's identity."""
 
-    NONE = auto()  # batches are sent as they are
-    OWN = auto()  # its epochs are ours to count up
-    LENT = auto()  # its epochs mean something to others
+    NONE = auto()  # batches are sent without numbers
+    OWN = auto()  # the stream may increment its epoch
+    LENT = auto()  # only the lender may change its epoch
 
 
 class _State(Enum):
     FLOWING = auto()
-    ENDING = auto()  # an epoch: nothing new is numbered until its open batches are settled
-    HALTING = auto()  # answers are still to come
+    ENDING = auto()  # the epoch ends: nothing new is numbered until its open batches are settled
+    HALTING = auto()  # answers are outstanding
     HALTED = auto()
 
 
@@ -78,16 +78,16 @@ class _Entry(msgspec.Struct, eq=False):
     batch: Batch
     due: float
     stamped: Stamped | None = None
-    tried: bool = False  # it was sent with these numbers
+    tried: bool = False  # sent with these numbers
     under_way: bool = False
     doubtful: bool = False  # an earlier sending may have written it
     behind_gap: bool = False  # a batch before it was refused
-    absent: bool = False  # and the broker has said that this one is not there
+    absent: bool = False  # and the broker has said that this one is absent
     corrupt: int = 0
 
 
 class Stream:
-    """The batches for one partition. What takes an answer returns what that came to."""
+    """The batches for one partition. Methods that take an outcome return the resulting events."""
 
     def __init__(
         self,
@@ -97,25 +97,25 @@ class Stream:
         identity: Identity | None = None,
         sequence: int = 0,
     ) -> None:
-        """Batches are numbered from `sequence` on; an identity that is not known yet can follow."""
+        """Numbers batches from `sequence` on; `identify` may provide the identity later."""
         self.target = target
-        self.trouble: ClientError | None = None  # what keeps it from moving
+        self.trouble: ClientError | None = None  # the error that delays it
         self._numbering = numbering
         self._pauses = pauses
         self._identity = identity
         self._sequence = sequence
-        self._spent: int | None = None  # a producer id that is of no more use
+        self._spent: int | None = None  # a producer id that is used up
         self._entries: deque[_Entry] = deque()
-        self._open = 0  # so many entries at the front are stamped
+        self._open = 0  # the number of stamped entries, at the front
         self._under_way = 0
         self._state = _State.FLOWING
         self._reason: ClientError | None = None  # why it halts
-        self._failed = False  # since answers were last all there
+        self._failed = False  # since no answer was last outstanding
         self._acknowledged_at = -NEVER
         self._not_before = 0.0
 
     def __len__(self) -> int:
-        """Batches that have not come back to the caller."""
+        """The number of batches that have not come back to the caller."""
         return len(self._entries)
 
     @property
@@ -128,14 +128,14 @@ class Stream:
         return missing and bool(self._entries) and not self.halted
 
     def takes(self, identity: Identity) -> bool:
-        """Whether this is an identity that it has not used up."""
+        """Whether this identity is not used up."""
         return identity.producer_id != self._spent
 
     def identify(self, identity: Identity) -> None:
         self._identity, self._sequence = identity, 0
 
     def submit(self, batch: Batch, due: float = NEVER) -> None:
-        """Takes a batch; if it is not acknowledged by `due`, it comes back."""
+        """Accepts a batch; it comes back unless it is acknowledged by `due`."""
         self._entries.append(_Entry(batch, due))
 
     def ready_at(self, now: float) -> float | None:
@@ -143,7 +143,7 @@ class Stream:
         return None if self._next(now) is None else self._not_before
 
     def next(self, now: float) -> Stamped:
-        """The batch that is to be sent next, which is open from now on."""
+        """Returns the batch to send next, which is open from now on."""
         entry = self._next(now)
         assert entry is not None
         if entry.stamped is None:
@@ -152,11 +152,11 @@ class Stream:
         return entry.stamped
 
     def is_first_sending(self, batch: Stamped) -> bool:
-        """Whether nobody can have received it with these numbers."""
+        """Whether no broker can have received it with these numbers."""
         return not self._entry(batch).tried
 
     def sent(self, batch: Stamped) -> None:
-        """It is under way: its answer, or the loss of it, will follow."""
+        """The batch is in flight: `answered` or `lost` will follow."""
         entry = self._entry(batch)
         entry.tried = entry.under_way = True
         self._under_way += 1
@@ -164,7 +164,7 @@ class Stream:
     def answered(
         self, batch: Stamped, answer: PartitionProduceResponse, now: float, who: str = ""
     ) -> list[Event]:
-        """`who` has asked, in words."""
+        """Takes the response; `who` describes the client, for messages."""
         entry = self._arrived(batch)
         code = answer.error_code
         needs = on_topic(who, self.target.topic, Operation.WRITE)
@@ -180,39 +180,40 @@ class Stream:
                 events = self._out_of_order(entry, error)
             case ErrorVerdict.OPEN:
                 events = self._halt(error)
-        return [*events, *self._calmed()]
+        return [*events, *self._settle()]
 
     def lost(self, batch: Stamped, error: ClientError, now: float) -> list[Event]:
-        """The connection broke, or the answer did not come in time."""
+        """The connection broke, or the answer timed out."""
         self._arrived(batch).doubtful = True
         self._fail(error, now)
-        return self._calmed()
+        return self._settle()
 
     def expire(self, now: float) -> list[Event]:
-        """Hands back what is due."""
-        if self._stands() or not self._entries or now < self._entries[0].due:
+        """Returns overdue batches."""
+        if self._is_stopped() or not self._entries or now < self._entries[0].due:
             return []
         error = self.trouble or ConnectionLost(f"{self.target}: not acknowledged in time")
         if self._open:
-            return [*self._halt(error), *self._calmed()]
+            return [*self._halt(error), *self._settle()]
         late = [entry for entry in self._entries if entry.due <= now]
         for _ in late:
             self._entries.popleft()
         return [Rejected(entry.batch, error) for entry in late]
 
     def halt(self, error: ClientError) -> tuple[list[Batch], list[Event]]:
-        """Gives back what waits without numbers, and lets Rule 5 hold, if it does not already."""
+        """Returns the batches without numbers, and applies Rule 5 unless the stream is halted
+        already."""
         waiting = [self._entries.pop().batch for _ in range(len(self._entries) - self._open)]
-        if self._stands():
+        if self._is_stopped():
             return waiting[::-1], []
-        return waiting[::-1], [*self._halt(error), *self._calmed()]
+        return waiting[::-1], [*self._halt(error), *self._settle()]
 
     def refuse_all(self, error: ClientError) -> list[Event]:
-        """Nothing can be sent, for good."""
-        if self._stands():
+        """Gives up, because nothing can ever be sent."""
+        if self._is_stopped():
             return []
         if self._open:
-            return [*self._halt(error), *self._calmed()]
+            return [*self._halt(error), *self._settle()]
         refused = [Rejected(entry.batch, error) for entry in self._entries]
         self._entries.clear()
         return list(refused)
@@ -224,24 +225,24 @@ class Stream:
         first: Sequence[Batch] = (),
         due: float = NEVER,
     ) -> None:
-        """Begins anew, with the batches `first` before all that wait.
+        """Restarts the stream, with the batches `first` before all that wait.
 
-        Under `identity`, from `sequence` on; without one, under the next epoch, or a new id where
-        that cannot be.
+        Under `identity` from `sequence` on; without one, under the next epoch, or a new id if there
+        is none.
         """
         if self._open:
             raise ValueError(f"{self.target}: {self._open} batches are open")
         if identity is not None:
             self._identity, self._sequence = identity, sequence
         elif self._numbering is Numbering.LENT:
-            raise ValueError(f"{self.target}: the epoch of a lent identity is not ours to change")
+            raise ValueError(f"{self.target}: the epoch of a lent identity must not be changed")
         else:
             self._begin_epoch()
         self._entries.extendleft(_Entry(batch, due) for batch in reversed(first))
         self._state, self._reason, self.trouble = _State.FLOWING, None, None
         self._acknowledged_at = -NEVER
 
-    def _stands(self) -> bool:
+    def _is_stopped(self) -> bool:
         return self._state is _State.HALTING or self._state is _State.HALTED
 
     def _open_entries(self) -> Iterator[_Entry]:
@@ -251,7 +252,7 @@ class Stream:
         return next(entry for entry in self._open_entries() if entry.stamped is batch)
 
     def _next(self, now: float) -> _Entry | None:
-        if self._stands() or (self._failed and self._under_way):
+        if self._is_stopped() or (self._failed and self._under_way):
             return None
         steady = now - self._acknowledged_at < PAUSE_SECONDS
         many = steady and self._numbering is not Numbering.NONE
@@ -307,14 +308,14 @@ class Stream:
         if entry.doubtful:
             return self._halt(error)
         behind = False
-        for each in self._open_entries():
-            each.behind_gap |= behind
-            behind |= each is entry
+        for other in self._open_entries():
+            other.behind_gap |= behind
+            behind |= other is entry
         self._remove(entry)
         self._acknowledged_at = -NEVER
         if self._numbering is Numbering.LENT:
             self._halt(error)
-        elif self._numbering is Numbering.OWN and not self._stands():
+        elif self._numbering is Numbering.OWN and not self._is_stopped():
             self._state = _State.ENDING
         return [Rejected(entry.batch, error)]
 
@@ -323,17 +324,17 @@ class Stream:
             entry.absent = True
         elif entry is self._entries[0]:
             return self._halt(error)
-        else:  # a matter of course, whoever failed before it has said why
+        else:  # a consequence of the failure before it, which is reported
             self._failed = True
         return []
 
     def _halt(self, error: ClientError) -> list[Event]:
-        if not self._stands():
+        if not self._is_stopped():
             self._state, self._reason = _State.HALTING, error
         return []
 
-    def _calmed(self) -> list[Event]:
-        """What follows once no answer is still to come."""
+    def _settle(self) -> list[Event]:
+        """Continues once no answer is outstanding."""
         if self._under_way:
             return []
         self._failed = False
@@ -354,7 +355,7 @@ class Stream:
         return Unsettled(self.target, batches, self._reason)
 
     def _begin_epoch(self) -> None:
-        """What is open waits again, and is numbered anew: none of it is in the log."""
+        """Open batches, none of which is in the log, wait again to be numbered anew."""
         for entry in self._open_entries():
             entry.stamped = None
             entry.tried = entry.doubtful = entry.behind_gap = entry.absent = False

@@ -1,7 +1,7 @@
-"""Tokens for OAUTHBEARER: out of a file that somebody else renews, or asked for by OAuth's client
-credentials (RFC 6749, section 4.4) and kept for most of their life.
+"""Tokens for OAUTHBEARER: from a file that another program renews, or requested by OAuth's client
+credentials grant (RFC 6749, section 4.4) and reused for most of their lifetime.
 
-They are the brokers' to read. Only whom one names is looked at here, to say it in errors.
+Brokers verify the tokens. Here only the subject is read, for error messages.
 """
 
 import threading
@@ -20,7 +20,7 @@ from ground.tls import BadTls, ClientTls
 
 _WITHIN: Final = 10.0
 _MOST_BYTES: Final = 256 * 1024
-_OF_LIFE: Final = 0.8  # for so much of it a token is used again
+_OF_LIFE: Final = 0.8  # the fraction of its lifetime in which a token is reused
 _FORM: Final = "application/x-www-form-urlencoded"
 _PARTS: Final = 3  # of a signed token: header, claims, signature
 
@@ -35,7 +35,7 @@ class _Named(msgspec.Struct):
 
 
 class TokenEndpoint:
-    """Where tokens are asked for; any thread may."""
+    """Requests tokens. Thread-safe."""
 
     def __init__(self, login: Login, tls: ClientTls | None) -> None:
         self._login = login
@@ -46,13 +46,13 @@ class TokenEndpoint:
         self._until = 0.0
 
     def token(self) -> str:
-        """One that is good for a while. Raises LoginFailed or NoSecret."""
+        """Returns a token that is valid for a while. Raises LoginFailed or NoSecret."""
         with self._lock:
             if time.monotonic() >= self._until:
-                asked = time.monotonic()
+                requested_at = time.monotonic()
                 granted = self._ask()
                 self._token = granted.access_token
-                self._until = asked + granted.expires_in * _OF_LIFE
+                self._until = requested_at + granted.expires_in * _OF_LIFE
             return self._token
 
     def _ask(self) -> _Granted:
@@ -60,26 +60,28 @@ class TokenEndpoint:
         form = {"grant_type": "client_credentials"}
         if login.scope:
             form["scope"] = login.scope
-        who = f"{quote(login.client_id, safe='')}:{quote(login.client_secret.read(), safe='')}"
+        credentials = (
+            f"{quote(login.client_id, safe='')}:{quote(login.client_secret.read(), safe='')}"
+        )
         headers = {
-            "Authorization": f"Basic {b64encode(who.encode()).decode()}",
+            "Authorization": f"Basic {b64encode(credentials.encode()).decode()}",
             "Content-Type": _FORM,
             "Accept": "application/json",
         }
         try:
             tls = None if self._tls is None else self._tls.context
             with HttpClient(self._url, tls=tls, most_bytes=_MOST_BYTES) as client:
-                answer = client.ask(
+                response = client.ask(
                     "POST", "", urlencode(form).encode(), within=_WITHIN, headers=headers
                 )
         except HttpError as error:
             raise LoginFailed(f"no token from {error}") from None
         except BadTls as error:
             raise LoginFailed(f"no token from {self._url}: {error}") from None
-        if answer.status != 200:
-            raise LoginFailed(f"no token from {self._url}: it answers with {answer.status}")
+        if response.status != 200:
+            raise LoginFailed(f"no token from {self._url}: HTTP status {response.status}")
         try:
-            granted = msgspec.json.decode(answer.body, type=known_type(_Granted))
+            granted = msgspec.json.decode(response.body, type=known_type(_Granted))
         except msgspec.MsgspecError:
             raise LoginFailed(f"no token from {self._url}: its answer is no token") from None
         if not granted.access_token:
@@ -88,13 +90,13 @@ class TokenEndpoint:
 
 
 def named_by(token: str) -> str:
-    """Whom a token names, if it is a JSON Web Token; "" if that cannot be read. Nobody has checked
-    it: the brokers do."""
+    """Returns the subject of a JSON Web Token, or "" if it cannot be read. It is not verified
+    here."""
     parts = token.split(".")
     if len(parts) != _PARTS:
         return ""
     try:
-        said = urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
-        return msgspec.json.decode(said, type=known_type(_Named)).sub
+        claims = urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))
+        return msgspec.json.decode(claims, type=known_type(_Named)).sub
     except (ValueError, msgspec.MsgspecError):
         return ""

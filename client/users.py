@@ -1,9 +1,9 @@
-"""What is done to users: list, set a password, remove. The password itself is never sent.
+"""Administers users: list, set a password, remove. Passwords are never sent in the clear.
 
-What is sent is what SCRAM makes of it, which is enough to log in with: TLS keeps it from others.
+What is sent is SCRAM's salted password, which suffices to log in: use TLS to protect it.
 
-Apache Kafka takes one change of a user in a request, so each mechanism has its own. Who is stopped
-in between has done a part of it, and does it again.
+Apache Kafka accepts one change of a user in a request, so each mechanism takes its own. After an
+interruption, repeat the command.
 """
 
 from collections.abc import Mapping
@@ -31,35 +31,35 @@ _NOT_THERE: Final = ErrorCode.resource_not_found
 
 
 class UserPasswords(msgspec.Struct, frozen=True):
-    """For which mechanisms somebody has a password, with the iterations of its hash."""
+    """The mechanisms for which a user has a password, with the iterations of the hash."""
 
     name: str
     iterations: Mapping[ScramMechanism, int]
 
 
 def users(brokers: Brokers, name: str | None = None) -> tuple[UserPasswords, ...]:
-    """Everybody, or one; nobody if there is no such user."""
-    asked = None if name is None else (UserName(name=name),)
-    request = DescribeUserScramCredentialsRequest(users=asked)
-    answer = brokers.call_any(describe_user_scram_credentials.API, request)
+    """Returns all users, or the one of this name, if it exists."""
+    requested = None if name is None else (UserName(name=name),)
+    request = DescribeUserScramCredentialsRequest(users=requested)
+    response = brokers.call_any(describe_user_scram_credentials.API, request)
     needs = on_cluster(brokers.who, Operation.DESCRIBE)
-    check(answer.error_code, "users", answer.error_message, needs=needs)
-    found = []
-    for each in answer.results:
-        if each.error_code is _NOT_THERE and name is not None:
+    check(response.error_code, "users", response.error_message, needs=needs)
+    user_list = []
+    for result in response.results:
+        if result.error_code is _NOT_THERE and name is not None:
             continue
-        check(each.error_code, f"user {each.user}", each.error_message, needs=needs)
+        check(result.error_code, f"user {result.user}", result.error_message, needs=needs)
         iterations = {
             mechanism: info.iterations
-            for info in each.credential_infos
+            for info in result.credential_infos
             if (mechanism := of_code(info.mechanism)) is not None
         }
-        found.append(UserPasswords(each.user, iterations))
-    return tuple(sorted(found, key=lambda user: user.name))
+        user_list.append(UserPasswords(result.user, iterations))
+    return tuple(sorted(user_list, key=lambda user: user.name))
 
 
 def set_password(brokers: Brokers, name: str, password: str, iterations: int) -> None:
-    """For every mechanism, whether or not there is such a user."""
+    """Sets the password for every mechanism, and creates the user if necessary."""
     for mechanism in ScramMechanism:
         salt = new_salt()
         upsertion = ScramCredentialUpsertion(
@@ -73,14 +73,14 @@ def set_password(brokers: Brokers, name: str, password: str, iterations: int) ->
 
 
 def remove_user(brokers: Brokers, user: UserPasswords) -> None:
-    """Removes the passwords that somebody has."""
+    """Removes all passwords of the user."""
     for mechanism in user.iterations:
         deletion = ScramCredentialDeletion(name=user.name, mechanism=mechanism.code)
         _alter(brokers, AlterUserScramCredentialsRequest(deletions=(deletion,)))
 
 
 def _alter(brokers: Brokers, request: AlterUserScramCredentialsRequest) -> None:
-    answer = brokers.call_controller(alter_user_scram_credentials.API, request)
+    response = brokers.call_controller(alter_user_scram_credentials.API, request)
     needs = on_cluster(brokers.who, Operation.ALTER)
-    for each in answer.results:
-        check(each.error_code, f"user {each.user}", each.error_message, needs=needs)
+    for result in response.results:
+        check(result.error_code, f"user {result.user}", result.error_message, needs=needs)

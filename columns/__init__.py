@@ -1,3 +1,3 @@
-"""Avro into columns: the records of batches as one array of Avro, read at once into Arrow, and
-resolved to the schema that is wanted. For the ledger and the loader.
+"""Reads Avro into columns: the records of batches become one Arrow array, resolved to a reader's
+schema. For the ledger and the loader.
 """

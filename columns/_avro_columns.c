@@ -1,17 +1,16 @@
-/* Reads values that were written with one Avro schema into columns of Arrow, in the raw form.
+/* Reads values of one Avro schema into Arrow columns, in the raw form.
  *
- * What is read is a tree of nodes that `columns.native` has made of the schema. A node that is not
- * kept is read over. Those that are fill a column each; a null, or the branch that is not there,
- * has an empty place in every column below it.
+ * `columns.native` turns the schema into a tree of nodes. Nodes that are not kept are skipped; each of
+ * the others fills a column. A null, or an absent branch, takes an empty slot in every column below.
  *
- * What is read is what `schemas.bodies.checking` and `wire.records` let pass, or less of it: where
- * anything is otherwise, or too large, all ends without a word, and somebody else, who is slower,
- * finds out which record it was, and what becomes of it.
+ * It accepts what `schemas.bodies.checking` and `wire.records` accept, or less: at anything else, or
+ * anything too large, it gives up without a reason, and the slower reader determines which record it
+ * was, and what happens to it.
  *
- * Rules. Every read is behind a comparison with the end. `room` is what columns may still take: a
- * value is paid for before it is read, with the most that it can take in every column, text apart,
- * which comes from the bytes that are read. Nodes do not change once they are made, so that they
- * can be used by many at a time; of records that are much the interpreter is let go of.
+ * Rules. Every read follows a comparison with the end. `room` is what columns may still take: before a
+ * value is read, the most that it can take in all columns is deducted, except for text, which comes
+ * from the bytes read. Nodes never change, so that several threads can use them; the interpreter is
+ * released while many records are read.
  */
 
 #define PY_SSIZE_T_CLEAN
@@ -19,19 +18,19 @@
 #include "../wire/_utf8.h"
 #include "_columns.h"
 
-#define LEAF 8          /* bytes that a value is paid for with */
-#define INT_SIZE 5      /* bytes that a number may have, of 32 bits, */
-#define LONG_SIZE 10    /* or of 64 */
+#define LEAF 8          /* bytes deducted for a value */
+#define INT_SIZE 5      /* the longest varint of 32 bits */
+#define LONG_SIZE 10    /* and of 64 */
 #define MOST_DEPTH 128  /* of nodes */
 #define MOST_ITEMS 1000000             /* of lists, in one message */
 #define MOST_MESSAGE (16 * 1024 * 1024) /* bytes */
 #define MOST_HEADERS 65536             /* of a record */
-#define LEAST_RECORD 12 /* bytes: its size, attributes, five numbers, what stands before a body */
+#define LEAST_RECORD 12 /* bytes: size, attributes, five numbers, the envelope */
 #define ENVELOPE 5      /* bytes before a body: a zero, and the schema's id */
-/* Bytes, read or made; fewer take less time than it may take to be given the interpreter back. */
+/* Bytes, read or built; fewer take less time than getting the interpreter back may. */
 #define ALONE_FROM (256 * 1024)
 
-/* `items`: that the message may still have. `at_once`: a string is looked at when it is read. */
+/* `items`: how many the message may still have. `at_once`: strings are checked when read. */
 typedef struct {
     const unsigned char *at;
     const unsigned char *end;
@@ -122,7 +121,7 @@ is_text(const unsigned char *at, int64_t size)
     return is_ascii(at, size) || is_utf8(at, at + size);
 }
 
-/* ---- Values. Each is read into its column, or over where there is none. */
+/* ---- Values. Each is read into its column, or skipped if it has none. */
 
 static Outcome read_value(Reading *reading, const Node *node);
 

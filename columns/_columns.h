@@ -1,7 +1,7 @@
-/* Columns that grow value by value, as a tree of nodes says, and what Arrow is given of them.
+/* Columns that grow value by value along a tree of nodes, and their export to Arrow.
  *
- * A node that is kept says which column is its own; below one that is not kept none is. Nothing here
- * knows where values come from.
+ * A kept node has a column; nothing is kept below a node that is not. Nothing here knows where values
+ * come from.
  */
 
 #ifndef PENSTOCK_COLUMNS_H
@@ -16,9 +16,9 @@
 #error "columns have the byte order of the machine, and Avro's numbers are little-endian"
 #endif
 
-#define LEAST_TEXT 64 /* bytes that a column of text has room for */
+#define LEAST_TEXT 64 /* the initial bytes of a text column */
 
-/* As `columns.native` numbers them. */
+/* Numbered as in `columns.native`. */
 typedef enum {
     NOTHING, BOOLEAN, INT, LONG, FLOAT, DOUBLE, BYTES, STRING, FIXED, ENUM, LIST, RECORD, UNION, KINDS
 } Kind;
@@ -28,10 +28,10 @@ typedef struct {
     ssize_t size;
 } Symbol;
 
-/* `branch`: what a union of null and this one says if it is this; -1 where there is no such union.
- * `argument`: the bytes of a fixed value. `width`: what one is paid for, with all its parts but the
- * items of lists. `empty`: it takes no byte. `weight`: how many parts are so, and itself. `count`: of
- * parts, or of symbols. `column`: where it is kept. */
+/* `branch`: this node's index in a union with null; -1 if there is none. `argument`: the size of a fixed
+ * value. `width`: the bytes deducted for a value and its parts, except for the items of lists. `empty`:
+ * it takes no bytes. `weight`: the number of empty parts, including itself. `count`: of parts, or of
+ * symbols. `column`: where it is kept. */
 typedef struct Node Node;
 struct Node {
     Kind kind;

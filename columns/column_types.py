@@ -1,22 +1,22 @@
-"""What a type of Avro is as a column, in the form that Spark gives its own columns in Arrow.
+"""The column type of each Avro type, in the form that Spark gives its own columns in Arrow.
 
-The types are those of Spark's own Avro reader, and every column may be null:
+The types are those of Spark's own Avro reader, and every column is nullable:
 
-    boolean, int, long, float, double, string      as they are; `bytes`, `fixed`: binary
-    enum, uuid                                      string
-    date                                            date
-    timestamp-millis, timestamp-micros              timestamp, in microseconds, UTC
-    local-timestamp-millis, local-timestamp-micros  timestamp without time zone
-    timestamp-nanos, time-millis, time-micros, …    the number that Avro carries
-    decimal                                         decimal, up to 38 digits; binary beyond that
-    record, array, map                              struct, list, map of strings
-    null                                            a string that is always null
-    a record without fields                         a boolean: whether it is there
-    a union with null                               what the rest of it is
-    a union of int and long, of float and double    long, double
-    any other union                                 a struct: member_long, member_Order …, one set
+  boolean, int, long, float, double, string      unchanged; `bytes`, `fixed`: binary
+  enum, uuid                                      string
+  date                                            date
+  timestamp-millis, timestamp-micros              timestamp, in microseconds, UTC
+  local-timestamp-millis, local-timestamp-micros  timestamp without time zone
+  timestamp-nanos, time-millis, time-micros, …    the number that Avro carries
+  decimal                                         decimal, up to 38 digits; binary beyond that
+  record, array, map                              struct, list, map of strings
+  null                                            a string that is always null
+  a record without fields                         a boolean: whether it is present
+  a union with null                               the type of the rest
+  a union of int and long, of float and double    long, double
+  any other union                                 a struct: member_long, member_Order …, one set
 
-Spark does not tell `a` from `A`: a name that is taken gets underscores until it is free.
+Spark column names are case-insensitive: a name that is taken gets underscores until it is free.
 """
 
 import re
@@ -29,7 +29,7 @@ import pyarrow as pa
 from schemas.definitions.logical_types import logical_type
 from schemas.definitions.types import Array, Enum, Fixed, Map, Named, Primitive, Record, Type, Union
 
-MOST_COLUMNS: Final = 5_000  # counted to the innermost
+MOST_COLUMNS: Final = 5_000  # including nested ones
 MOST_DIGITS: Final = 38
 
 _NO_LETTER: Final = re.compile(r"\W")
@@ -58,24 +58,24 @@ _WIDER: Final = {
 
 
 class NotColumns(Exception):
-    """Why values of a type cannot stand in columns."""
+    """Says why values of a type cannot be columns."""
 
 
 class UnionForm(msgspec.Struct, frozen=True):
-    """Where a union's branches stand. `slots`: for each branch which of the `types`; None for null.
+    """The column form of a union. `slots` maps each branch to one of the `types`; None for null.
 
-    With `members` the types are fields of a struct; without, there is one type at most.
+    With `members` the types are fields of a struct; otherwise there is at most one type.
     """
 
     column: pa.DataType
     types: tuple[pa.DataType, ...]
     slots: tuple[int | None, ...]
     members: bool = False
-    wider: bool = False  # int and long, or float and double, in one
+    wider: bool = False  # int and long, or float and double
 
 
 def column_type(type_: Type) -> pa.DataType:
-    """Raises `NotColumns` if values of this type cannot stand in a column."""
+    """Raises `NotColumns` if values of this type cannot be a column."""
     return _ColumnTypes().of(type_)
 
 
@@ -99,27 +99,28 @@ def map_of(values: pa.DataType) -> pa.DataType:
 
 
 def free_names(names: Iterable[str], taken: set[str]) -> list[str]:
-    """The names, changed where they are taken; `taken`, in lower case, has them all afterwards.
+    """Returns the names, changed where they are taken; adds them, in lower case, to `taken`.
 
-    What is free as it is keeps its name, whatever stands before it."""
-    wanted = list(names)
-    found: dict[int, str] = {}
-    for place, name in enumerate(wanted):
+    A free name stays unchanged, even if a later one.
+    """
+    name_list = list(names)
+    free: dict[int, str] = {}
+    for place, name in enumerate(name_list):
         if name.lower() not in taken:
             taken.add(name.lower())
-            found[place] = name
-    for place, name in enumerate(wanted):
-        if place not in found:
+            free[place] = name
+    for place, name in enumerate(name_list):
+        if place not in free:
             while name.lower() in taken:
                 name += "_"  # noqa: PLW2901
             taken.add(name.lower())
-            found[place] = name
-    return [found[place] for place in range(len(wanted))]
+            free[place] = name
+    return [free[place] for place in range(len(name_list))]
 
 
 def _member_names(branches: Iterable[Type]) -> list[str]:
-    """After what they are, and never where they stand: a branch may be put in front of others."""
-    kinds = (each.name.simple if isinstance(each, Named) else each.kind for each in branches)
+    """Names by type, not by position: a branch may be inserted before others."""
+    kinds = (type_.name.simple if isinstance(type_, Named) else type_.kind for type_ in branches)
     return free_names((f"member_{_NO_LETTER.sub('_', kind)}" for kind in kinds), set())
 
 
@@ -131,7 +132,7 @@ class _ColumnTypes:
     def of(self, type_: Type) -> pa.DataType:
         self._columns += 1
         if self._columns > MOST_COLUMNS:
-            raise NotColumns(f"it has more than {MOST_COLUMNS:,} columns, nested ones counted")
+            raise NotColumns(f"it has more than {MOST_COLUMNS:,} columns, including nested ones")
         match type_:
             case Primitive():
                 return self._number(type_)
@@ -177,7 +178,7 @@ class _ColumnTypes:
 
     def _record(self, record: Record) -> pa.DataType:
         if id(record) in self._open:
-            raise NotColumns(f"{record.name.full} contains itself, and columns cannot")
+            raise NotColumns(f"{record.name.full} contains itself, which columns cannot")
         self._open.add(id(record))
         types = [self.of(field.type) for field in record.fields]
         self._open.discard(id(record))

@@ -1,8 +1,8 @@
-"""From the raw form of what a writer wrote to a reader's columns: the parts that are put together.
+"""Converts the raw form of a writer's values to a reader's columns: the building blocks.
 
-Conversions work on whole arrays. Rows that do not fit are named and keep some value, or null, in
-the column: who asked leaves them out. Which of them count is the business of what is around them:
-what is not there (under a null, in another branch) fits.
+Conversions work on whole arrays. Rows that do not fit are reported as misfits and keep some value,
+or null, in the column; the caller leaves them out. The enclosing conversion decides which of them
+count: absent values (under a null, in another branch) fit.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from columns.raw_form import field_name, parts
 
 
 class Misfit(msgspec.Struct, frozen=True):
-    """Rows that cannot be what the reader wants, and why."""
+    """Rows that cannot be converted to the reader's type, and why."""
 
     rows: pa.BooleanArray
     reason: str
@@ -35,13 +35,14 @@ class Converted(msgspec.Struct, frozen=True):
 class Conversion(Protocol):
     @property
     def raw(self) -> pa.DataType:
-        """What of the raw form is needed, for who makes it of Python's values."""
+        """The part of the raw form that the conversion needs, for building it from Python
+        values."""
 
     def convert(self, raw: pa.Array) -> Converted: ...
 
 
 class Never(msgspec.Struct, frozen=True):
-    """Nothing that is written so can be read."""
+    """Nothing written with this type can be read."""
 
     raw: pa.DataType
     column: pa.DataType
@@ -55,7 +56,7 @@ class Never(msgspec.Struct, frozen=True):
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """A value that has no parts: steps, one after the other."""
+    """A value without parts: a series of steps."""
 
     raw: pa.DataType
     steps: tuple[Callable[[pa.Array], Converted], ...]
@@ -70,14 +71,14 @@ class Leaf(msgspec.Struct, frozen=True):
 
 
 class FromField(msgspec.Struct, frozen=True):
-    """A field that the writer has as well."""
+    """A field that the writer has too."""
 
     place: int
     conversion: Conversion
 
 
 class FromDefault(msgspec.Struct, frozen=True):
-    """A field that only the reader has: an array with its one default."""
+    """A field that only the reader has: an array with its default."""
 
     default: pa.Array
 
@@ -86,7 +87,7 @@ class FromDefault(msgspec.Struct, frozen=True):
 class RecordConversion:
     column: pa.DataType  # a struct, or a boolean if it has no fields
     fields: tuple[FromField | FromDefault, ...]
-    # Of the struct: asking it for them takes longer than making an array of them.
+    # The struct's fields: getting them from it takes longer than building an array.
     _made: list[pa.Field] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -95,26 +96,28 @@ class RecordConversion:
     @property
     def raw(self) -> pa.DataType:
         return parts(
-            (field_name(each.place), each.conversion.raw)
-            for each in self.fields
-            if isinstance(each, FromField)
+            (field_name(source.place), source.conversion.raw)
+            for source in self.fields
+            if isinstance(source, FromField)
         )
 
     def convert(self, raw: pa.Array) -> Converted:
         columns: list[pa.Array] = []
         misfits: list[Misfit] = []
-        for each in self.fields:
-            if isinstance(each, FromDefault):
-                columns.append(constant(each.default, len(raw)))
+        for source in self.fields:
+            if isinstance(source, FromDefault):
+                columns.append(constant(source.default, len(raw)))
                 continue
-            done = each.conversion.convert(raw.field(field_name(each.place)))
+            done = source.conversion.convert(raw.field(field_name(source.place)))
             columns.append(done.column)
             misfits += done.misfits
         absent = raw.is_null() if raw.null_count else None
         if not self.fields:
-            there = constant(TRUE, len(raw))
+            present = constant(TRUE, len(raw))
             column = (
-                there if absent is None else pc.if_else(absent, pa.scalar(None, pa.bool_()), there)
+                present
+                if absent is None
+                else pc.if_else(absent, pa.scalar(None, pa.bool_()), present)
             )
         else:
             column = pa.StructArray.from_arrays(columns, fields=self._made, mask=absent)
@@ -125,5 +128,5 @@ TRUE: Final = pa.array([True])
 
 
 def constant(value: pa.Array, length: int) -> pa.Array:
-    """An array of one value, so many times."""
+    """Returns an array that repeats one value."""
     return value.take(pa.repeat(pa.scalar(0, pa.int32()), length))

@@ -1,7 +1,7 @@
-"""Values without parts: what was written as one type, as a column of another.
+"""Values without parts: one written type as a column of another.
 
-Beyond what Avro can carry: Spark's calendar ends with the years 1 and 9999, and a decimal has the
-digits that its type says. A value outside is a misfit.
+Spark is narrower than Avro: its calendar ends with the years 1 and 9999, and a decimal has the
+digits that its type says. A value outside of that is a misfit.
 """
 
 from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ def null(column: pa.DataType) -> Leaf:
 
 
 def widened(writer: Primitive, kind: str, column: pa.DataType) -> Leaf:
-    """As a number of that kind, without what it means, and that as a wider one."""
+    """Reads a number as `kind`, without its logical type, and widens it to the column's type."""
     plain = primitive(writer, Primitive(kind, {}))
     return Leaf(plain.raw, (*plain.steps, partial(_cast, to=column)))
 
@@ -86,8 +86,8 @@ def _millis(column: pa.DataType) -> list[Step]:
 
 
 def _cast(raw: pa.Array, to: pa.DataType) -> Converted:
-    """Numbers become others of their size or larger, text becomes bytes: nothing can fail but the
-    last digits of a long as a floating number."""
+    """Casts numbers to the same or a larger size, or text to bytes: only the last digits of a long
+    as a floating-point number can be lost."""
     return Converted(pc.cast(raw, to, safe=False))
 
 
@@ -104,21 +104,21 @@ def _to_micros(raw: pa.Array) -> Converted:
 
 
 def bounded(raw: pa.Array, bounds: tuple[int, int], reason: str, what: str) -> Converted:
-    """Numbers from the one bound to the other."""
+    """Limits numbers to the bounds; others are misfits."""
     least, most = bounds
-    found: Mapping[str, int | None] = pc.min_max(raw).as_py()
-    lowest, highest = found["min"], found["max"]
+    limits: Mapping[str, int | None] = pc.min_max(raw).as_py()
+    lowest, highest = limits["min"], limits["max"]
     if lowest is None or highest is None or (least <= lowest and highest <= most):
         return Converted(raw)
     outside = pc.or_(pc.less(raw, least), pc.greater(raw, most)).fill_null(False)
-    detail = f"{lowest if lowest < least else highest} is no {what}"
+    detail = f"{lowest if lowest < least else highest} is not a {what}"
     return Converted(
         pc.if_else(outside, pa.scalar(0, raw.type), raw), (Misfit(outside, reason, detail),)
     )
 
 
 def _as_text(raw: pa.BinaryArray) -> Converted:
-    return _in_utf8(raw, NOT_RESOLVABLE, "bytes are no UTF-8, and a string is wanted")
+    return _in_utf8(raw, NOT_RESOLVABLE, "the reader's type is string, and the bytes are not UTF-8")
 
 
 def _in_utf8(raw: pa.BinaryArray, reason: str, detail: str) -> Converted:
@@ -151,13 +151,13 @@ def _symbols(raw: pa.Array, unknown: pa.Array, default: str | None) -> Converted
 
 
 def _decimals(raw: pa.Array, column: pa.DataType) -> Converted:
-    """Big-endian numbers of any length, as Arrow's of sixteen bytes."""
-    most = 10**column.precision - 1
+    """Converts big-endian numbers of any length to Arrow's, of sixteen bytes."""
+    limit = 10**column.precision - 1
     out = bytearray()
     outside = []
-    for each in raw.to_pylist():
-        number = int.from_bytes(each or b"", "big", signed=True)
-        fits = each is None or (each != b"" and -most <= number <= most)
+    for value in raw.to_pylist():
+        number = int.from_bytes(value or b"", "big", signed=True)
+        fits = value is None or (value != b"" and -limit <= number <= limit)
         outside.append(not fits)
         out += (number if fits else 0).to_bytes(16, "little", signed=True)
     numbers = pa.Array.from_buffers(column, len(raw), [None, pa.py_buffer(bytes(out))])

@@ -1,4 +1,4 @@
-"""Arrays and maps: their items are converted all at once, and divided as they were."""
+"""Arrays and maps: all items are converted at once, and divided as before."""
 
 from bisect import bisect_right
 
@@ -27,7 +27,7 @@ class ListConversion(msgspec.Struct, frozen=True):
 
 
 class MapConversion(msgspec.Struct, frozen=True):
-    """Of a key that comes twice, the last counts."""
+    """The last of equal keys counts."""
 
     column: pa.DataType
     keys: Conversion
@@ -47,14 +47,14 @@ class MapConversion(msgspec.Struct, frozen=True):
 
 
 def _as_list(column: pa.DataType, raw: pa.Array, values: pa.Array) -> pa.Array:
-    """`values` divided as those of `raw` are."""
+    """Divides `values` into the same lists as `raw`."""
     return pa.Array.from_buffers(
         column, len(raw), raw.buffers()[:2], raw.null_count, raw.offset, [values]
     )
 
 
 def _of_lists(misfit: Misfit, lists: pa.Array) -> Misfit:
-    """A list does not fit if one of its items does not."""
+    """A list is a misfit if one of its items is."""
     starts = lists.offsets.to_pylist()
     bad = {
         bisect_right(starts, item) - 1
@@ -70,10 +70,11 @@ def _without_repeated_keys(maps: pa.MapArray) -> pa.MapArray:
     if entries < 2:
         return maps
     rows = pc.list_parent_indices(_as_list(pa.list_(maps.type.key_type), maps, maps.keys))
-    if len(rows) == entries:  # otherwise some lie in no map
+    if len(rows) == entries:  # otherwise some are in no map
         pairs = pa.table({"row": rows, "key": maps.keys})
         if pairs.group_by(["row", "key"], use_threads=False).aggregate([]).num_rows == entries:
             return maps
     return pa.array(
-        [None if each is None else list(dict(each).items()) for each in maps.to_pylist()], maps.type
+        [None if entry is None else list(dict(entry).items()) for entry in maps.to_pylist()],
+        maps.type,
     )

@@ -1,11 +1,11 @@
-"""Avro's bytes into Arrow, in the raw form, by `_avro_columns.c`.
+"""Reads Avro bytes into Arrow, in the raw form, with `_avro_columns.c`.
 
-Not for schemas that contain themselves, that are very wide or deep, or that have lists of what
-takes no bytes, which may claim to be very long. Where the module is not compiled there are none.
+Not for schemas that contain themselves, are very wide or deep, or have lists of items without
+bytes, which may claim any length. If the module is not compiled, for no schema.
 
-Records of a batch are read as they lie there, headers and keys left out; of a schema's fields only
-those that are wanted. They are read all or not at all: what is wrong with one, or whether it is
-only larger than what is read so, finds out who reads one by one, two hundred times as slowly.
+Records of a batch are read in place, without headers and keys, and only the wanted fields of a
+schema. All are read or none: if one is invalid, or only larger than is read this way, the caller
+reads them one by one, two hundred times as slowly.
 """
 
 from collections.abc import Sequence
@@ -35,32 +35,32 @@ else:
     NATIVE = True
 
 NOT_COMPILED: Final = (
-    "Avro is read value by value without columns/_avro_columns.c, which is not compiled: "
-    "over twenty times the processor time; with a C compiler and Python's headers (gcc, "
-    "python3-dev) there, install Penstock again"
+    "columns/_avro_columns.c is not compiled, so Avro is read value by value, which takes over "
+    "twenty times the processor time; install a C compiler and Python's headers (gcc, "
+    "python3-dev), and then Penstock again"
 )
 MOST_BYTES: Final = 1024 * 1024 * 1024  # of Arrow, for a batch
 MOST_NODES: Final = 10_000
 MOST_DEPTH: Final = 100
-_START: Final = 4096  # bytes of a batch in which its first body begins, or it is not read whole
+_START: Final = 4096  # the first body of a batch must begin within as many bytes
 
 Node: TypeAlias = tuple[int, bool, int, int, tuple[Any, ...]]
 
 
 class NotNative(Exception):
-    """The schema is not read so."""
+    """The schema cannot be read this way."""
 
 
 class Rows(msgspec.Struct, frozen=True):
-    """What a batch holds: offsets and times of its records, and the bodies in raw form."""
+    """The contents of a batch: offsets and times of its records, and the bodies in raw form."""
 
     offsets: pa.Int64Array
-    times: pa.Int64Array  # of the records, milliseconds
+    times: pa.Int64Array  # milliseconds
     bodies: pa.Array
 
 
 class NativeReader:
-    """Reads what was written with one schema, and what `raw` has of it. Raises `NotNative`."""
+    """Reads what was written with one schema, as far as it is in `raw`. Raises `NotNative`."""
 
     def __init__(self, writer: Type, raw: pa.DataType) -> None:
         if not NATIVE:
@@ -74,33 +74,33 @@ class NativeReader:
     def batch(
         self, header: BatchHeader, unpacked: bytes | memoryview, schema_id: int
     ) -> Rows | None:
-        """All records of a batch, if they are of this schema and their offsets ascend."""
+        """Reads all records of a batch; None unless they have this schema and ascending offsets."""
         places = (header.base_offset, header.base_timestamp, header.last_offset_delta)
-        found = self._reader.records(unpacked, header.record_count, schema_id, places, MOST_BYTES)
-        if found is None:
+        arrays = self._reader.records(unpacked, header.record_count, schema_id, places, MOST_BYTES)
+        if arrays is None:
             return None
-        records = pa.array(_Given(self._placed, found))
+        records = pa.array(_Given(self._placed, arrays))
         offsets, times, bodies = (records.field(place) for place in range(3))
         if header.is_append_time:
             times = pa.repeat(pa.scalar(header.max_timestamp, pa.int64()), len(records))
         return Rows(offsets, times, bodies)
 
     def records(self, count: int, unpacked: bytes | memoryview, schema_id: int) -> pa.Array | None:
-        """What so many records hold, which may be of several batches."""
+        """Reads the bodies of `count` records, which may be from several batches."""
         return self._array(self._reader.records(unpacked, count, schema_id, None, MOST_BYTES))
 
     def bodies(self, messages: list[bytes], first: int, end: int, room: int) -> pa.Array | int:
-        """What some messages of the envelope hold, whatever their ids, in no more than so many
-        bytes of Arrow; or the place of the first that is not read."""
-        found = self._reader.bodies(messages, first, end, room)
-        return found if isinstance(found, int) else self._array(found)
+        """Reads the bodies of messages in the envelope, whatever their ids, into at most `room`
+        bytes of Arrow; returns the index of the first that cannot be read, if any."""
+        arrays = self._reader.bodies(messages, first, end, room)
+        return arrays if isinstance(arrays, int) else self._array(arrays)
 
-    def _array(self, found: Any) -> pa.Array | None:
-        return None if found is None else pa.array(_Given(self._raw, found))
+    def _array(self, array: Any) -> pa.Array | None:
+        return None if array is None else pa.array(_Given(self._raw, array))
 
 
 def first_schema_id(unpacked: bytes | memoryview) -> int | None:
-    """That of the first record of a batch; None if it has none."""
+    """Returns the schema id of a batch's first record; None if it has none."""
     start = bytes(unpacked[:_START])
     try:
         at = long_at(start, 0)[1] + 1  # length, attributes
@@ -115,7 +115,7 @@ def first_schema_id(unpacked: bytes | memoryview) -> int | None:
 
 
 class _Given:
-    """An array, as Arrow's users give them to each other."""
+    """An array in the form in which Arrow's users exchange them."""
 
     def __init__(self, type_: pa.DataType, array: Any) -> None:
         self._type = type_
@@ -126,7 +126,7 @@ class _Given:
 
 
 class _Kind(IntEnum):
-    """As `_avro_columns.c` numbers them."""
+    """The numbers are those in `_avro_columns.c`."""
 
     NOTHING = 0
     BOOLEAN = auto()
@@ -158,8 +158,8 @@ _TEXT: Final = Primitive("string", {})
 
 
 class _Making:
-    """`raw`: what is wanted of a type, in the raw form; None: nothing. It must be of that form, as
-    Arrow believes what it is given."""
+    """Builds nodes. `raw` is the wanted part of a type, in the raw form, or None for nothing. It
+    must have that form, as Arrow trusts what it is given."""
 
     def __init__(self) -> None:
         self._nodes = 0
@@ -201,13 +201,15 @@ class _Making:
             case Union() if (value := nullable_branch(type_)) is not None:
                 return self.of(type_.branches[value], raw, depth, value)
             case Union():
-                members = [(branch_name(at), each) for at, each in enumerate(type_.branches)]
+                members = [
+                    (branch_name(at), branch_type) for at, branch_type in enumerate(type_.branches)
+                ]
                 return (_Kind.UNION, kept, branch, 0, self._parts(members, raw, depth))
             case Record():
                 if id(type_) in self._open:
                     raise NotNative
                 self._open.add(id(type_))
-                fields = [(field_name(at), each.type) for at, each in enumerate(type_.fields)]
+                fields = [(field_name(at), field.type) for at, field in enumerate(type_.fields)]
                 parts = self._parts(fields, raw, depth)
                 self._open.remove(id(type_))
                 return (_Kind.RECORD, kept, branch, 0, parts)
@@ -216,15 +218,15 @@ class _Making:
     def _parts(
         self, parts: Sequence[tuple[str, Type]], raw: pa.DataType | None, depth: int
     ) -> tuple[Node, ...]:
-        wanted = {} if raw is None else {field.name: field.type for field in raw}
-        if list(wanted) != [name for name, _ in parts if name in wanted]:
+        raw_parts = {} if raw is None else {field.name: field.type for field in raw}
+        if list(raw_parts) != [name for name, _ in parts if name in raw_parts]:
             raise ValueError(f"{raw} is not the raw form of {[name for name, _ in parts]}")
-        return tuple(self.of(type_, wanted.get(name), depth + 1) for name, type_ in parts)
+        return tuple(self.of(type_, raw_parts.get(name), depth + 1) for name, type_ in parts)
 
 
-def _expect(raw: pa.DataType | None, wanted: pa.DataType) -> None:
-    if raw is not None and raw != wanted:
-        raise ValueError(f"{raw} is not the raw form {wanted}")
+def _expect(raw: pa.DataType | None, expected: pa.DataType) -> None:
+    if raw is not None and raw != expected:
+        raise ValueError(f"{raw} is not the raw form {expected}")
 
 
 def _takes_nothing(node: Node) -> bool:

@@ -1,10 +1,9 @@
-"""Values as they come from either reader, before anything is resolved: the *raw form*.
+"""Values as both readers return them, before resolution: the *raw form*.
 
-Logical types are numbers, strings and bytes. A record's fields are called `f0`, `f1` … by their
-place with the writer, an enum is its symbol, a map is a list of entries `f0` (the key) and `f1`,
-which in Avro's bytes it is. A union with null and one other branch is that branch, with nulls; any
-other is a struct of `b0`, `b1` … of which one at most is not null. What nobody wants of it may be
-left out.
+Logical types are numbers, strings and bytes. A record's fields are named `f0`, `f1` … by the
+writer's order, an enum is its symbol, a map is a list of entries `f0` (the key) and `f1`, as in
+Avro's bytes. A union of null and one other branch is that branch, nullable; any other is a struct
+of `b0`, `b1` … of which at most one is not null. Unwanted parts may be left out.
 """
 
 from collections.abc import Iterable
@@ -50,7 +49,7 @@ def branch_name(place: int) -> str:
 
 
 def nullable_branch(union: Union) -> int | None:
-    """The place of the other branch, in a union of null and one other."""
+    """The index of the other branch in a union of null and one other."""
     kinds = [branch.kind for branch in union.branches]
     if len(kinds) != 2 or (kinds[0] == "null") == (kinds[1] == "null"):
         return None
@@ -58,7 +57,7 @@ def nullable_branch(union: Union) -> int | None:
 
 
 def presence(type_: Type) -> pa.DataType:
-    """A raw type that values of `type_` can be kept as where only their being there matters."""
+    """A raw type in which to keep values of `type_` if only their presence matters."""
     match type_:
         case Primitive():
             return RAW_PRIMITIVES[type_.kind]
@@ -76,27 +75,27 @@ def presence(type_: Type) -> pa.DataType:
 
 
 def parts(fields: Iterable[tuple[str, pa.DataType]]) -> pa.StructType:
-    """A record, or a union, of what is wanted of it: in the writer's order, and of what is wanted
-    twice whatever either wants."""
-    wanted: dict[str, pa.DataType] = {}
+    """Merges the wanted parts of a record or union, in the writer's order; a part wanted twice is
+    the union of both."""
+    merged: dict[str, pa.DataType] = {}
     for name, type_ in fields:
-        own = wanted.get(name)
-        wanted[name] = type_ if own is None else _both(own, type_)
-    return pa.struct(sorted(wanted.items(), key=lambda each: int(each[0][1:])))
+        previous = merged.get(name)
+        merged[name] = type_ if previous is None else _both(previous, type_)
+    return pa.struct(sorted(merged.items(), key=lambda part: int(part[0][1:])))
 
 
-def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Of the same type."""
-    if pa.types.is_list(one):
-        return pa.list_(_both(one.value_type, other.value_type))
-    if pa.types.is_struct(one):
-        return parts((field.name, field.type) for field in (*one, *other))
-    return one
+def _both(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """Merges two parts of the same type."""
+    if pa.types.is_list(left):
+        return pa.list_(_both(left.value_type, right.value_type))
+    if pa.types.is_struct(left):
+        return parts((field.name, field.type) for field in (*left, *right))
+    return left
 
 
 def tagged(schema: AvroSchema) -> AvroSchema:
-    """A schema with which fastavro reads the same bytes into the raw form: dicts that say which
-    branch of a union they hold."""
+    """Returns a schema with which fastavro reads the same bytes into the raw form: dicts that name
+    the branch of a union."""
     return AvroSchema(_Tagging().of(schema.type), (), frozenset())
 
 
@@ -116,23 +115,23 @@ class _Tagging:
                 return Array(self._record([(KEY, key), (ENTRY, self.of(type_.values))]), {})
             case Union():
                 return self._union(type_)
-        made = self._made.get(id(type_))
-        if made is None:
+        tagged_type = self._made.get(id(type_))
+        if tagged_type is None:
             match type_:
                 case Enum():
-                    made = Enum(self._name(), None, (), {}, type_.symbols, None)
+                    tagged_type = Enum(self._name(), None, (), {}, type_.symbols, None)
                 case Fixed():
-                    made = Fixed(self._name(), None, (), {}, type_.size)
+                    tagged_type = Fixed(self._name(), None, (), {}, type_.size)
                 case Record():
-                    made = self._record([])
-            self._made[id(type_)] = made
-            if isinstance(type_, Record) and isinstance(made, Record):
-                # It may contain itself: what it is made of comes after it.
-                made.fields = _fields(
+                    tagged_type = self._record([])
+            self._made[id(type_)] = tagged_type
+            if isinstance(type_, Record) and isinstance(tagged_type, Record):
+                # It may contain itself, so its fields are set afterwards.
+                tagged_type.fields = _fields(
                     (field_name(place), self.of(field.type))
                     for place, field in enumerate(type_.fields)
                 )
-        return made
+        return tagged_type
 
     def _union(self, union: Union) -> Union:
         plain = nullable_branch(union) is not None

@@ -1,9 +1,10 @@
-"""How what one schema wrote is read with another, decided once for each pair, as Avro says it.
+"""Schema resolution: how values of one schema are read with another, decided once for each pair by
+Avro's rules.
 
-Records, enums and fixed types answer to each other by name, without namespace, or by the reader's
-alias; fields by name or alias. A reader's union takes the branch of the same full name, otherwise
-the first of the same type (and name), otherwise the first that what was written can be promoted to.
-What cannot be read at all is found only where there is some of it: an empty list of it can be.
+Records, enums and fixed types match by name, without namespace, or by the reader's alias; fields by
+name or alias. A reader's union takes the branch of the same full name, otherwise the first of the
+same type (and name), otherwise the first that the written type can be promoted to. A type that
+cannot be read is an error only where there are values of it: an empty list of it can be read.
 """
 
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ MOST_PAIRS: Final = 20_000
 
 
 def resolve(writer: Type, reader: Type) -> Conversion:
-    """Raises `InvalidSchema` if the two are too entangled."""
+    """Raises `InvalidSchema` if the schemas' types have too many pairs."""
     return _Resolving().of(writer, reader)
 
 
@@ -57,7 +58,7 @@ class _Resolving:
     def of(self, writer: Type, reader: Type) -> Conversion:
         self._pairs += 1
         if self._pairs > MOST_PAIRS:
-            raise InvalidSchema("the writer's schema and the table's are too entangled")
+            raise InvalidSchema("the writer's schema and the table's have too many pairs of types")
         if isinstance(writer, Union):
             return self._from_union(writer, reader)
         if isinstance(reader, Union):
@@ -77,8 +78,8 @@ class _Resolving:
                 return fixed(reader)
             case Record(), Record() if names_agree(reader, writer):
                 return self._record(writer, reader)
-        what = f"what was written as {type_in_words(writer)} cannot be read as "
-        return _never(writer, reader, what + type_in_words(reader))
+        problem = f"what was written as {type_in_words(writer)} cannot be read as "
+        return _never(writer, reader, problem + type_in_words(reader))
 
     def _record(self, writer: Record, reader: Record) -> Conversion:
         fields: list[FromField | FromDefault] = []
@@ -97,9 +98,9 @@ class _Resolving:
         return RecordConversion(column_type(reader), tuple(fields))
 
     def _default(self, field: Field) -> pa.Array:
-        """Written with the field's type, and read back: so it is what it would be in a record."""
+        """Encodes the default with the field's type and reads it back, so it is as in a record."""
         if not field.has_default:
-            raise InvalidSchema(f"the writer has no field {field.name}, and it has no default")
+            raise InvalidSchema(f"the writer has no field {field.name}, which has no default")
         body = default_body(field)
         try:
             value = RowReader(AvroSchema(field.type, (), frozenset())).read(bytes(5) + body)
@@ -123,18 +124,16 @@ class _Resolving:
     def _from_union(self, writer: Union, reader: Type) -> Conversion:
         targets = reader.branches if isinstance(reader, Union) else (reader,)
         form = union_form(targets)
-        branches = tuple(self._branch(each, targets, form) for each in writer.branches)
+        branches = tuple(self._branch(branch, targets, form) for branch in writer.branches)
         only = nullable_branch(writer)
         return UnionConversion(form.column, form.types, form.members, branches, only)
 
     def _branch(self, writer: Type, targets: Sequence[Type], form: UnionForm) -> Branch:
-        """Which of the reader's branches takes what was written as this type, and how."""
+        """Finds the reader's branch for values of this written type, and their conversion."""
         place = _first_match(writer, targets)
         if place is None:
-            what = (
-                f"what was written as {type_in_words(writer)}, the reader's type has no place for"
-            )
-            return Branch(None, Never(presence(writer), form.column, NOT_RESOLVABLE, what))
+            problem = f"the reader's type has no branch for {type_in_words(writer)}"
+            return Branch(None, Never(presence(writer), form.column, NOT_RESOLVABLE, problem))
         target, slot = targets[place], form.slots[place]
         if slot is None:
             return Branch(None, None)
@@ -144,12 +143,14 @@ class _Resolving:
 
 
 def _first_match(writer: Type, targets: Sequence[Type]) -> int | None:
-    named = (place for place, each in enumerate(targets) if _same_full_name(writer, each))
-    same = (place for place, each in enumerate(targets) if _same(writer, each))
+    named = (place for place, target in enumerate(targets) if _same_full_name(writer, target))
+    same = (place for place, target in enumerate(targets) if _same(writer, target))
     larger = (
         place
-        for place, each in enumerate(targets)
-        if isinstance(each, Primitive) and isinstance(writer, Primitive) and promoted(each, writer)
+        for place, target in enumerate(targets)
+        if isinstance(target, Primitive)
+        and isinstance(writer, Primitive)
+        and promoted(target, writer)
     )
     return next(named, next(same, next(larger, None)))
 

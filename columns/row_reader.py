@@ -1,6 +1,6 @@
-"""Bodies read one by one, by fastavro, into Python's values of the raw form: slow, and exact.
+"""Reads bodies one by one, with fastavro, into Python values of the raw form: slow, and exact.
 
-What it reads, and what it refuses, is what `schemas.envelope` does.
+It accepts and rejects the same as `schemas.envelope`.
 """
 
 from typing import Any, Final
@@ -11,23 +11,23 @@ from columns.raw_form import tagged
 from schemas.envelope import Decoder
 from schemas.parsing import AvroSchema
 
-_LEAF: Final = 8  # bytes, about
+_LEAF: Final = 8  # bytes, approximately
 
 
 class RowReader:
-    """Reads what was written with one schema. Raises `InvalidSchema` if nothing can be."""
+    """Reads values of one schema. Raises `InvalidSchema` if none can be read."""
 
     def __init__(self, writer: AvroSchema) -> None:
         schema = tagged(writer)
         self._decoder = Decoder(lambda _: schema)
 
     def read(self, message: bytes) -> Any:
-        """A message of the envelope, whatever its id. Raises `BadMessage`."""
+        """Reads a message in the envelope, whatever its id. Raises `BadMessage`."""
         return self._decoder.decode(b"\0\0\0\0\0" + message[5:])
 
 
 def size_in_columns(value: Any, raw: pa.DataType) -> int:
-    """The bytes that an array of the raw form needs for this one value, about: text apart."""
+    """Estimates the bytes that this value takes in an array of the raw form, without text."""
     return _width(raw) + _in_lists(value, raw)
 
 
@@ -42,5 +42,5 @@ def _in_lists(value: Any, raw: pa.DataType) -> int:
         return 0
     if pa.types.is_struct(raw):
         return sum(_in_lists(value.get(field.name), field.type) for field in raw)
-    below = sum(_in_lists(each, raw.value_type) for each in value)
-    return len(value) * _width(raw.value_type) + below
+    nested = sum(_in_lists(item, raw.value_type) for item in value)
+    return len(value) * _width(raw.value_type) + nested

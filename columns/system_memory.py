@@ -1,9 +1,9 @@
-"""Whoever imports this has Arrow's memory from the system, and what columns do not need any more
-goes back there. It must be imported before anything that makes columns.
+"""Importing this makes Arrow use the system's allocator, so that memory of freed columns is
+returned to the system. Import it before anything that creates columns.
 
-Arrow's own allocator keeps what it was given: 38 MB after columns of 32, and 4 to 6 MB of a program
-that has done nothing yet (measured). That is for programs that mostly wait. Folding takes no more
-time without it; Spark's tasks, which do nothing but make columns, keep it.
+Arrow's own allocator keeps memory: 38 MB after columns of 32, and 4 to 6 MB in a program that has
+done nothing yet (measured). This is for programs that mostly wait. Folding is not slower with it;
+Spark's tasks, which only build columns, keep Arrow's.
 """
 
 import pyarrow as pa

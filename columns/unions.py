@@ -1,4 +1,4 @@
-"""From and into unions, in the raw form and as columns (column_types.py says what those are)."""
+"""Converts from and to unions, in the raw form and as columns (column_types.py defines these)."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,15 +12,15 @@ from columns.raw_form import branch_name
 
 
 class Branch(msgspec.Struct, frozen=True):
-    """What a branch of the writer's becomes: which of the reader's members, or null (None)."""
+    """The target of a writer's branch: a member of the reader's union, or null (None)."""
 
     slot: int | None
-    conversion: Conversion | None  # None: it is null, with both
+    conversion: Conversion | None  # None: null on both sides
 
 
 class UnionConversion(msgspec.Struct, frozen=True):
-    """`nullable`: the branch that raw arrays with nulls hold otherwise. `members`: the column is a
-    struct of all `types`, otherwise it is the one there is."""
+    """`nullable` is the branch that is not null in nullable raw arrays. With `members` the column
+    is a struct of all `types`; otherwise it is the only type."""
 
     column: pa.DataType
     types: tuple[pa.DataType, ...]
@@ -63,23 +63,25 @@ class UnionConversion(msgspec.Struct, frozen=True):
         return Converted(_united(self, columns, len(raw)), tuple(misfits))
 
     def _parts(self, raw: pa.Array) -> list[tuple[Callable[[], pa.BooleanArray], pa.Array]]:
-        """For each branch where it is, and its values there."""
+        """Returns each branch's rows, and its values there."""
         if self.nullable is not None:
-            there, gone = (raw.is_valid, raw), (raw.is_null, pa.nulls(len(raw)))
-            return [there if place == self.nullable else gone for place in range(2)]
+            present, absent = (raw.is_valid, raw), (raw.is_null, pa.nulls(len(raw)))
+            return [present if place == self.nullable else absent for place in range(2)]
         places = range(len(self.branches))
-        # Flattened, as what lies under a null may be anything.
-        held = dict(zip((each.name for each in raw.type), raw.flatten(), strict=True))
-        found = {place: held[branch_name(place)] for place in places if branch_name(place) in held}
-        none = partial(_all_null, list(found.values()), len(raw))
+        # Flattened, because values under a null are undefined.
+        held = dict(zip((field.name for field in raw.type), raw.flatten(), strict=True))
+        arrays = {place: held[branch_name(place)] for place in places if branch_name(place) in held}
+        missing = partial(_all_null, list(arrays.values()), len(raw))
         return [
-            (found[place].is_valid, found[place]) if place in found else (none, pa.nulls(len(raw)))
+            (arrays[place].is_valid, arrays[place])
+            if place in arrays
+            else (missing, pa.nulls(len(raw)))
             for place in places
         ]
 
 
 class IntoUnion(msgspec.Struct, frozen=True):
-    """What was no union with the writer, as the reader's union."""
+    """Converts a type that is not a union for the writer to the reader's union."""
 
     column: pa.DataType
     types: tuple[pa.DataType, ...]
@@ -110,10 +112,10 @@ def _united(union: UnionConversion | IntoUnion, columns: Sequence[pa.Array], row
 
 
 def _all_null(columns: Sequence[pa.Array], rows: int) -> pa.BooleanArray:
-    found = constant(TRUE, rows)
-    for each in columns:
-        found = pc.and_(found, each.is_null())
-    return found
+    nulls = constant(TRUE, rows)
+    for column in columns:
+        nulls = pc.and_(nulls, column.is_null())
+    return nulls
 
 
 def _where(

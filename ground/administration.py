@@ -1,15 +1,15 @@
-"""What is remembered of administration: who changed what, when, from where, and what came of it.
+"""Entries of the administration log: who changed what, when, from where, and with what result.
 
-An `Entry` is one line of JSON, the same from brokers, registries and commands:
+An `Entry` is one line of JSON, the same for brokers, registries and commands:
 
-    {"time":"2026-11-22T09:10:11.250Z","cluster":"dc1","program":"broker 1","principal":"alice",
-     "address":"10.0.0.7","listener":"CLIENTS","client_id":"adminclient-1","action":"alter",
-     "kind":"topic_config","name":"page_views","before":{"retention.ms":"86400000"},
-     "after":{"retention.ms":"3600000"},"result":"ok","message":"","times":1}
+  {"time":"2026-11-22T09:10:11.250Z","cluster":"dc1","program":"broker 1","principal":"alice",
+   "address":"10.0.0.7","listener":"CLIENTS","client_id":"adminclient-1","action":"alter",
+   "kind":"topic_config","name":"page_views","before":{"retention.ms":"86400000"},
+   "after":{"retention.ms":"3600000"},"result":"ok","message":"","times":1}
 
-`before` and `after` hold what differs, all of it as text, so that one schema fits every kind. Names
-come from outside: their lengths are bounded here, JSON keeps each in its place, and whoever shows
-them to a person makes them fit for a terminal. Secrets are never among them.
+`before` and `after` hold the differences, all as text, so that one schema fits every kind. Names
+come from outside: their lengths are bounded here, JSON escapes them, and programs that show them
+make them safe for a terminal. Entries never contain secrets.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _CUT: Final = "…"
 
 
 class Kind(StrEnum):
-    """What is administered."""
+    """The kinds of administered objects."""
 
     TOPIC = "topic"
     RECORDS = "records"
@@ -44,11 +44,11 @@ class Kind(StrEnum):
     COMPATIBILITY = "compatibility"
     MODE = "mode"
     OTHERS = "others"
-    """Refusals that were too many to be told one by one."""
+    """Refusals too numerous to be written one by one."""
 
 
 class Who(msgspec.Struct, frozen=True):
-    """Who asked for it, as far as the program knows."""
+    """The author of a change, as far as the program knows."""
 
     principal: str
     address: str
@@ -57,7 +57,7 @@ class Who(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for, and what came of it: `result` is OK, or the code of the refusal."""
+    """A requested change and its outcome: `result` is OK, or the error code."""
 
     action: str
     kind: Kind
@@ -69,7 +69,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One line. Fields may come, and none goes: logs outlive releases."""
+    """One line. Fields may be added, never removed: logs outlive releases."""
 
     time: str
     cluster: str
@@ -86,17 +86,17 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     result: str
     message: str
     times: int = 1
-    """How often: refusals that are alike are told once a minute."""
+    """The number of occurrences: similar refusals are written once a minute."""
 
 
 class Program(msgspec.Struct, frozen=True):
-    """Who writes the log."""
+    """The program that writes the log."""
 
     cluster: str
     name: str
 
     def line(self, time: datetime, who: Who, change: Change, times: int = 1) -> bytes:
-        """With its line break."""
+        """Encodes an entry, with its line break."""
         entry = Entry(
             time=time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             cluster=_bounded(self.cluster),
@@ -123,7 +123,7 @@ class Program(msgspec.Struct, frozen=True):
 
 
 def read_entry(line: bytes | str) -> Entry:
-    """Raises ValueError: it is no entry."""
+    """Parses a line; raises ValueError if it is not an entry."""
     try:
         return msgspec.json.decode(line, type=known_type(Entry))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -131,17 +131,17 @@ def read_entry(line: bytes | str) -> Entry:
 
 
 def _details(details: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    bounded: dict[str, str] = {}
     for name, value in details.items():
-        if len(found) == _MOST_DETAILS:
-            found[_CUT] = f"{len(details) - _MOST_DETAILS} more"
+        if len(bounded) == _MOST_DETAILS:
+            bounded[_CUT] = f"{len(details) - _MOST_DETAILS} more"
             break
-        found[_bounded(name)] = _bounded(value)
-    return found
+        bounded[_bounded(name)] = _bounded(value)
+    return bounded
 
 
 def _bounded(text: str) -> str:
     if len(text) > _LONGEST_TEXT:
         text = text[:_LONGEST_TEXT] + _CUT
-    # A lone surrogate has no place in UTF-8.
+    # UTF-8 cannot encode a lone surrogate.
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,18 +1,18 @@
-"""The administration log of one program: a file of entries, a line each, bounded by rotation.
+"""The administration log of one program: a file with an entry per line, bounded by rotation.
 
-Rule 1: whoever notes a change waits for no disk. Lines go to a thread of their own, which opens the
-        file, writes each line with one write, and closes it. So a file that somebody else moves or
-        removes is made anew, and one that cannot be opened for a while is not lost.
-Rule 2: what cannot be written is kept, up to a bound, and tried again each second. The program's
-        log says that it fails, and how many lines were given up.
-Rule 3: a full file is renamed to `NAME.1`, and that one to `NAME.2`. It is never cut or written to
-        again, so whoever follows it by rename loses nothing that is kept.
-Rule 4: refusals cannot push changes out. One that was told less than a minute ago, of the same
-        person about the same, is counted, and told again with its number; so many are told one by
-        one in a minute, and the others as a number.
+Rule 1: `note` never waits for the disk. A thread opens the file, writes each line with one write,
+        and closes it. So a file that is moved or removed is created again, and one that cannot be
+        opened for a while loses nothing.
+Rule 2: lines that cannot be written are kept, up to a bound, and retried every second. The
+        program's log reports the failure and the number of lines dropped.
+Rule 3: a full file is renamed to `NAME.1`, and that one to `NAME.2`. Renamed files are never
+        truncated or written to, so a reader that follows renames misses nothing that is kept.
+Rule 4: refusals cannot crowd out changes. A refusal like one written less than a minute ago, by the
+        same author on the same object, is only counted, and written again with its count. The
+        number of refusals written one by one in a minute is bounded; the others become one count.
 
-Lines are not synced to the disk: they survive the end of the program, however it ends. A machine
-that loses power may lose the last seconds, as it may of any log. What matters is shipped.
+Lines are not synced to disk: they survive any end of the process, but a power loss may lose the
+last seconds. Ship the log where that matters.
 """
 
 import logging
@@ -39,7 +39,7 @@ _MOST_WAITING: Final = 10_000
 _AGAIN_S: Final = 1.0
 _LAST_S: Final = 5.0
 _PERIOD_S: Final = 60.0
-_MOST_REFUSALS: Final = 200  # told one by one in a period
+_MOST_REFUSALS: Final = 200  # written one by one in a period
 _MOST_OF_ONE: Final = 50
 
 log = logging.getLogger(__name__)
@@ -48,15 +48,15 @@ log = logging.getLogger(__name__)
 class AdministrationLogConfig(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """Where it is [remembered](administration.md) who changed what."""
+    """Where [changes are recorded](administration.md)."""
 
     file: FilePath = ""
-    """The file. Without it: `administration.log` in `data_dir`; a registry, which has none,
-    remembers nothing."""
+    """The file. Default: `administration.log` in `data_dir`; a registry, which has no `data_dir`,
+    then keeps no log."""
     file_bytes: Bytes = 16 * 1024 * 1024
-    """So large it becomes before it is called `.1`."""
+    """The size at which the file is renamed to `.1`."""
     kept_files: int = 10
-    """How many are kept beside it; the oldest goes."""
+    """The number of renamed files to keep; older ones are deleted."""
 
     def __post_init__(self) -> None:
         if self.file_bytes <= 0:
@@ -66,11 +66,11 @@ class AdministrationLogConfig(
 
 
 class CannotRemember(Exception):
-    """The log cannot be written where it is to be."""
+    """The log cannot be written."""
 
 
 class AdministrationLog:
-    """Any thread may note; one writes. To be closed."""
+    """The log of one program, written by a thread. `note` is thread-safe. Must be closed."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class AdministrationLog:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises CannotRemember: who asks for a log must not believe that there is one."""
+        """Raises CannotRemember: a configured log that cannot be written must not go unnoticed."""
         self._path = path
         self._config = config
         self._program = program
@@ -96,7 +96,7 @@ class AdministrationLog:
             os.close(self._open())
         except OSError as error:
             raise CannotRemember(
-                f"the administration log cannot be written at {path}: {error.strerror}: see "
+                f"cannot write the administration log {path}: {error.strerror}: see "
                 "`administration_log`"
             ) from None
         self._thread = threading.Thread(target=self._run, name="administration log", daemon=True)
@@ -110,12 +110,12 @@ class AdministrationLog:
             self._changed.notify_all()
 
     def flush(self, seconds: float) -> bool:
-        """Whether all that was noted is in the file, in so many seconds."""
+        """Waits until everything noted is in the file; returns whether it was within `seconds`."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
 
     def close(self) -> None:
-        """Write what waits, as far as there is time."""
+        """Writes what is waiting, as far as time allows."""
         with self._changed:
             self._closing = True
             self._tell_refusals(everything=True)
@@ -133,12 +133,12 @@ class AdministrationLog:
         for who, change, times in self._refusals.due(everything=everything):
             self._put(self._program.line(now, who, change, times))
 
-    # The thread
+    # The writer thread
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                # Before a refusal is counted one is written, which wakes this thread.
+                # Refusals are counted after a similar one was written, which wakes this thread.
                 self._changed.wait_for(
                     lambda: self._waiting or self._closing,
                     _AGAIN_S if self._refusals.pending else None,
@@ -159,7 +159,7 @@ class AdministrationLog:
                         return
 
     def _write(self) -> bool:
-        """Whether it failed; what was not written waits on."""
+        """Returns whether it failed; unwritten lines keep waiting."""
         try:
             while self._waiting:
                 self._write_first()
@@ -190,7 +190,7 @@ class AdministrationLog:
         finally:
             if fd >= 0:
                 os.close(fd)
-        if written < len(line):  # the disk is full: the rest is to follow
+        if written < len(line):  # the disk is full: the rest must follow
             self._waiting[0] = line[written:]
         else:
             self._waiting.popleft()
@@ -200,7 +200,7 @@ class AdministrationLog:
         return os.open(self._path, flags, _MODE)
 
     def _rotate(self) -> None:
-        """The oldest makes room first, so that every file has a name at every moment."""
+        """Renames the oldest file first, so that every file has a name at all times."""
         for number in range(self._config.kept_files, 0, -1):
             older = rotated(self._path, number)
             newer = rotated(self._path, number - 1)
@@ -209,12 +209,12 @@ class AdministrationLog:
 
 
 def rotated(path: Path, number: int) -> Path:
-    """Where the log is that was full `number` rotations ago."""
+    """The path of the log that was full `number` rotations ago."""
     return path.with_name(f"{path.name}.{number}") if number else path
 
 
 def append(path: Path, program: Program, who: Who, change: Change) -> None:
-    """A line from a command, which ends at once. Raises OSError."""
+    """Appends one line, for a short-lived command. Raises OSError."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     fd = os.open(path, flags, _MODE)
     try:
@@ -224,7 +224,7 @@ def append(path: Path, program: Program, who: Who, change: Change) -> None:
 
 
 def _is_cut_off(path: Path) -> bool:
-    """Whether its last line has no end: the machine stopped in the middle of it."""
+    """Whether the last line is incomplete, because the machine stopped while it was written."""
     try:
         with path.open("rb") as file:
             if file.seek(0, os.SEEK_END) == 0:
@@ -235,69 +235,69 @@ def _is_cut_off(path: Path) -> bool:
         return False
 
 
-class _Told(msgspec.Struct):
+class _Recent(msgspec.Struct):
     who: Who
     change: Change
     at: float
-    times: int = 0  # since then
+    times: int = 0  # not yet written
 
 
 class _Refusals:
-    """What was told lately, and what came since."""
+    """Recently written refusals, and counts of similar ones since."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._told: dict[tuple[str, ...], _Told] = {}
+        self._recent: dict[tuple[str, ...], _Recent] = {}
         self._of: Counter[tuple[str, str]] = Counter()
-        self._others: dict[tuple[str, str], _Told] = {}
-        self._rest: _Told | None = None
+        self._others: dict[tuple[str, str], _Recent] = {}
+        self._rest: _Recent | None = None
 
     @property
     def pending(self) -> bool:
-        return bool(self._told or self._others or self._rest)
+        return bool(self._recent or self._others or self._rest)
 
     def is_told(self, who: Who, change: Change) -> bool:
-        """Whether this one is to be written; else it is counted."""
-        somebody = who.principal[:200], who.address
-        key = (*somebody, change.action, change.kind, change.name[:250], change.result)
-        told = self._told.get(key)
+        """Whether to write this refusal; otherwise it is counted."""
+        author = who.principal[:200], who.address
+        key = (*author, change.action, change.kind, change.name[:250], change.result)
+        recent = self._recent.get(key)
         now = self._clock()
-        if told is not None:
-            told.times += 1
+        if recent is not None:
+            recent.times += 1
             return False
-        if len(self._told) < _MOST_REFUSALS and self._of[somebody] < _MOST_OF_ONE:
-            self._told[key] = _Told(who, change, now)
-            self._of[somebody] += 1
+        if len(self._recent) < _MOST_REFUSALS and self._of[author] < _MOST_OF_ONE:
+            self._recent[key] = _Recent(who, change, now)
+            self._of[author] += 1
             return True
-        others = self._others.get(somebody)
-        if others is None and len(self._others) < _MOST_REFUSALS:
-            others = self._others[somebody] = _Told(who, _of_others(change), now)
-        if others is None:
-            nobody = replace(who, principal="", address="", listener="", client_id="")
-            others = self._rest = self._rest or _Told(nobody, _of_others(change), now)
-        others.times += 1
+        summary = self._others.get(author)
+        if summary is None and len(self._others) < _MOST_REFUSALS:
+            summary = self._others[author] = _Recent(who, _of_others(change), now)
+        if summary is None:
+            anonymous = replace(who, principal="", address="", listener="", client_id="")
+            summary = self._rest = self._rest or _Recent(anonymous, _of_others(change), now)
+        summary.times += 1
         return False
 
     def due(self, *, everything: bool) -> list[tuple[Who, Change, int]]:
-        """What is to be told with its number, now."""
+        """Returns the refusals to write now, with their counts."""
         now = self._clock()
-        found = []
-        for key, told in tuple(self._told.items()):
-            if everything or now - told.at >= _PERIOD_S:
-                if told.times:
-                    found.append((told.who, told.change, told.times))
-                    told.at, told.times = now, 0
+        entries = []
+        for key, recent in tuple(self._recent.items()):
+            if everything or now - recent.at >= _PERIOD_S:
+                if recent.times:
+                    entries.append((recent.who, recent.change, recent.times))
+                    recent.at, recent.times = now, 0
                 else:
-                    del self._told[key]
+                    del self._recent[key]
                     self._forget(key[0], key[1])
-        for somebody, told in tuple(self._others.items()):
-            if everything or now - told.at >= _PERIOD_S:
-                found.append((told.who, told.change, told.times))
-                del self._others[somebody]
+        for author, recent in tuple(self._others.items()):
+            if everything or now - recent.at >= _PERIOD_S:
+                entries.append((recent.who, recent.change, recent.times))
+                del self._others[author]
         if self._rest is not None and (everything or now - self._rest.at >= _PERIOD_S):
-            found.append((self._rest.who, self._rest.change, self._rest.times))
+            entries.append((self._rest.who, self._rest.change, self._rest.times))
             self._rest = None
-        return found
+        return entries
 
     def _forget(self, principal: str, address: str) -> None:
         self._of[principal, address] -= 1
@@ -311,5 +311,5 @@ def _of_others(change: Change) -> Change:
         kind=Kind.OTHERS,
         name="",
         result=change.result,
-        message="more refusals, of which this is the first one's",
+        message="further refusals; this result is that of the first",
     )

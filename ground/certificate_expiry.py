@@ -1,8 +1,8 @@
-"""Until when certificates in files are good: for metrics, and a warning while there is time.
+"""When certificates in files expire: for metrics, and for early warnings.
 
-Only the end of its time is read of a certificate, from where X.509 has it (RFC 5280, 4.1), without
-the package that could tell more: it is large, and this is in every program. Files are read again
-when they have been exchanged. One that cannot be read is left out; whoever wants to use it says so.
+Only the end of the validity is parsed, at its place in X.509 (RFC 5280, 4.1), so that not every
+program needs the large `cryptography` package. Replaced files are reread. Unreadable files are left
+out; the code that uses them reports them.
 """
 
 import binascii
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ground.exchanged_files import FileStamp, file_stamp
+from ground.reloaded_files import FileStamp, file_stamp
 
 WARN_SECONDS: Final = 14 * 86_400.0
 
@@ -39,11 +39,11 @@ log = logging.getLogger(__name__)
 
 
 class NotACertificate(ValueError):
-    """These bytes are none."""
+    """The bytes are not a certificate."""
 
 
 class CertificateFiles(msgspec.Struct, frozen=True):
-    """Files of a configuration: what is shown of oneself, and whom one believes."""
+    """The files in a configuration: certificates that the program presents, and those it trusts."""
 
     shown: frozenset[str] = frozenset()
     believed: frozenset[str] = frozenset()
@@ -58,7 +58,7 @@ class _Read(NamedTuple):
 
 
 class CertificateWatch:
-    """Knows when they end, for any thread; once started it warns, on a thread of its own."""
+    """Knows when certificates expire. Thread-safe. Once started, warns from a thread of its own."""
 
     def __init__(self, files: CertificateFiles) -> None:
         self._files = files
@@ -69,28 +69,28 @@ class CertificateWatch:
         self._thread = threading.Thread(target=self._watch, name="certificates", daemon=True)
 
     def ends(self) -> Mapping[str, float]:
-        """By file, in seconds since 1970.
+        """Returns the expiry by file, in seconds since 1970.
 
-        What is shown is good for as long as every certificate of its chain; of those that are
-        believed, which may have earlier ones beside them, the last one counts.
+        A presented chain expires with its first certificate. Among trusted certificates, which may
+        include expired ones, the last to expire counts.
         """
         with self._lock:
-            found = {path: self._end_of(path) for path in self._all()}
-        return {path: ends for path, ends in found.items() if ends is not None}
+            ends_by_file = {path: self._end_of(path) for path in self._all()}
+        return {path: ends for path, ends in ends_by_file.items() if ends is not None}
 
     def look(self, now: float) -> None:
-        """Warns of what ends soon, unless that was said within a day."""
+        """Logs warnings about certificates that expire soon, each at most once a day."""
         for path, ends in self.ends().items():
             if ends - now >= WARN_SECONDS:
                 self._warned.pop(path, None)
             elif abs(now - self._warned.get(path, float("-inf"))) >= _AGAIN_SECONDS:
                 self._warned[path] = now
-                what = "has ended" if ends <= now else "ends soon"
+                state = "has ended" if ends <= now else "ends soon"
                 days = int((ends - now) // 86_400)
-                log.warning("certificate %s file=%s days_left=%d", what, path, days)
+                log.warning("certificate %s file=%s days_left=%d", state, path, days)
 
     def start(self) -> None:
-        """Where there is a file to look at."""
+        """Starts the thread if there are files to watch."""
         if self._all():
             self._thread.start()
 
@@ -126,23 +126,23 @@ class CertificateWatch:
 
 
 def ends_of_pem(pem: bytes) -> Iterator[float]:
-    """Of each certificate in it, in seconds since 1970. Raises NotACertificate."""
-    for found in _PEM.finditer(pem):
+    """Yields the expiry of each certificate, in seconds since 1970. Raises NotACertificate."""
+    for block in _PEM.finditer(pem):
         try:
-            der = binascii.a2b_base64(found[1])
+            der = binascii.a2b_base64(block[1])
         except binascii.Error:
-            raise NotACertificate("no base64") from None
+            raise NotACertificate("invalid base64") from None
         yield end_of_der(der)
 
 
 def end_of_der(der: bytes) -> float:
-    """Raises NotACertificate."""
+    """Returns the expiry of a certificate. Raises NotACertificate."""
     certificate, _ = _taken(der, _SEQUENCE)
     rest, _ = _taken(certificate, _SEQUENCE)
     if rest[:1] == bytes([_VERSION]):
         _, rest = _taken(rest, _VERSION)
-    for before in (_INTEGER, _SEQUENCE, _SEQUENCE):  # serial number, signature, issuer
-        _, rest = _taken(rest, before)
+    for tag in (_INTEGER, _SEQUENCE, _SEQUENCE):  # serial number, signature, issuer
+        _, rest = _taken(rest, tag)
     validity, _ = _taken(rest, _SEQUENCE)
     _, ends = _taken(validity, *_TIMES)
     content, _ = _taken(ends, *_TIMES)
@@ -150,26 +150,27 @@ def end_of_der(der: bytes) -> float:
 
 
 def _taken(der: bytes, *tags: int) -> tuple[bytes, bytes]:
-    """The content of the element that is first there, which has one of these tags; and the rest."""
+    """Splits off the first element, which must have one of these tags; returns its content and the
+    rest."""
     if len(der) < 2 or der[0] not in tags:
-        raise NotACertificate("another element is there")
+        raise NotACertificate("unexpected element")
     length, begin = der[1], 2
     if length & 0x80:
         begin += length & 0x7F
         if not 2 < begin <= 6:
-            raise NotACertificate("no length")
+            raise NotACertificate("invalid length")
         length = int.from_bytes(der[2:begin], "big")
     end = begin + length
     if end > len(der):
-        raise NotACertificate("its end is missing")
+        raise NotACertificate("truncated element")
     return der[begin:end], der[end:]
 
 
 def _seconds(text: bytes) -> float:
-    found = _TIME.fullmatch(text)
-    if found is None:
-        raise NotACertificate("no time")
-    century, *numbers = found.groups()
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise NotACertificate("invalid time")
+    century, *numbers = match.groups()
     year, month, day, hour, minute, second = map(int, numbers)
     if century is None:  # two digits are 1950 to 2049
         year += 1900 if year >= 50 else 2000
@@ -178,4 +179,4 @@ def _seconds(text: bytes) -> float:
     try:
         return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
     except ValueError:
-        raise NotACertificate("no time") from None
+        raise NotACertificate("invalid time") from None

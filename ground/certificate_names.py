@@ -1,9 +1,8 @@
-"""Who a client's certificate stands for: its common name, or what rules make of its subject.
+"""The name of a client certificate: its common name, or what rules derive from its subject.
 
-A subject is written as RFC 2253 has it, and as Kafka's rules and ACLs expect it, the last part of
-it first:
+A subject is written as in RFC 2253, which Kafka's rules and ACLs expect, the last part first:
 
-    CN=agent-7,OU=Logs,O=Example
+  CN=agent-7,OU=Logs,O=Example
 """
 
 import re
@@ -26,31 +25,31 @@ _SHORT: Final = {
 _ESCAPED: Final = re.compile(r'[,+"\\<>;=]|^[ #]| $')
 _LONGEST: Final = 255
 
-Certificate = Mapping[str, Any]  # as `ssl.SSLSocket.getpeercert` gives it
+Certificate = Mapping[str, Any]  # as from `ssl.SSLSocket.getpeercert`
 
 
 class NameRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A pattern for a subject, and the name that it stands for."""
+    """Maps subjects that match a pattern to a name."""
 
     subject: str
     """A regular expression that all of `CN=…,OU=…,O=…` must match."""
     name: str = r"\1"
-    """Whom it stands for; `\\1` is what the first group has matched."""
+    """The name; `\\1` is what the first group matched."""
 
     def __post_init__(self) -> None:
         try:
-            found = re.compile(f"{self.subject}|").match("")
-            assert found is not None
-            found.expand(self.name)
+            match = re.compile(f"{self.subject}|").match("")
+            assert match is not None
+            match.expand(self.name)
         except (re.error, IndexError) as error:
             raise ValueError(f"`subject: {self.subject}`, `name: {self.name}`: {error}") from None
 
 
 def certificate_name(certificate: Certificate, rules: Sequence[NameRule]) -> str:
-    """ "" if it stands for nobody: no rule matches, or there is not one common name."""
+    """Returns "" if there is no name: no rule matches, or there is not exactly one common name."""
     if rules:
         subject = distinguished_name(certificate)
-        matches = (each for rule in rules if (each := _by(rule, subject)) is not None)
+        matches = (mapped for rule in rules if (mapped := _by(rule, subject)) is not None)
         name = next(matches, "")
     else:
         names = [value for kind, value in _parts(certificate) if kind == "commonName"]
@@ -59,9 +58,9 @@ def certificate_name(certificate: Certificate, rules: Sequence[NameRule]) -> str
 
 
 def distinguished_name(certificate: Certificate) -> str:
-    """The subject, in one line."""
+    """Returns the subject in one line."""
     return ",".join(
-        f"{_SHORT.get(kind, kind)}={_ESCAPED.sub(lambda found: chr(92) + found[0], value)}"
+        f"{_SHORT.get(kind, kind)}={_ESCAPED.sub(lambda match: chr(92) + match[0], value)}"
         for kind, value in reversed(_parts(certificate))
     )
 

@@ -1,7 +1,7 @@
-"""Chance, for what is not to come to the same everywhere: ends of pauses, brokers that are asked.
+"""Randomness that differs between processes, also after fork: for pauses and for choosing brokers.
 
-It is the operating system's: processes that were forked from one do not have the same, and whoever
-counts on a sequence of Python's random numbers is not disturbed by a thread that waits.
+It comes from the operating system, so it does not disturb code that relies on a seeded sequence of
+Python's random numbers either.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ chance = _system.random
 any_below = _system.randrange
 
 
-def shuffled(several: Iterable[T]) -> list[T]:
-    made = list(several)
-    _system.shuffle(made)
-    return made
+def shuffled(items: Iterable[T]) -> list[T]:
+    shuffled_items = list(items)
+    _system.shuffle(shuffled_items)
+    return shuffled_items

@@ -1,9 +1,8 @@
-"""The right to a directory: one process at a time has it.
+"""A lock on a directory, held by one process at a time.
 
-The kernel holds it (`flock` on a file in the directory) for as long as a descriptor of that file is
-open, here or in a child that it was passed to, and no longer: a kill leaves nothing to clear away.
-The file stays. What stands in it is its holder's business. A link in its place, which may lead to
-anything, is not followed.
+The kernel holds it (`flock` on a file in the directory) exactly as long as a descriptor of the file
+is open, here or in a child that inherited it: a kill leaves nothing to clean up. The file stays,
+and its content is the holder's business. A symbolic link in its place is not followed.
 """
 
 import fcntl
@@ -18,7 +17,7 @@ _MOST_CONTENT: Final = 64
 
 
 class InUse(Exception):
-    """Somebody else has the directory; `content` is what the file says, at most its beginning."""
+    """Another process holds the directory; `content` is the beginning of the lock file."""
 
     def __init__(self, path: Path, content: bytes) -> None:
         super().__init__(f"{path} is held by another process")
@@ -26,7 +25,7 @@ class InUse(Exception):
 
 
 class DirectoryLock:
-    """Held from here on, until it is closed. Raises InUse, after `patience_s`, or OSError."""
+    """Held from construction until closed. Raises InUse after `patience_s`, or OSError."""
 
     def __init__(self, path: Path, *, mode: int = 0o600, patience_s: float = 0.0) -> None:
         self._path = path
@@ -40,24 +39,24 @@ class DirectoryLock:
             raise
 
     def fileno(self) -> int:
-        """Of the file, which the holder may write to."""
+        """The lock file's descriptor, which the holder may write to."""
         return self._fd
 
     @property
     def is_there(self) -> bool:
-        """Whether what is held is still what others would find."""
+        """Whether the locked file still has its name."""
         try:
-            found = os.lstat(self._path)
+            current = os.lstat(self._path)
         except OSError:
             return False
-        return os.path.samestat(found, os.fstat(self._fd))
+        return os.path.samestat(current, os.fstat(self._fd))
 
     @property
     def closed(self) -> bool:
         return self._fd < 0
 
     def close(self) -> None:
-        """Others may have it. Closing it again does nothing."""
+        """Releases the lock. Idempotent."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)

@@ -1,13 +1,13 @@
-"""Files that a crash leaves whole: the old content or the new, never half of either.
+"""Crash-safe file replacement: a crash leaves the old content or the new, never a mixture.
 
-The new content is written to a temporary file beside the old, flushed to the disk, and given the
-name; then the directory is flushed, so that the name survives a power loss as well. A file that
-takes another's place has its mode, unless one is given. What fails leaves what was there, and
-nothing beside it. A kill may leave the temporary file; the next write of the same name makes it
-anew. So one process at a time writes a name, or each has a temporary name of its own.
+The new content is written to a temporary file beside the old one, synced, and renamed; then the
+directory is synced, so that the name survives a power loss too. A replaced file keeps its mode,
+unless one is given. A failure leaves the old file and no other. A kill may leave the temporary
+file, which the next write of that name replaces. So only one process at a time may write a name,
+unless each has its own temporary name.
 
-What is owed to the disk must not fail because others have taken all file descriptors: `sync_file`
-and `sync_directory` wait for one.
+Syncing must not fail because the process is out of file descriptors: `sync_file` and
+`sync_directory` wait for one.
 """
 
 import errno
@@ -29,9 +29,9 @@ _GLANCE_S: Final = 0.05
 def replace_file(
     path: Path, content: bytes, *, mode: int | None = None, sync_name: bool = True
 ) -> None:
-    """The file at `path` has this content. Raises OSError.
+    """Replaces the content of the file at `path`. Raises OSError.
 
-    `sync_name=False` is for a caller who syncs the directory before anything relies on the name.
+    Use `sync_name=False` if the caller syncs the directory before anything relies on the name.
     """
     with replacing(path, mode=mode, sync_name=sync_name) as file:
         file.write(content)
@@ -41,9 +41,9 @@ def replace_file(
 def replacing(
     path: Path, *, mode: int | None = None, temporary: Path | None = None, sync_name: bool = True
 ) -> Iterator[BinaryIO]:
-    """What is written in the block becomes the file at `path` when the block ends without an error.
+    """Opens a file that replaces `path` when the block ends without an error.
 
-    `temporary` is in the same directory; `NAME.tmp` unless given.
+    `temporary` must be in the same directory; default `NAME.tmp`.
     """
     temporary = temporary or path.with_name(path.name + TEMPORARY_SUFFIX)
     temporary.unlink(missing_ok=True)
@@ -63,7 +63,7 @@ def replacing(
 
 
 def sync_directory(directory: Path | str) -> None:
-    """Make created, renamed and removed names in `directory` survive a power loss."""
+    """Makes created, renamed and removed names in `directory` survive a power loss."""
     fd = _opened(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -72,7 +72,7 @@ def sync_directory(directory: Path | str) -> None:
 
 
 def sync_file(path: Path | str) -> None:
-    """What was written to the file survives a power loss."""
+    """Makes the file's content survive a power loss."""
     fd = _opened(path, os.O_RDONLY)
     try:
         os.fdatasync(fd)
@@ -90,7 +90,7 @@ def _mode_of(path: Path) -> int | None:
 def _created(path: Path, mode: int | None) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     fd = os.open(path, flags, 0o666 if mode is None else mode)
-    # The umask may have taken something away. Not every file system has modes to be set.
+    # The umask may have cleared bits. Not every file system supports modes.
     if mode is not None and stat.S_IMODE(os.fstat(fd).st_mode) != mode:
         os.fchmod(fd, mode)
     return fd

@@ -1,7 +1,7 @@
-"""What a program counts, as Prometheus gets to see it: `/metrics` in its text format.
+"""A program's metrics in Prometheus' text format, as served at `/metrics`.
 
-A program's own families are made anew for every scrape, from what it counts. What Prometheus wants
-to know of any process comes with them.
+A program's own families are collected anew for every scrape. The standard process metrics are
+added.
 """
 
 from bisect import bisect_left
@@ -30,7 +30,8 @@ _LIMITS: Final = (*(str(bound) for bound in _SECONDS), "+Inf")
 
 
 def exposition_of(families: Callable[[], Iterable[Metric]]) -> Callable[[], bytes]:
-    """What writes them, as EXPOSITION_TYPE. `families` is called on the scraping thread."""
+    """Returns the function that writes the metrics, as EXPOSITION_TYPE. `families` is called on the
+    scraping thread."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Families(families))
     ProcessCollector(registry=registry)
@@ -38,7 +39,7 @@ def exposition_of(families: Callable[[], Iterable[Metric]]) -> Callable[[], byte
 
 
 def certificate_family(ends: Mapping[str, float]) -> Metric:
-    """Until when certificates are good, by file; the same metric in every program."""
+    """The certificates' expiry by file; the same metric in every program."""
     family = GaugeMetricFamily(
         "penstock_certificate_expires_seconds",
         "When the certificate in a file ends, in seconds since 1970.",
@@ -50,7 +51,7 @@ def certificate_family(ends: Mapping[str, float]) -> Metric:
 
 
 def door_families(prefix: str, refused: Mapping[str, int], *, is_open: bool) -> Iterator[Metric]:
-    """What the door of a program has to tell. `is_open`: see `insecure` in its configuration."""
+    """The metrics of a program's access control. `is_open`: see `insecure` in its configuration."""
     yield GaugeMetricFamily(
         prefix + "insecure",
         "1 if other machines reach it without a login, or show one without TLS.",
@@ -73,7 +74,7 @@ class _Families(Collector):
 
 
 class Histogram:
-    """Counts of durations between fixed bounds, and their sum."""
+    """Counts of durations in fixed buckets, and their sum."""
 
     __slots__ = ("_counts", "_sum")
 

@@ -1,30 +1,30 @@
-"""Requests over HTTP and their answers, for every program that asks another.
+"""An HTTP client for programs that query other programs.
 
-Rule 1: an exchange has one deadline. Resolving the name, connecting, the TLS handshake, sending,
-        status, headers and body all end by it, however slowly or endlessly a peer sends.
-Rule 2: an answer is bounded, its head and its body, and believed by nobody yet: whoever asked
-        checks its shape, and makes it printable before it is shown.
-Rule 3: a connection that was kept is used again only if nothing has come on it since. It may end
-        under the request all the same: then that is made once more on a new one, if it may be
-        served twice.
-Rule 4: what goes wrong is an `HttpError`. It tells apart what certainly was not sent from what may
-        have been served all the same:
+Rule 1: a request has one deadline. Name resolution, connecting, TLS handshake, sending, status,
+        headers and body all end by it, however slowly or endlessly a peer sends.
+Rule 2: a response's head and body are bounded, and not yet trusted: the caller checks its shape,
+        and makes it printable before it is shown.
+Rule 3: a kept connection is reused only if nothing has arrived on it since. It may still break
+        during the request; then the request is repeated once on a new one, if it may be served
+        twice.
+Rule 4: every failure is an `HttpError`, which tells what certainly was not sent from what may have
+        been served:
 
-    HttpError              `url`, and `why` in words, for the end of a sentence
-    ├── NotReached         there is no connection: nothing was sent
-    │   └── NotTrusted     somebody is there, whose certificate is not believed: no patience helps
-    └── NoAnswer           it may have been sent
-        ├── NotHttp        what came is no HTTP
-        └── TooLarge       more came than may
+  HttpError              `url`, and `why` in words, for the end of a sentence
+  ├── NotReached         there is no connection: nothing was sent
+  │   └── NotTrusted     the server's certificate is not trusted: retrying does not help
+  └── NoAnswer           the request may have been sent
+      ├── NotHttp        the response is not HTTP
+      └── TooLarge       the response exceeds the limit
 
-`why` never quotes the peer. It says what helps, where a mistake in an address or a certificate is
-likely; how a program is started that does not run is known to those who want it. `str(error)` says
-where, too, without user, password and query: whose path is a secret is told by `why` alone.
+`why` never quotes the peer. It says what helps where an address or a certificate is likely wrong;
+callers know how a program that is down gets started. `str(error)` includes the URL without user,
+password and query; where a path is secret, show `why` alone.
 
-A status is no error, and a redirection is a status: none is followed. No proxies, no cookies, and
-nothing compressed is asked for. https is checked against the system's certificates, or those of the
-`tls` or the `access` that is passed in. A user and a password in the URL are sent with every
-request; so is who an `access` says is asking, whose secret is read each time.
+An error status is not an exception, and redirects are not followed. No proxies, cookies or
+compression. https uses the system's certificates, or those of the given `tls` or `access`. A user
+and password in the URL are sent with every request; so are the credentials of an `access`, whose
+secret is read each time.
 """
 
 import io
@@ -88,15 +88,15 @@ Resolve = Callable[..., list[_Address]]
 
 @dataclass(frozen=True, slots=True)
 class HttpUrl:
-    """Where somebody is asked. `path` goes before the path of every request: it is what a proxy put
-    there. As text it shows where it leads: no user, password or query."""
+    """The address of a server. `path` is put before the path of every request, as for a server
+    behind a proxy. `str` shows no user, password or query."""
 
     scheme: str
     host: str
     port: int
     path: str = ""
     query: str = field(default="", repr=False)
-    user: str = field(default="", repr=False)  # with the password, if there is one: `me:secret`
+    user: str = field(default="", repr=False)  # with the password, if any: `me:secret`
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -105,7 +105,7 @@ class HttpUrl:
 
 
 def parse_url(text: str) -> HttpUrl:
-    """Raises ValueError, which says what is wrong, and shows nothing of the URL."""
+    """Raises ValueError, which names the error and shows nothing of the URL."""
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -119,19 +119,20 @@ def parse_url(text: str) -> HttpUrl:
         raise ValueError(_SUCH_AS)
     if port == 0:
         raise ValueError("0 is not a port")
-    given = [unquote(each) for each in (parts.username, parts.password) if each is not None]
+    credentials = [unquote(part) for part in (parts.username, parts.password) if part is not None]
     return HttpUrl(
         scheme=parts.scheme,
         host=parts.hostname,
         port=port or _PORTS[parts.scheme],
         path=parts.path,
         query=parts.query,
-        user=":".join(given),
+        user=":".join(credentials),
     )
 
 
 def parse_program_url(text: str) -> HttpUrl:
-    """Of a program below which its own paths begin, such as `http://localhost:8081`; as above."""
+    """Parses the base URL of a program, such as `http://localhost:8081`; raises ValueError like
+    `parse_url`."""
     if "@" in text:
         raise ValueError("a user and password in the URL are not supported")
     url = parse_url(text)
@@ -141,8 +142,6 @@ def parse_program_url(text: str) -> HttpUrl:
 
 
 class HttpError(Exception):
-    """See above."""
-
     def __init__(self, url: HttpUrl, why: str) -> None:
         super().__init__(f"{url}: {why}")
         self.url = url
@@ -170,7 +169,7 @@ class TooLarge(NoAnswer):
 
 
 class HttpAnswer(msgspec.Struct, frozen=True):
-    """Of any status; `reason` is what the peer calls it."""
+    """A response of any status; `reason` is the peer's phrase."""
 
     status: int
     reason: str
@@ -178,10 +177,10 @@ class HttpAnswer(msgspec.Struct, frozen=True):
 
 
 class HttpClient:
-    """Somebody who is asked. Any thread may; each connection serves one request at a time.
+    """A client for one server. Thread-safe; each connection serves one request at a time.
 
-    Between requests connections are kept. Whoever asks once closes it, or uses it as a context. A
-    process that forks makes a new one.
+    Connections are kept between requests. Close the client, or use it as a context manager. After a
+    fork, create a new one.
     """
 
     def __init__(
@@ -194,8 +193,8 @@ class HttpClient:
         connect_within: float | None = None,
         resolve: Resolve = socket.getaddrinfo,
     ) -> None:
-        """Nobody is asked yet. `most_bytes` is for a body. `connect_within` gives up connecting
-        before the request's own deadline, where somebody else can be asked instead."""
+        """Connects lazily. `most_bytes` limits bodies. `connect_within` ends connecting before the
+        request's deadline, if another server can be tried instead."""
         self.url = url
         self._tls = tls
         self._access = access
@@ -216,7 +215,7 @@ class HttpClient:
         self.close()
 
     def close(self) -> None:
-        """Closes what is idle; a connection in use is closed when its request is done."""
+        """Closes idle connections; a connection in use is closed after its request."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -234,28 +233,28 @@ class HttpClient:
         repeatable: bool = True,
         whole: bool = True,
     ) -> HttpAnswer:
-        """The answer, in so many seconds. Raises HttpError, and nothing else.
+        """Returns the response, in `within` seconds. Raises only HttpError.
 
-        `target` is a path, or its end, in the form in which it is sent. What is not `repeatable`
-        must not be served twice: it is sent at most once, on a connection of its own. If the
-        answer is not wanted `whole` its body is not waited for, and empty.
+        `target` is a path, or its end, encoded as it is sent. A request that is not `repeatable`
+        must not be served twice: it is sent at most once, on its own connection. Unless the `whole`
+        response is wanted its body is not awaited, and is empty.
         """
         request = _Request(
             method,
             self._target(target),
             body,
-            {**headers, **self._headers, **self._said_of_us()},
+            {**headers, **self._headers, **self._credential_headers()},
             _Deadline.after(within),
         )
-        if repeatable and (kept := self._take()):
+        if repeatable and (connection := self._take()):
             with suppress(_ConnectionLost):
-                return self._exchange(kept, request, whole=whole)
+                return self._exchange(connection, request, whole=whole)
         try:
             return self._exchange(self._connect(request.deadline), request, whole=whole)
         except _ConnectionLost as error:
             raise NoAnswer(self.url, str(error)) from None
 
-    def _said_of_us(self) -> Mapping[str, str]:
+    def _credential_headers(self) -> Mapping[str, str]:
         try:
             return self._access.headers if self._access else {}
         except NoSecret as error:
@@ -296,7 +295,7 @@ class HttpClient:
         except TimeoutError:
             raise NoAnswer(self.url, f"no answer within {request.deadline}") from None
         except IncompleteRead:
-            raise _ConnectionLost("the answer broke off") from None
+            raise _ConnectionLost("the response was cut off") from None
         except OSError as error:
             raise _ConnectionLost(_in_words(error)) from None
         except (HTTPException, ValueError) as error:
@@ -308,14 +307,14 @@ class HttpClient:
                 connection.close()
 
     def _body(self, response: HTTPResponse) -> bytes:
-        """All of it. Never holds more than may come."""
-        most = self._most
+        """Reads the body, and never holds more than the limit."""
+        limit = self._most
         body = bytearray()
-        if (response.length or 0) <= most:
-            while part := response.read(min(_AT_ONCE, most + 1 - len(body))):
+        if (response.length or 0) <= limit:
+            while part := response.read(min(_AT_ONCE, limit + 1 - len(body))):
                 body += part
-        if (response.length or 0) > most or len(body) > most:
-            raise TooLarge(self.url, f"it answers with more than {most:,} bytes")
+        if (response.length or 0) > limit or len(body) > limit:
+            raise TooLarge(self.url, f"its response exceeds {limit:,} bytes")
         if response.length:
             raise IncompleteRead(b"", response.length)
         return bytes(body)
@@ -329,7 +328,7 @@ class HttpClient:
         return _Connection(self.url, sock)
 
     def _addresses(self, deadline: "_Deadline") -> list[_Address]:
-        """Resolvers cannot be told a deadline: they are asked on a thread, one at a time."""
+        """Resolves on a thread, one lookup at a time, because resolvers know no deadline."""
         host, port = self.url.host, self.url.port
         with suppress(OSError, ValueError):  # not a number: a name
             return socket.getaddrinfo(
@@ -338,20 +337,22 @@ class HttpClient:
         with self._lock:
             if self._lookup is None or self._lookup.done():
                 self._lookup = Future()
-                asked = (self._lookup, self._resolve, host, port)
-                threading.Thread(target=_look_up, args=asked, name="resolver", daemon=True).start()
+                arguments = (self._lookup, self._resolve, host, port)
+                threading.Thread(
+                    target=_look_up, args=arguments, name="resolver", daemon=True
+                ).start()
             lookup = self._lookup
         try:
-            return lookup.result(deadline.left())
+            return lookup.result(deadline.remaining())
         except TimeoutError:
-            why = f"its name is not resolved within {deadline}"
+            why = f"its name was not resolved within {deadline}"
         except (OSError, ValueError) as error:
             why = f"its name cannot be resolved: {_in_words(error)}"
         raise NotReached(self.url, why) from None
 
     def _connected(self, addresses: list[_Address], deadline: "_Deadline") -> socket.socket:
-        """To the first address that takes it. Each gets its share of the time."""
-        why = "its name stands for no address"
+        """Connects to the first address that accepts; each gets its share of the time."""
+        why = "its name has no address"
         for tried, (family, kind, protocol, _, address) in enumerate(addresses):
             try:
                 sock = socket.socket(family, kind, protocol)
@@ -359,7 +360,7 @@ class HttpClient:
                 why = _in_words(error)
                 continue
             try:
-                sock.settimeout(deadline.left() / (len(addresses) - tried))
+                sock.settimeout(deadline.remaining() / (len(addresses) - tried))
                 sock.connect(address)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return sock
@@ -378,16 +379,16 @@ class HttpClient:
             else:
                 self._tls = self._tls or ssl.create_default_context()
                 context, name = self._tls, self.url.host
-            sock.settimeout(deadline.left())
+            sock.settimeout(deadline.remaining())
             return context.wrap_socket(sock, server_hostname=name)
         except ssl.SSLCertVerificationError as error:
             why = f"its certificate: {error.verify_message}"
             if error.verify_code in _UNKNOWN_AUTHORITY:
-                believed = own.tls.ca if own is not None else ""
+                ca = own.tls.ca if own is not None else ""
                 why += (
-                    f" (it is not signed by who is in {believed})"
-                    if believed
-                    else " (SSL_CERT_FILE may name a file of certificates to believe)"
+                    f" (not signed by an authority in {ca})"
+                    if ca
+                    else " (SSL_CERT_FILE may name a file of trusted certificates)"
                 )
             failed: HttpError = NotTrusted(self.url, why)
         except BadTls as error:
@@ -397,18 +398,18 @@ class HttpClient:
         except (OSError, ValueError) as error:
             why = _in_words(error)
             if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS:
-                why = f"it does not speak TLS ({why}): http:// in place of https://?"
+                why = f"it does not speak TLS ({why}): http:// instead of https://?"
             failed = NotReached(self.url, why)
         sock.close()
         raise failed from None
 
 
 class _ConnectionLost(Exception):
-    """In words. If it had been kept, another may do better."""
+    """The reason in words. A new connection may succeed where a kept one failed."""
 
 
 class _Deadline(msgspec.Struct, frozen=True):
-    """A point in time, by time.monotonic. As text: how long it was till there."""
+    """A point in monotonic time. `str` shows the duration until it."""
 
     at: float
     seconds: float
@@ -420,12 +421,12 @@ class _Deadline(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.seconds:g} s"
 
-    def left(self) -> float:
-        """For a socket. Raises TimeoutError if it is over."""
-        left = self.at - time.monotonic()
-        if left <= 0:
+    def remaining(self) -> float:
+        """The remaining time, for a socket. Raises TimeoutError if it is over."""
+        remaining = self.at - time.monotonic()
+        if remaining <= 0:
             raise TimeoutError
-        return max(left, _SHORTEST)
+        return max(remaining, _SHORTEST)
 
 
 class _Request(msgspec.Struct, frozen=True):
@@ -437,19 +438,19 @@ class _Request(msgspec.Struct, frozen=True):
 
 
 class _Connection(HTTPConnection):
-    """http.client's, which speaks HTTP, on a socket where everything ends at the deadline."""
+    """http.client's connection, on a socket whose operations end at the deadline."""
 
-    auto_open = 0  # never connects by itself: it has no deadline for that
+    auto_open = 0  # never connects by itself, without a deadline
 
     def __init__(self, url: HttpUrl, sock: socket.socket) -> None:
         super().__init__(url.host, url.port)
-        self.default_port = _PORTS[url.scheme]  # is left out of the header Host
+        self.default_port = _PORTS[url.scheme]  # omitted from the header Host
         self._plain = sock
         self._timed = _TimedSocket(sock)
         self.sock = self._timed
 
     def answer_to(self, request: _Request) -> HTTPResponse:
-        """Its head has come, its body has not been read."""
+        """Sends the request; returns the response with its head received and its body unread."""
         self._timed.deadline = request.deadline
         self._timed.head_left = _MOST_OF_HEAD
         self.request(request.method, request.target, request.body, dict(request.headers))
@@ -461,25 +462,25 @@ class _Connection(HTTPConnection):
         return response
 
     def is_quiet(self) -> bool:
-        """Nothing has come since the last answer: neither an end nor what nobody asked for."""
+        """Whether nothing, not even an end, has arrived since the last response."""
         poll = select.poll()
         poll.register(self._plain, select.POLLIN)
         return not poll.poll(0)
 
 
 class _TimedSocket:
-    """What http.client wants of a socket."""
+    """The part of a socket's interface that http.client uses."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self.deadline = _Deadline(0, 0)
-        self.head_left: int | None = None  # bytes of an answer's head that may still come
-        self.is_cut_off = False  # within the head, which http.client takes for its end
+        self.head_left: int | None = None  # how many more bytes of a head are accepted
+        self.is_cut_off = False  # ended within the head, which http.client accepts
 
     def sendall(self, content: bytes) -> None:
         rest = memoryview(content)
         while rest:
-            self._sock.settimeout(self.deadline.left())
+            self._sock.settimeout(self.deadline.remaining())
             rest = rest[self._sock.send(rest) :]
 
     def makefile(self, _mode: str) -> io.BufferedReader:
@@ -490,19 +491,19 @@ class _TimedSocket:
 
 
 class _Incoming(io.RawIOBase):
-    """A socket's bytes until its deadline."""
+    """Reads a socket until its deadline."""
 
     def __init__(self, timed: _TimedSocket, sock: socket.socket) -> None:
         self.timed = timed
         self._sock = sock
-        # Holds the socket open: http.client closes it early when no further answer will come.
+        # Keeps the socket open: http.client closes it early before a last response is read.
         self._bytes = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: "bytearray | memoryview[int]") -> int | None:  # type: ignore[override]
-        self._sock.settimeout(self.timed.deadline.left())
+        self._sock.settimeout(self.timed.deadline.remaining())
         count = self._bytes.readinto(buffer)
         if self.timed.head_left is not None:
             self.timed.is_cut_off = not count
@@ -526,14 +527,14 @@ def _look_up(answer: Future[list[_Address]], resolve: Resolve, host: str, port: 
 def _why_no_http(url: HttpUrl, error: Exception) -> str:
     why = f"it does not speak HTTP ({type(error).__name__})"
     if url.scheme == "http" and isinstance(error, BadStatusLine) and _TLS_ALERT in str(error):
-        why += ", but TLS: https:// in place of http://?"
+        why += ", but TLS: https:// instead of http://?"
     return why
 
 
 def _in_words(error: Exception) -> str:
-    """Nothing that the peer said."""
+    """Quotes nothing from the peer."""
     if isinstance(error, ssl.SSLError):
         return (error.reason or "TLS failed").replace("_", " ").lower()
     if isinstance(error, OSError):
         return (error.strerror or str(error)).lower()
-    return "it is no host name"
+    return "not a host name"

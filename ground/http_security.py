@@ -1,8 +1,8 @@
-"""What a configuration says of how a server is asked over HTTP: TLS, and who the program is.
+"""The configuration of outgoing HTTP requests: TLS and credentials.
 
-A `HttpSecurity` is what is configured: names of files and variables, and no secret, so it may
-travel in plans and logs. A `HttpAccess` is one in use: secrets are read when a request is made, and
-certificates when a connection is, so that both may be exchanged while the program runs.
+An `HttpSecurity` is configuration: it has names of files and variables but no secrets, so it may
+appear in plans and logs. An `HttpAccess` is one in use: it reads secrets for each request and
+certificates for each connection, so that both can be replaced while the program runs.
 """
 
 from base64 import b64encode
@@ -20,24 +20,24 @@ _LONGEST: Final = 16 * 1024
 
 
 class HttpSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a server is asked over HTTP. Without it: an `https://` URL by the system's certificates,
-    and as nobody."""
+    """How requests are made over HTTP. Default: `https://` with the system's certificates, without
+    credentials."""
 
     tls: Tls | None = None
-    """Whom an `https://` URL is believed by, and the program's own certificate. Without it: the
-    system's certificates."""
+    """The certificates that an `https://` server must be signed by, and the program's own. Default:
+    the system's certificates."""
     user: str = ""
-    """Who the program is, with a password (HTTP's Basic)."""
+    """The program's user name, with a password (HTTP's Basic)."""
     password_file: FilePath = ""
-    """The user's password; the last line break does not count. Read again for every request."""
+    """The user's password; a final line break is ignored. Reread for every request."""
     password_env: str = ""
-    """The environment variable that holds the password, where it is in no file."""
+    """The environment variable that holds the password, instead of a file."""
     token_file: FilePath = ""
-    """In place of a user: a token (HTTP's Bearer). Read again for every request."""
+    """Instead of a user: a token (HTTP's Bearer). Reread for every request."""
     token_env: str = ""
-    """The environment variable that holds the token, where it is in no file."""
+    """The environment variable that holds the token, instead of a file."""
     without_tls: bool = False
-    """Allows a password or token to `http://` URLs: whoever is on the network reads it."""
+    """Allows a password or token for `http://` URLs, which exposes it to the network."""
 
     def __post_init__(self) -> None:
         passwords = [name for name in ("password_file", "password_env") if getattr(self, name)]
@@ -47,9 +47,11 @@ class HttpSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if passwords and not self.user:
             raise ValueError(f"`{passwords[0]}` needs a `user`")
         if len(tokens) > 1 or (tokens and self.user):
-            raise ValueError("give a `user` with its password, `token_file`, or `token_env`")
+            raise ValueError(
+                "set only one of `user` with its password, `token_file`, and `token_env`"
+            )
         if ":" in self.user or not self.user.isprintable():
-            raise ValueError("`user` has a colon, or what cannot be shown: HTTP has no such names")
+            raise ValueError("`user` must not contain a colon or unprintable characters")
 
     @property
     def has_login(self) -> bool:
@@ -62,20 +64,20 @@ class HttpSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def check_scheme(security: HttpSecurity, scheme: str) -> None:
-    """Raises ValueError, for behind the name of a key, if that scheme must not be asked so."""
+    """Raises ValueError, with text to follow a key's name, if the scheme does not fit."""
     if scheme == "https":
         return
     if security.tls is not None:
         raise ValueError("`tls` is for https:// URLs: this one is http://")
     if security.has_login and not security.without_tls:
         raise ValueError(
-            "a password or token would be sent as it is to an http:// URL: use https://, or "
-            "`without_tls: true` where nobody listens"
+            "a password or token would be sent in the clear to an http:// URL: use https://, or "
+            "`without_tls: true` on a trusted network"
         )
 
 
 class HttpAccess:
-    """How one gets in; any thread may ask."""
+    """TLS and credentials for HTTP requests. Thread-safe."""
 
     def __init__(self, security: HttpSecurity) -> None:
         self.security = security
@@ -83,7 +85,7 @@ class HttpAccess:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What says who is asking, as it is now. Raises NoSecret."""
+        """The current authorization header, if any. Raises NoSecret."""
         security = self.security
         if not security.has_login:
             return {}
@@ -92,7 +94,7 @@ class HttpAccess:
             login = b64encode(f"{security.user}:{secret}".encode()).decode()
             return {"Authorization": f"Basic {login}"}
         if len(secret) > _LONGEST or not (secret.isascii() and secret.isprintable()):
-            raise NoSecret(f"{security.secret} holds no token: it is one line of ASCII")
+            raise NoSecret(f"{security.secret} is not a token, which is one line of ASCII")
         return {"Authorization": f"Bearer {secret}"}
 
 

@@ -1,127 +1,128 @@
-"""Sets of whole numbers (offsets, seqs, bytes, times) as intervals: half-open pairs, ascending,
-that neither overlap nor touch. Whatever is returned here is of that form, so equal sets are equal
-values. `merged` takes pairs as they come; everything else relies on the form.
+"""Sets of integers (offsets, seqs, bytes, times) as intervals: half-open pairs, ascending, that
+neither overlap nor touch. All results have this form, so equal sets are equal values. `merged`
+accepts any pairs; all other functions require the form.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-Interval = tuple[int, int]  # the first, and the one after the last
+Interval = tuple[int, int]  # first, and the number after the last
 Intervals = tuple[Interval, ...]
 
 
 def merged(pairs: Iterable[Interval]) -> Intervals:
-    """What lies in any of these pairs, which may come in any order, overlap, or be empty."""
-    found: list[Interval] = []
+    """Returns the union of pairs in any order, which may overlap or be empty."""
+    parts: list[Interval] = []
     end = 0
     for first, after in sorted(pairs):
         if after <= first:
             continue
-        if found and first <= end:
+        if parts and first <= end:
             if after > end:
-                found[-1] = (found[-1][0], after)
+                parts[-1] = (parts[-1][0], after)
                 end = after
         else:
-            found.append((first, after))
+            parts.append((first, after))
             end = after
-    return tuple(found)
+    return tuple(parts)
 
 
 def union(*sets: Intervals) -> Intervals:
-    """What lies in any of them."""
-    some = [each for each in sets if each]
-    if len(some) == 1:
-        return some[0]
-    return merged(pair for each in some for pair in each)
+    """Returns the numbers in any of the sets."""
+    nonempty = [intervals for intervals in sets if intervals]
+    if len(nonempty) == 1:
+        return nonempty[0]
+    return merged(pair for intervals in nonempty for pair in intervals)
 
 
-def intersection(one: Intervals, other: Intervals) -> Intervals:
-    """What lies in both."""
-    if not one or not other:
+def intersection(left: Intervals, right: Intervals) -> Intervals:
+    """Returns the numbers in both sets."""
+    if not left or not right:
         return ()
-    found: list[Interval] = []
-    mine, theirs = _from(one, other[0][0]), _from(other, one[0][0])
-    while mine < len(one) and theirs < len(other):
-        first = max(one[mine][0], other[theirs][0])
-        after = min(one[mine][1], other[theirs][1])
+    common: list[Interval] = []
+    left_index, right_index = _from(left, right[0][0]), _from(right, left[0][0])
+    while left_index < len(left) and right_index < len(right):
+        first = max(left[left_index][0], right[right_index][0])
+        after = min(left[left_index][1], right[right_index][1])
         if first < after:
-            found.append((first, after))
-        if one[mine][1] <= other[theirs][1]:
-            mine += 1
+            common.append((first, after))
+        if left[left_index][1] <= right[right_index][1]:
+            left_index += 1
         else:
-            theirs += 1
-    return tuple(found)
+            right_index += 1
+    return tuple(common)
 
 
-def minus(one: Intervals, other: Intervals) -> Intervals:
-    """What lies in one and not in the other."""
-    if not other or not one or one == other:
-        return () if one == other else one
-    found: list[Interval] = []
-    at = _from(other, one[0][0])
-    for begin, after in one:
+def minus(left: Intervals, right: Intervals) -> Intervals:
+    """Returns the numbers in the left set but not in the right one."""
+    if not right or not left or left == right:
+        return () if left == right else left
+    rest: list[Interval] = []
+    at = _from(right, left[0][0])
+    for begin, after in left:
         first = begin
-        while at < len(other) and other[at][1] <= first:
+        while at < len(right) and right[at][1] <= first:
             at += 1
-        look = at
-        while look < len(other) and other[look][0] < after:
-            if other[look][0] > first:
-                found.append((first, other[look][0]))
-            first = other[look][1]
-            look += 1
+        overlap = at
+        while overlap < len(right) and right[overlap][0] < after:
+            if right[overlap][0] > first:
+                rest.append((first, right[overlap][0]))
+            first = right[overlap][1]
+            overlap += 1
         if first < after:
-            found.append((first, after))
-    return tuple(found)
+            rest.append((first, after))
+    return tuple(rest)
 
 
-def missing(one: Sequence[Interval], first: int, after: int) -> Intervals:
-    """What of `first` to `after` does not lie in it. Takes no longer for many parts elsewhere."""
-    at = bisect_right(one, first, key=_after)
-    found = []
-    while first < after and at < len(one) and one[at][0] < after:
-        if first < one[at][0]:
-            found.append((first, one[at][0]))
-        first = one[at][1]
+def missing(intervals: Sequence[Interval], first: int, after: int) -> Intervals:
+    """Returns the numbers from `first` to `after` that are not in the set, in time independent of
+    its size elsewhere."""
+    at = bisect_right(intervals, first, key=_after)
+    gaps_found = []
+    while first < after and at < len(intervals) and intervals[at][0] < after:
+        if first < intervals[at][0]:
+            gaps_found.append((first, intervals[at][0]))
+        first = intervals[at][1]
         at += 1
     if first < after:
-        found.append((first, after))
-    return tuple(found)
+        gaps_found.append((first, after))
+    return tuple(gaps_found)
 
 
-def covers(one: Intervals, other: Intervals) -> bool:
-    """Whether all of the other lies in one."""
-    for first, after in other:
-        at = bisect_right(one, first, key=_first) - 1
-        if at < 0 or one[at][1] < after:
+def covers(left: Intervals, right: Intervals) -> bool:
+    """Whether the left set includes the right one."""
+    for first, after in right:
+        at = bisect_right(left, first, key=_first) - 1
+        if at < 0 or left[at][1] < after:
             return False
     return True
 
 
-def has(one: Intervals, number: int) -> bool:
-    """Whether the number lies in it."""
-    at = bisect_right(one, number, key=_first) - 1
-    return at >= 0 and number < one[at][1]
+def has(intervals: Intervals, number: int) -> bool:
+    """Whether the number is in the set."""
+    at = bisect_right(intervals, number, key=_first) - 1
+    return at >= 0 and number < intervals[at][1]
 
 
-def size(one: Intervals) -> int:
-    """How many numbers lie in it."""
-    return sum(after - first for first, after in one)
+def size(intervals: Intervals) -> int:
+    """The number of elements."""
+    return sum(after - first for first, after in intervals)
 
 
-def upto(one: Intervals) -> int:
-    """The number after the greatest in it; 0 if there is none."""
-    return one[-1][1] if one else 0
+def upto(intervals: Intervals) -> int:
+    """The number after the greatest element; 0 if empty."""
+    return intervals[-1][1] if intervals else 0
 
 
-def gaps(one: Intervals) -> Intervals:
-    """What lies between its parts."""
-    return tuple((before[1], after[0]) for before, after in pairwise(one))
+def gaps(intervals: Intervals) -> Intervals:
+    """Returns the intervals between the set's parts."""
+    return tuple((before[1], after[0]) for before, after in pairwise(intervals))
 
 
-def _from(one: Intervals, number: int) -> int:
-    """The place of the first that may have something of what lies from that number on."""
-    return max(0, bisect_right(one, number, key=_first) - 1)
+def _from(intervals: Intervals, number: int) -> int:
+    """The index of the first interval that may reach the number or beyond."""
+    return max(0, bisect_right(intervals, number, key=_first) - 1)
 
 
 def _first(pair: Interval) -> int:
@@ -133,7 +134,7 @@ def _after(pair: Interval) -> int:
 
 
 class GrowingIntervals:
-    """A set that grows, in that form at any time. Cheapest at its end."""
+    """A growing set, always in the form above. Cheapest to extend at its end."""
 
     __slots__ = ("_intervals",)
 
@@ -141,7 +142,7 @@ class GrowingIntervals:
         self._intervals: list[Interval] = []
 
     def __len__(self) -> int:
-        """Of how many parts it is."""
+        """The number of intervals."""
         return len(self._intervals)
 
     @property
@@ -154,7 +155,7 @@ class GrowingIntervals:
         return copied
 
     def add(self, first: int, after: int) -> Intervals:
-        """Takes `first` to `after` in. Returns what of it was not in before."""
+        """Adds `first` to `after`; returns those that were new."""
         known = self._intervals
         if first >= after:
             return ()

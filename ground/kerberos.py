@@ -1,27 +1,29 @@
-"""What helps when Kerberos says no: the same words, whoever has asked for a ticket."""
+"""Remedies for Kerberos errors, for clients and servers alike."""
 
 from enum import StrEnum
 from pathlib import Path
 
 
 class Cure(StrEnum):
-    """For the end of a sentence."""
+    """The remedy, for the end of a sentence."""
 
-    NO_PRINCIPAL = "the KDC knows no such principal: look at its name, and at its realm"
-    NO_SERVICE = "the KDC knows no such service: it is asked for by the name in the address"
-    NO_KEY = "the keytab has no key of this principal, or is none: `klist -k` shows whose it has"
-    OLD_KEY = "the keytab does not have the key that the KDC has: export it again"
-    REVOKED = "the KDC has locked this principal, or its time is over"
-    CLOCKS = "the clocks of this host and of the KDC are too far apart: have both set by NTP"
-    NO_KDC = "see that the KDC runs, and that krb5.conf has its address"
-    NO_REALM = "krb5.conf (KRB5_CONFIG) must say where the realm's KDC is"
-    ENDED = "its time is over: get another one by `kinit`, or configure a keytab"
-    NONE = "get one by `kinit`, or configure a keytab"
+    NO_PRINCIPAL = "the KDC knows no such principal: check its name and its realm"
+    NO_SERVICE = (
+        "the KDC knows no such service: its name is derived from the host name in the address"
+    )
+    NO_KEY = "the keytab has no key for this principal, or is invalid: see `klist -k`"
+    OLD_KEY = "the keytab's key differs from the KDC's: export it again"
+    REVOKED = "the KDC has locked this principal, or it has expired"
+    CLOCKS = "the clocks of this host and of the KDC differ too much: synchronize both by NTP"
+    NO_KDC = "check that the KDC runs and that krb5.conf has its address"
+    NO_REALM = "krb5.conf (KRB5_CONFIG) must name the realm's KDC"
+    ENDED = "it has expired: run `kinit`, or configure a keytab"
+    NONE = "run `kinit`, or configure a keytab"
 
 
 def why_unreadable(keytab: str) -> str:
-    """Why the file cannot be read; empty if it can. Those that ask for tickets speak of a key that
-    is not there then, or of a ticket."""
+    """Returns why the keytab cannot be read, or "" if it can. Kerberos libraries instead report a
+    missing key or ticket."""
     try:
         with Path(keytab).open("rb"):
             return ""

@@ -1,10 +1,10 @@
-"""Types that JSON and MessagePack are decoded as, by any number of threads.
+"""Types for decoding JSON and MessagePack on several threads.
 
-msgspec learns a type when it is first asked for it, and says nothing of what follows (0.22): while
-one thread does so, another that wants the same type, or one that it is made of, reads what is half
-there, and the process dies. So whoever decodes asks here first, and each type is learnt by one.
+msgspec (0.22) analyzes a type at its first use, without a lock: another thread that needs the same
+type meanwhile, or a type that contains it, reads incomplete data, and the process crashes. So every
+decoder first registers its type here, where only one thread at a time analyzes types.
 
-    msgspec.json.decode(data, type=known_type(Manifest))
+  msgspec.json.decode(data, type=known_type(Manifest))
 """
 
 import threading
@@ -19,8 +19,8 @@ _LEARNING: Final = threading.Lock()
 
 
 def known_type(kind: K) -> K:
-    """This type, which from now on anybody may decode as. Of types of the program's text only: none
-    is forgotten."""
+    """Returns this type, now safe to decode as on any thread. Only for types defined in the
+    program's source: none is ever forgotten."""
     if kind not in _KNOWN:
         with _LEARNING:
             msgspec.msgpack.Decoder(kind)

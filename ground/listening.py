@@ -1,5 +1,5 @@
-"""Addresses that a program listens on: whether others reach them, a socket there, and what to tell
-whoever cannot have one.
+"""Addresses that a program listens on: their exposure, listening sockets, free ports, and messages
+for addresses in use.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FIRST: Final = 10_000
 _LAST: Final = 65_535
 _ROOM: Final = 1_000
-_SPARE: Final = 100  # that are looked at in vain
+_SPARE: Final = 100  # extra candidates, since some are taken
 _MOST_RESERVED: Final = 256
 _LISTENING: Final = "0A"  # of /proc/net/tcp
 
@@ -25,11 +25,12 @@ _RESERVED: Final[deque[int]] = deque()  # descriptors
 
 
 class CannotListen(Exception):
-    """The address is taken, not this machine's, or not allowed."""
+    """The address is in use, not this machine's, or not permitted."""
 
 
 def listen(host: str, port: int, *, backlog: int, keys: tuple[str, str]) -> socket.socket:
-    """A listening socket that does not block. `keys` are those of host and port in the file."""
+    """Returns a non-blocking listening socket. `keys` are the configuration keys of host and
+    port."""
     host_key, port_key = keys
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -38,7 +39,7 @@ def listen(host: str, port: int, *, backlog: int, keys: tuple[str, str]) -> sock
         reason = error.strerror or str(error)
         if error.errno == errno.EADDRINUSE:
             owner = who_listens(port) or "another process"
-            advice = f"{owner} does already: stop it, or choose another `{port_key}`"
+            advice = f"in use by {owner}: stop it, or choose another `{port_key}`"
         elif error.errno == errno.EACCES:
             advice = f"{reason}: choose a `{port_key}` above 1023"
         else:
@@ -49,11 +50,12 @@ def listen(host: str, port: int, *, backlog: int, keys: tuple[str, str]) -> sock
 
 
 def check_exposed(key: str, host: str, *, insecure: bool) -> None:
-    """ValueError, which names the configuration's key, unless the address may be listened on."""
+    """Raises ValueError, naming the configuration key, if the address is exposed without
+    `insecure`."""
     if not insecure and not is_loopback(host):
         raise ValueError(
-            f"`{key}: {host}` can be reached from other machines and nobody has to "
-            "authenticate: say `insecure: true` if that is meant"
+            f"`{key}: {host}` can be reached from other machines without authentication: set "
+            "`insecure: true` if that is intended"
         )
 
 
@@ -67,7 +69,8 @@ def is_loopback(host: str) -> bool:
 
 
 def is_everywhere(host: str) -> bool:
-    """Whether it stands for all addresses of the machine, and is none to connect to."""
+    """Whether it is the wildcard address, which listens on all addresses and cannot be connected
+    to."""
     try:
         return ip_address(host).is_unspecified
     except ValueError:
@@ -75,7 +78,8 @@ def is_everywhere(host: str) -> bool:
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether a server could listen there. OSError if it never could: no such address, no right."""
+    """Whether a server could listen there. Raises OSError if it never could: invalid address, no
+    permission."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -90,30 +94,31 @@ def is_free(host: str, port: int) -> bool:
 
 
 def free_ports(host: str, count: int) -> list[int]:
-    """Ports that nobody listens on just now, all different, and reserved.
+    """Returns distinct ports on which no process listens, and reserves them.
 
-    Where there is room, they lie below those that the kernel gives to clients: one of these may be
-    a client's before a server has it, and a client that keeps connecting to one while its server is
-    down can be given that very port, and be connected to itself. OSError if there are not so many.
+    Where there is room, they lie below the kernel's range for clients. A client could take a port
+    in that range before its server does; and a client that keeps connecting to a port in it while
+    the server is down can be assigned that very port, and connect to itself. Raises OSError if
+    there are too few.
     """
     candidates = server_ports(int(_EPHEMERAL.read_text().split()[0]))
-    found: list[int] = []
-    # Not those that every process looks at first that was given the same seed.
+    free: list[int] = []
+    # Unlike `random`, differs between processes with the same seed.
     for port in random.SystemRandom().sample(candidates, min(len(candidates), count + _SPARE)):
-        if len(found) == count:
+        if len(free) == count:
             break
         if is_free(host, port) and reserve(port):
-            found.append(port)
-    if len(found) < count:
+            free.append(port)
+    if len(free) < count:
         raise OSError(errno.EADDRINUSE, f"no {count} free ports in {candidates}")
-    return found
+    return free
 
 
 def reserve(port: int) -> bool:
-    """False if another process of ours has done so, for a server that does not listen there yet.
+    """Reserves a port for a server that does not listen yet; False if another process of ours has.
 
-    It is a name that one process at a time can have, and no file: it is gone when the process is,
-    or when it has reserved so many others that the server must have been started.
+    The reservation is an abstract socket name, which only one process can have. It ends with the
+    process, or after so many further reservations that the server must have started.
     """
     name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
@@ -128,18 +133,18 @@ def reserve(port: int) -> bool:
 
 
 def server_ports(lowest_of_clients: int) -> range:
-    """Where to look for them, by the first port that the kernel gives to clients."""
+    """The range to search, given the first port that the kernel assigns to clients."""
     has_room = lowest_of_clients > _FIRST + _ROOM
     return range(_FIRST, lowest_of_clients if has_room else _LAST + 1)
 
 
 def who_listens(port: int) -> str | None:
-    """Number and name of the process, as far as the kernel tells us; others' are hidden."""
+    """Returns number and name of the process, if the kernel shows it; other users' are hidden."""
     sockets = {f"socket:[{inode}]" for inode in _inodes(port)}
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
             if not sockets.isdisjoint(_open_in(process)):
-                # A name is any bytes, and cut after fifteen of them.
+                # A name is up to fifteen arbitrary bytes.
                 name = (process / "comm").read_text(errors="replace").strip()
                 return f"process {process.name} ({name})"
     return None

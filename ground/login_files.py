@@ -1,6 +1,6 @@
-"""Files with a line for each who may come in: a name, a colon, and what is kept of the secret.
+"""Files of logins, one per line: a name, a colon, and a hash of the secret.
 
-Empty lines and those that begin with # say nothing.
+Empty lines and lines that begin with # are ignored.
 """
 
 import re
@@ -13,13 +13,13 @@ _MOST_BYTES: Final = 4 * 1024 * 1024
 
 
 def check_name(name: str) -> None:
-    """Raises ValueError unless a user may be called that."""
+    """Raises ValueError unless the name is valid for a user."""
     if not _NAME.fullmatch(name):
-        raise ValueError("a user's name has no spaces, quotes, slashes, commas or colons")
+        raise ValueError("a user name must not contain spaces, quotes, slashes, commas or colons")
 
 
 def lines_of(path: Path, unusable: type[Exception]) -> Iterator[tuple[int, str, str]]:
-    """Each line's number, name and rest; the name may not be one. Raises `unusable`."""
+    """Yields each line's number, name and rest; names are not validated. Raises `unusable`."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)

@@ -1,4 +1,4 @@
-"""How much of something is used, against a rate a second. No I/O; the clock is handed in."""
+"""Measures usage against a rate per second. No I/O; the caller passes the time."""
 
 from typing import Final
 
@@ -7,19 +7,19 @@ _LONGEST_WAIT_S: Final = 10.0
 
 
 class Meter:
-    """What is used of one rate."""
+    """The usage of one rate."""
 
     __slots__ = ("_at", "_burst", "_level", "rate")
 
     def __init__(self, rate: float, now: float, burst_s: float = _BURST_S) -> None:
-        """Of `burst_s` seconds' worth, nothing is waited for."""
+        """Allows a burst of `burst_s` seconds' worth without waiting."""
         self.rate = rate
         self._burst = burst_s
         self._level = 0.0
         self._at = now
 
     def use(self, amount: float, now: float) -> float:
-        """For how many seconds the user is to wait now."""
+        """Records usage; returns how many seconds the user should wait now."""
         level = max(0.0, self._level - (now - self._at) * self.rate) + amount
         self._level, self._at = level, now
         if level <= self.rate * self._burst:

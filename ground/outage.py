@@ -1,8 +1,8 @@
-"""Something that does not work for a while: said once, tried again after pauses, said when over.
+"""An outage: reported once, retried after pauses, reported when over.
 
-A broker that restarts is gone for many reasons, one after the other: they are one outage. What does
-not pass by itself, as a right that is missing, is said whenever it is first met, though an outage
-may have begun for something else: whoever cured that reads what is next.
+A restarting broker fails for many reasons in a row, which are one outage. A permanent error, such
+as a missing right, is reported when it first occurs, even within an outage that began for another
+reason: an operator who has fixed that needs to see the next.
 """
 
 import logging
@@ -14,11 +14,11 @@ from ground.chance import chance
 
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
-_MOST_SAID: Final = 10  # reasons in one outage
+_MOST_REPORTED: Final = 10  # reasons in one outage
 
 
 class Outage:
-    """One at a time of one thing. Belongs to whoever does that thing, and says so in his log."""
+    """The outages of one operation, reported in its owner's log."""
 
     def __init__(
         self, log: logging.Logger, what: str, chance: Callable[[], float] = chance
@@ -27,36 +27,36 @@ class Outage:
         self._what = what
         self._chance = chance
         self._began: float | None = None
-        self._said: set[str] = set()  # in this outage
-        self.why = ""  # it lasts, as of the last attempt
+        self._reported: set[str] = set()  # reasons in this outage
+        self.why = ""  # the last attempt's error
         self._pause = FIRST_PAUSE
 
     @property
     def seconds(self) -> float:
-        """How long it has lasted; 0 while all is well."""
+        """The duration so far; 0 if there is no outage."""
         return 0.0 if self._began is None else time.monotonic() - self._began
 
     def failed(self, error: Exception, *, passing: bool = True) -> float:
-        """One more attempt did; how long to pause before the next. `passing`: it may be over by
-        itself."""
+        """An attempt failed; returns the pause before the next. `passing`: the error may be
+        temporary."""
         self.why = str(error)
         begins = self._began is None
         if begins:
             self._began = time.monotonic()
         if begins or (not passing and self._is_news(self.why)):
-            self._said.add(self.why)
+            self._reported.add(self.why)
             self._log.warning("%s failed, trying again error=%r", self._what, self.why)
         pause = self._pause * (0.5 + self._chance() / 2)
         self._pause = min(LONGEST_PAUSE, self._pause * 2)
         return pause
 
     def over(self) -> None:
-        """It works, again or still."""
+        """An attempt succeeded."""
         if self._began is not None:
             self._log.info("%s works again seconds=%.1f", self._what, self.seconds)
             self._began, self.why = None, ""
-            self._said.clear()
+            self._reported.clear()
         self._pause = FIRST_PAUSE
 
     def _is_news(self, why: str) -> bool:
-        return why not in self._said and len(self._said) < _MOST_SAID
+        return why not in self._reported and len(self._reported) < _MOST_REPORTED

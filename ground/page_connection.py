@@ -1,7 +1,7 @@
-"""One client's connection to a `PageServer`, in the clear or by TLS.
+"""A client's connection to a `PageServer`, with or without TLS.
 
-What is sent is not copied: a large page that many clients read slowly is held once. Belongs to the
-server's event loop.
+Sent data is not copied: a large page that many clients read slowly is held in memory once. Belongs
+to the server's event loop.
 """
 
 import asyncio
@@ -19,12 +19,13 @@ T = TypeVar("T")
 
 class PageConnection:
     def __init__(self, connection: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
-        """`connection` does not block."""
+        """`connection` must be non-blocking."""
         self._socket = connection
         self._loop = loop
 
     async def encrypt(self, context: ssl.SSLContext) -> None:
-        """Before anything is received. Raises OSError: what TLS does not like is one."""
+        """Does the TLS handshake, before anything is received. Raises OSError (ssl.SSLError is
+        one)."""
         encrypted = self._socket = context.wrap_socket(
             self._socket, server_side=True, do_handshake_on_connect=False
         )
@@ -32,24 +33,24 @@ class PageConnection:
 
     @property
     def has_certificate(self) -> bool:
-        """Whether the client has shown one that is believed."""
+        """Whether the client has presented a trusted certificate."""
         return isinstance(self._socket, ssl.SSLSocket) and bool(self._socket.getpeercert())
 
     async def receive(self, most: int) -> bytes:
-        """Nothing at the end."""
+        """Returns b"" at the end of the stream."""
         return await self._when_it_can(partial(self._socket.recv, most), self._readable)
 
     async def send(self, data: bytes) -> None:
-        left = memoryview(data)
-        while left:
-            # What OpenSSL did not take is given to it again as it was.
-            send = partial(self._socket.send, left[:_PIECE])
-            left = left[await self._when_it_can(send, self._writable) :]
+        rest = memoryview(data)
+        while rest:
+            # OpenSSL requires the same data again if it could not send it.
+            send = partial(self._socket.send, rest[:_PIECE])
+            rest = rest[await self._when_it_can(send, self._writable) :]
 
     def end_sending(self) -> None:
-        """What the client still sends is only taken away after that, encrypted or not."""
+        """Ends the response; from then on received data can only be discarded, encrypted or not."""
         if isinstance(self._socket, ssl.SSLSocket):
-            with contextlib.suppress(ssl.SSLError):  # it wants to wait for the client's own end
+            with contextlib.suppress(ssl.SSLError):  # it would wait for the client's close_notify
                 self._socket.unwrap()
         self._socket.shutdown(socket.SHUT_WR)
 
@@ -59,7 +60,8 @@ class PageConnection:
     async def _when_it_can(
         self, attempt: Callable[[], T], possible: Callable[[], Awaitable[None]]
     ) -> T:
-        """TLS may have to be read before it can be written, and the other way round."""
+        """Retries when the socket is ready. TLS may need to read before it can write, and vice
+        versa."""
         while True:
             try:
                 return attempt()
@@ -71,16 +73,16 @@ class PageConnection:
                 await possible()
 
     async def _readable(self) -> None:
-        await self._told(self._loop.add_reader, self._loop.remove_reader)
+        await self._event(self._loop.add_reader, self._loop.remove_reader)
 
     async def _writable(self) -> None:
-        await self._told(self._loop.add_writer, self._loop.remove_writer)
+        await self._event(self._loop.add_writer, self._loop.remove_writer)
 
-    async def _told(self, watch: Callable[..., None], leave: Callable[[int], bool]) -> None:
+    async def _event(self, watch: Callable[..., None], unwatch: Callable[[int], bool]) -> None:
         descriptor = self._socket.fileno()
-        told = asyncio.Event()
-        watch(descriptor, told.set)
+        ready = asyncio.Event()
+        watch(descriptor, ready.set)
         try:
-            await told.wait()
+            await ready.wait()
         finally:
-            leave(descriptor)
+            unwatch(descriptor)

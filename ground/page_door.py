@@ -1,11 +1,10 @@
-"""The door of a `PageServer`: who may see a program's pages.
+"""Access control of a `PageServer`.
 
-Rule 1: where any login is configured, nobody sees a page without one: a token, or a certificate
-        that the connection was made with. A wrong token is not made right by a certificate.
-Rule 2: whether the program lives, and is ready, everybody is told who gets a connection, and
-        nothing beside it: supervisors and balancers have no secrets.
-Rule 3: files are looked at whenever they have changed. Those that cannot be used leave what was
-        known before in force.
+Rule 1: if any login is configured, every page requires one: a token, or the connection's client
+        certificate. A certificate does not make up for a wrong token.
+Rule 2: liveness and readiness, as status alone, are shown without a login to everyone who can
+        connect, because supervisors and load balancers have no secrets.
+Rule 3: changed files are reread. Unusable files leave the previous ones in force.
 """
 
 from collections.abc import Sequence
@@ -22,15 +21,15 @@ OPEN_PAGES: Final = frozenset({"/healthz", "/readyz"})
 
 
 class BadLocks(Exception):
-    """Files by which nobody could be let in."""
+    """The configured files are unusable."""
 
 
 class NotLetIn(Exception):
-    """Says why."""
+    """The request is refused; says why."""
 
 
 class PageDoor:
-    """Belongs to the server of the pages."""
+    """Checks requests for one page server."""
 
     def __init__(self, locks: PageLocks, refusals: Refusals) -> None:
         """Raises BadLocks."""
@@ -48,16 +47,16 @@ class PageDoor:
         if not authorization:
             if has_certificate:
                 return
-            raise NotLetIn("it is not known who asks")
+            raise NotLetIn("authentication required")
         kind, _, token = authorization[0].strip().partition(" ")
         if len(authorization) > 1 or kind.lower() != "bearer" or self._tokens is None:
-            raise NotLetIn("that is no way to log in here")
+            raise NotLetIn("unsupported authentication method")
         if self._tokens.name_of(token.strip()) is None:
-            raise NotLetIn("there is no such token")
+            raise NotLetIn("unknown token")
 
     @property
     def refusal(self) -> tuple[HTTPStatus, dict[str, str]]:
-        """Status and headers for who is not let in."""
+        """The status and headers of a refusal."""
         if self._tokens is None:
             return HTTPStatus.FORBIDDEN, {}
         return HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": 'Bearer realm="penstock"'}

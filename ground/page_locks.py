@@ -1,4 +1,4 @@
-"""What a configuration says of who sees a program's pages: `http` of an agent and a broker."""
+"""The configuration of access to a program's pages: `http` of agent, broker and mirror."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,13 +14,13 @@ from ground.token_file import BadTokenFile, read_tokens
 
 
 class PageLocks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who gets to see the pages. Without it: everybody who reaches their address."""
+    """Who may see the pages. Default: everyone who can reach the address."""
 
     tls: ListenerTls | None = None
-    """TLS, and whether clients show certificates: then those are logins."""
+    """TLS, and whether clients present certificates, which then are logins."""
     tokens_file: FilePath = ""
-    """Who may come in with a token: a file with a line for each, `name:sha256:…`. It is read again
-    when it changes."""
+    """Tokens that are logins: a file with a line `name:sha256:…` for each. It is reread when it
+    changes."""
 
     @property
     def has_logins(self) -> bool:
@@ -28,26 +28,26 @@ class PageLocks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Whose end somebody should know of in time."""
+        """The certificate files whose expiry should be monitored."""
         return self.tls.certificate_files if self.tls else CertificateFiles()
 
     def are_open(self, host: str) -> bool:
-        """Whether others come to that address without a login, or in the clear."""
+        """Whether other machines reach that address without a login, or without TLS."""
         return not is_loopback(host) and not (self.has_logins and self.tls)
 
 
 def check_pages(host: str, locks: PageLocks, *, insecure: bool) -> None:
-    """Raises ValueError unless that address may be listened on."""
+    """Raises ValueError if listening on that address would be insecure."""
     if locks.are_open(host) and not insecure:
         raise ValueError(
-            f"`http_host: {host}` can be reached from other machines and nobody has to "
-            "authenticate, or tokens go without TLS: give `http` a `tls` with a `client_ca`, or "
-            "with `tokens_file` beside it; or say `insecure: true` if that is meant"
+            f"`http_host: {host}` can be reached from other machines without authentication, or "
+            "with tokens but without TLS: set `tls` with `client_ca` or with `tokens_file` in "
+            "`http`; or set `insecure: true` if that is intended"
         )
 
 
 def locks_that_do_not_work(locks: PageLocks) -> Iterator[str]:
-    """What is wrong with the files that they name."""
+    """Yields what is wrong with the configured files."""
     try:
         if locks.tls is not None:
             server_context(locks.tls)

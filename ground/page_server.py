@@ -1,9 +1,9 @@
-"""A program's small HTTP server: a few pages, for Prometheus, supervisors and people.
+"""A small HTTP server for a few pages, for Prometheus, supervisors and people.
 
-It has a thread and an event loop of its own, so that a scrape waits for nothing and is seen even
-while the program starts. It answers GET and HEAD, reads no bodies, and closes each connection after
-one answer. What a client may hold is bounded: its head, the time it takes to send and to read, and
-the number of connections, of one address and of all. Who may see which page is for its `PageDoor`.
+It has its own thread and event loop, so scrapes wait for nothing and work even while the program
+starts. It answers GET and HEAD, reads no bodies, and closes each connection after one response. A
+client's resources are bounded: the request head, the total time, and the number of connections, per
+network and in total. `PageDoor` decides who may see which page.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ _HEAD_BYTES: Final = 8 * 1024
 _CLIENT_S: Final = 5.0  # from a connection's first byte to its last
 _CONNECTIONS: Final = 32
 _OF_ONE_ADDRESS: Final = 24
-_PAUSE_S: Final = 0.5  # where there are no files left
+_PAUSE_S: Final = 0.5  # when out of file descriptors
 _PLAIN: Final = "text/plain; charset=utf-8"
 
 log = logging.getLogger(__name__)
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What is answered."""
+    """A response."""
 
     body: bytes
     content_type: str = _PLAIN
@@ -52,7 +52,8 @@ def text_page(text: str, status: HTTPStatus = HTTPStatus.OK) -> Page:
 
 
 def readiness_page(why_not: str, remarks: Sequence[str] = ()) -> Page:
-    """`/readyz`: `why_not` is empty if the program is ready. `remarks` follow, a line each."""
+    """The page `/readyz`: `why_not` is empty if the program is ready. `remarks` follow, one per
+    line."""
     if why_not:
         lines = [f"not ready: {why_not}", *remarks]
         return text_page("\n".join(lines), HTTPStatus.SERVICE_UNAVAILABLE)
@@ -60,7 +61,7 @@ def readiness_page(why_not: str, remarks: Sequence[str] = ()) -> Page:
 
 
 class _Refused(Exception):
-    """The request is answered with `status` and closed."""
+    """The request is answered with `status`, and the connection is closed."""
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status.phrase)
@@ -68,10 +69,10 @@ class _Refused(Exception):
 
 
 class PageServer:
-    """Listens from its construction on; `start` begins to answer.
+    """Listens from construction on; `start` begins to answer.
 
-    `pages` are by path; each is made when it is asked for, on this server's thread. Without a
-    `door` everybody may see them.
+    `pages` maps paths to functions, called on this server's thread for each request. Without a
+    `door` everyone may see them.
     """
 
     def __init__(
@@ -88,14 +89,14 @@ class PageServer:
         self.port: int = self._listener.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
-        self._conversations: dict[asyncio.Task[None], str] = {}  # and where their clients are
+        self._conversations: dict[asyncio.Task[None], str] = {}  # and their clients' networks
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close all connections and end the thread."""
+        """Closes all connections and ends the thread."""
         if self._thread.ident is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
@@ -116,24 +117,24 @@ class PageServer:
     def _accept(self) -> None:
         try:
             accepted, client = self._listener.accept()
-        except OSError as error:  # the client has gone again, or we are out of files
+        except OSError as error:  # the client has gone, or the process is out of descriptors
             if error.errno in {errno.EMFILE, errno.ENFILE}:
                 log.warning("http connection not accepted error=%r", error.strerror)
                 time.sleep(_PAUSE_S)
             return
         address = str(client[0])
-        place = network_of(address)
-        places = self._conversations.values()
-        if len(places) >= _CONNECTIONS or list(places).count(place) >= _OF_ONE_ADDRESS:
+        network = network_of(address)
+        networks = self._conversations.values()
+        if len(networks) >= _CONNECTIONS or list(networks).count(network) >= _OF_ONE_ADDRESS:
             accepted.close()
             return
         accepted.setblocking(False)
         connection = PageConnection(accepted, self._loop)
         conversation = self._loop.create_task(self._converse(connection, address))
-        self._conversations[conversation] = place
+        self._conversations[conversation] = network
 
         def ended(_: asyncio.Task[None]) -> None:
-            connection.close()  # here, because a task may be cancelled before it has begun
+            connection.close()  # here, because a task may be cancelled before it starts
             del self._conversations[conversation]
 
         conversation.add_done_callback(ended)
@@ -144,19 +145,19 @@ class PageServer:
                 if self._door.tls is not None:
                     await self._encrypt(connection, self._door.tls, address)
                 await self._answer(connection, address)
-                # What the client still sends is taken, or its end would reset the answer.
+                # Read what the client still sends, or closing would reset the connection.
                 connection.end_sending()
                 while await connection.receive(_HEAD_BYTES):
                     pass
         except (OSError, EOFError, TimeoutError):
-            pass  # the client went away, or dawdled: there is nobody to tell
+            pass  # the client has gone or is too slow
 
     async def _encrypt(self, connection: PageConnection, tls: ServerTls, address: str) -> None:
         try:
             await connection.encrypt(tls.context)
         except (ssl.SSLError, BadTls) as error:
-            said = why(error, "it broke off")
-            self._door.refusals.say("no TLS handshake", address, "", said, self._loop.time())
+            failure = why(error, "connection lost")
+            self._door.refusals.say("no TLS handshake", address, "", failure, self._loop.time())
             raise ConnectionAbortedError from None
 
     async def _answer(self, connection: PageConnection, address: str) -> None:
@@ -169,7 +170,7 @@ class PageServer:
             page = text_page(refused.status.phrase, refused.status)
         await connection.send(_head_of(page))
         if method != "HEAD":
-            # Not joined to its head: a large page that many clients read is held once.
+            # Not joined to the head, so that a large page for many clients is held once.
             await connection.send(page.body)
 
     async def _head(self, connection: PageConnection) -> bytes:
@@ -194,26 +195,26 @@ class PageServer:
             if request.path in OPEN_PAGES:
                 status = self._page(request.path).status
                 return text_page(status.phrase.lower(), status)
-            asked = f"{request.method} {request.path}"
-            self._door.refusals.say(str(error), address, "", asked, self._loop.time())
+            request_line = f"{request.method} {request.path}"
+            self._door.refusals.say(str(error), address, "", request_line, self._loop.time())
             status, headers = self._door.refusal
             return Page(f"{error}\n".encode(), status=status, headers=headers)
         return self._page(request.path)
 
     def _page(self, path: str) -> Page:
-        made = self._pages.get(path)
-        if made is None:
-            return text_page(f"there are {', '.join(self._pages)}", HTTPStatus.NOT_FOUND)
+        make_page = self._pages.get(path)
+        if make_page is None:
+            return text_page(f"not found; pages: {', '.join(self._pages)}", HTTPStatus.NOT_FOUND)
         try:
-            return made()
-        except Exception:  # a bug in what was asked; the program lives on and so does this server
+            return make_page()
+        except Exception:  # a bug in a page must not end the server
             log.exception("http request failed path=%r", path)
-            said = "failed; the program's log says how"
-            return text_page(said, HTTPStatus.INTERNAL_SERVER_ERROR)
+            message = "internal error; see the program's log"
+            return text_page(message, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 class _Request(NamedTuple):
-    """What is read of one. What other headers say changes nothing that is served here."""
+    """The parts of a request that matter here; other headers are ignored."""
 
     method: str
     path: str

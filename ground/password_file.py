@@ -1,11 +1,11 @@
-"""Who may log in with a password: a file with a line for each, its password as a slow hash.
+"""Logins with passwords: a file with a line for each user, the password as a slow hash.
 
-    alice:scrypt:16384:8:1:c2FsdA==:ZGlnZXN0
+  alice:scrypt:16384:8:1:c2FsdA==:ZGlnZXN0
 
-The file is looked at whenever it has changed; if it cannot be read, or a line in it is none, what
-was known before stays in force, and that is logged once. What takes a tenth of a second for a
-person must not take it for a program that asks a thousand times: a password that was right is
-remembered for a while, as a digest that is worth nothing outside of this process.
+A changed file is reread; if it cannot be read, or has an invalid line, the previous content stays
+in force, and that is logged once. Hashing takes a tenth of a second, which is fine for a person but
+not for a program with a thousand requests. So a correct password is cached for a while, as a keyed
+digest that is useless outside of this process.
 """
 
 import hashlib
@@ -19,8 +19,8 @@ from typing import Final, Self
 
 import msgspec
 
-from ground.exchanged_files import Exchanged
 from ground.login_files import check_name, lines_of
+from ground.reloaded_files import Exchanged
 
 _COST, _BLOCK, _LANES = 16_384, 8, 1
 _MOST_COST: Final = 2**20
@@ -30,11 +30,11 @@ _MOST_REMEMBERED: Final = 10_000
 
 
 class BadPasswordFile(Exception):
-    """It cannot be used; names file and line."""
+    """The file is unusable; names file and line."""
 
 
 class SlowHash(msgspec.Struct, frozen=True):
-    """A password that nobody can read out of it."""
+    """A password's scrypt hash."""
 
     cost: int
     block: int
@@ -49,16 +49,16 @@ class SlowHash(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Raises ValueError."""
+        """Parses a hash. Raises ValueError."""
         kind, cost, block, lanes, salt, digest = text.split(":")
-        made = cls(
+        parsed = cls(
             int(cost), int(block), int(lanes), b64decode(salt, validate=True),
             b64decode(digest, validate=True),
         )  # fmt: skip
-        within = made.cost <= _MOST_COST and made.block <= 32 and made.lanes <= 4
-        if kind != "scrypt" or not within or len(made.salt) < 8 or len(made.digest) != 32:
-            raise ValueError("not a hash that is understood")
-        return made
+        is_bounded = parsed.cost <= _MOST_COST and parsed.block <= 32 and parsed.lanes <= 4
+        if kind != "scrypt" or not is_bounded or len(parsed.salt) < 8 or len(parsed.digest) != 32:
+            raise ValueError("unsupported hash")
+        return parsed
 
     def __str__(self) -> str:
         salt, digest = b64encode(self.salt).decode(), b64encode(self.digest).decode()
@@ -66,13 +66,13 @@ class SlowHash(msgspec.Struct, frozen=True):
 
     def matches(self, password: str) -> bool:
         """Takes a twentieth of a second and 16 MB."""
-        found = _digest(password, self.salt, self.cost, self.block, self.lanes)
-        return hmac.compare_digest(found, self.digest)
+        digest = _digest(password, self.salt, self.cost, self.block, self.lanes)
+        return hmac.compare_digest(digest, self.digest)
 
 
 class PasswordFile:
-    """The logins of one file. Any thread may ask; `check` is slow at first, and belongs beside an
-    event loop."""
+    """The logins in one file. Thread-safe; `check` may be slow and should not run on an event
+    loop."""
 
     def __init__(self, path: Path) -> None:
         """Raises BadPasswordFile."""
@@ -85,49 +85,49 @@ class PasswordFile:
         self._lock = threading.Lock()
         self._key = secrets.token_bytes(32)
         self._nobody = SlowHash.of(secrets.token_hex())
-        self._users = self._file.current  # those that `_known` is of
-        self._known: dict[bytes, float] = {}  # what was right, until when
+        self._users = self._file.current  # to which `_known` belongs
+        self._known: dict[bytes, float] = {}  # correct logins, with expiry
 
     def check(self, name: str, password: str) -> bool:
-        """Whether that is the user's password. It takes as long for a user who is not there."""
+        """Whether the password is correct. Takes as long for an unknown user."""
         if len(password) > _MOST_PASSWORD:
             return False
         if self.remembers(name, password):
             return True
         users = self._current()
-        known = self._remembered_as(name, password)
+        cache_key = self._remembered_as(name, password)
         now = time.monotonic()
         if not users.get(name, self._nobody).matches(password) or name not in users:
             return False
         with self._lock:
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
-            if users is self._users:  # and not exchanged meanwhile
-                self._known[known] = now + _REMEMBERED_S
+            if users is self._users:  # not replaced meanwhile
+                self._known[cache_key] = now + _REMEMBERED_S
         return True
 
     def remembers(self, name: str, password: str) -> bool:
-        """Whether it was right lately, and nothing has changed since. Fast: who serves on an event
-        loop asks this there, and `check` beside it."""
+        """Whether the login was recently correct, with the file unchanged. Fast enough for an event
+        loop."""
         if len(password) > _MOST_PASSWORD:
             return False
         self._current()
-        known = self._remembered_as(name, password)
+        cache_key = self._remembered_as(name, password)
         with self._lock:
-            return self._known.get(known, 0.0) > time.monotonic()
+            return self._known.get(cache_key, 0.0) > time.monotonic()
 
     def _remembered_as(self, name: str, password: str) -> bytes:
-        said = f"{name}\0{password}".encode(errors="surrogatepass")
-        return hmac.digest(self._key, said, "sha256")
+        credentials = f"{name}\0{password}".encode(errors="surrogatepass")
+        return hmac.digest(self._key, credentials, "sha256")
 
     def has(self, name: str) -> bool:
-        """Whether there is such a user, now."""
+        """Whether the user exists now."""
         return name in self._current()
 
     def mark_of(self, name: str) -> bytes | None:
-        """Another one once the password is another; None if there is no such user, now."""
-        found = self._current().get(name)
-        return None if found is None else found.salt + found.digest
+        """A value that changes with the user's password; None if there is no such user now."""
+        slow_hash = self._current().get(name)
+        return None if slow_hash is None else slow_hash.salt + slow_hash.digest
 
     def _current(self) -> dict[str, SlowHash]:
         users = self._file.current
@@ -139,7 +139,7 @@ class PasswordFile:
 
 
 def read_users(path: Path) -> dict[str, SlowHash]:
-    """Raises BadPasswordFile."""
+    """Parses the file. Raises BadPasswordFile."""
     users: dict[str, SlowHash] = {}
     for number, name, rest in lines_of(path, BadPasswordFile):
         try:

@@ -1,26 +1,26 @@
-"""Text from outside, made fit for people and for files: names, messages, what a peer said.
+"""Makes text from outside printable: names, messages, peers' texts.
 
-A name of a file is bytes that need not be UTF-8. Python has it as text with surrogates inside.
+File names are bytes that need not be UTF-8; Python represents them with surrogates.
 """
 
 
 def one_line(text: str) -> str:
-    """So that it can neither command a terminal nor look like two lines.
+    """Escapes what could control a terminal or look like two lines.
 
-    What cannot be printed is escaped as Python does, and so are a name's bytes that are not UTF-8.
+    Unprintable characters are escaped as in Python, and so are bytes of a name that are not UTF-8.
     """
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else _escaped(each) for each in text)
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
 def plain_words(text: str) -> str:
-    """Its words in one line, with nothing that cannot be printed."""
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    """Returns the words in one line, without unprintable characters."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def path_text(path: str) -> str:
-    """As UTF-8 can hold it: what is not UTF-8 in a name is replaced."""
+    """Replaces the parts of a file name that are not UTF-8."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

@@ -1,7 +1,7 @@
-"""What a server refuses at its door: counted, and in the log a line a minute for each address.
+"""Counts refused requests, and logs at most one line a minute for each address and reason.
 
-Whoever is refused asks again, thousands of times a second if he likes: a line for the first of a
-kind, and how many there were when the next is due. Belongs to one event loop.
+A refused client may retry thousands of times a second. The first refusal of a kind is logged, and
+the number since when the next line is due. Belongs to one event loop.
 """
 
 import logging
@@ -9,7 +9,7 @@ from collections import Counter, OrderedDict
 from typing import Final
 
 PERIOD_S: Final = 60.0
-MOST: Final = 200  # addresses and reasons that are remembered
+MOST: Final = 200  # remembered pairs of address and reason
 
 _LONGEST: Final = 200
 
@@ -19,23 +19,24 @@ log = logging.getLogger(__name__)
 class Refusals:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self._said: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
+        self._logged: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
         self._others: tuple[float, int] = (float("-inf"), 0)
 
     def say(self, why: str, address: str, user: str, what: str, now: float) -> None:
-        """`user` is somebody who is known, or nobody: people type passwords in place of names."""
+        """Counts a refusal, and logs it if due. `user` must be a known user or empty: people type
+        passwords in place of names."""
         self.counts[why] += 1
-        said_at, since = self._said.get((why, address), (float("-inf"), 0))
-        is_new = (why, address) not in self._said
-        if is_new and len(self._said) >= MOST:
+        logged_at, since = self._logged.get((why, address), (float("-inf"), 0))
+        is_new = (why, address) not in self._logged
+        if is_new and len(self._logged) >= MOST:
             self._drop(now)
-        if is_new and len(self._said) >= MOST:  # a crowd: one line for all of it
-            said_at, since = self._others
-            due = now - said_at >= PERIOD_S
-            self._others = (now, 0) if due else (said_at, since + 1)
+        if is_new and len(self._logged) >= MOST:  # too many: one line for all of them
+            logged_at, since = self._others
+            due = now - logged_at >= PERIOD_S
+            self._others = (now, 0) if due else (logged_at, since + 1)
         else:
-            due = now - said_at >= PERIOD_S
-            self._said[why, address] = (now, 0) if due else (said_at, since + 1)
+            due = now - logged_at >= PERIOD_S
+            self._logged[why, address] = (now, 0) if due else (logged_at, since + 1)
         if due:
             log.warning(
                 "refused why=%r address=%s user=%s asked=%s before=%d",
@@ -43,5 +44,5 @@ class Refusals:
             )
 
     def _drop(self, now: float) -> None:
-        for key in [key for key, (at, _) in self._said.items() if now - at >= PERIOD_S]:
-            del self._said[key]
+        for key in [key for key, (at, _) in self._logged.items() if now - at >= PERIOD_S]:
+            del self._logged[key]

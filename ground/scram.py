@@ -1,9 +1,9 @@
-"""SCRAM's arithmetic (RFC 5802): what is kept of a password, and what proves that one knows it.
+"""SCRAM's arithmetic (RFC 5802): stored credentials, and proofs of knowing a password.
 
-What is kept (a `ScramCredential`) lets nobody log in who reads it, but lets them try passwords, so
-it is a secret all the same: it shows nothing of itself. As text it is what Apache Kafka keeps.
+A stored `ScramCredential` does not let its reader log in, but allows guessing passwords. So it is a
+secret, and not shown. Its text form is Apache Kafka's.
 
-Names and passwords are taken as UTF-8, as Kafka takes them: no SASLprep.
+Names and passwords are UTF-8 without SASLprep, as in Kafka.
 """
 
 import hashlib
@@ -14,24 +14,24 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Self
 
-FEWEST_ITERATIONS: Final = 4_096  # the standard's, and Kafka's
+FEWEST_ITERATIONS: Final = 4_096  # required by the standard and by Kafka
 MOST_ITERATIONS: Final = 16_384  # Kafka's
 LONGEST_PASSWORD: Final = 1_024
 _SALT_BYTES: Final = 24
 _LONGEST_SALT: Final = 1_024
 _LONGEST_TEXT: Final = 4_096
-_MOST_READ: Final = 1_000_000  # that somebody set elsewhere: half a second for who checks by it
+_MOST_READ: Final = 1_000_000  # in credentials set elsewhere: half a second for each check
 
 
 class ScramMechanism(StrEnum):
-    """The two that Kafka has, by SASL's names."""
+    """Kafka's two mechanisms, by their SASL names."""
 
     SHA_256 = "SCRAM-SHA-256"
     SHA_512 = "SCRAM-SHA-512"
 
     @property
     def code(self) -> int:
-        """Kafka's number for it."""
+        """Kafka's number for the mechanism."""
         return 1 if self is ScramMechanism.SHA_256 else 2
 
     @property
@@ -46,13 +46,13 @@ class ScramMechanism(StrEnum):
         return hmac.digest(key, message, self.hash_name)
 
     def salted(self, password: str, salt: bytes, iterations: int) -> bytes:
-        """Takes milliseconds: that is its purpose."""
+        """Takes milliseconds, which is its purpose."""
         return hashlib.pbkdf2_hmac(self.hash_name, password.encode(), salt, iterations)
 
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What is kept of one password for one mechanism."""
+    """The stored form of a password for one mechanism."""
 
     mechanism: ScramMechanism
     salt: bytes = field(repr=False)
@@ -77,7 +77,7 @@ class ScramCredential:
 
     @classmethod
     def read(cls, mechanism: ScramMechanism, text: str) -> Self:
-        """From Kafka's text. Raises ValueError, which quotes nothing of it."""
+        """Parses Kafka's text form. Raises ValueError, which quotes none of it."""
         try:
             return cls._read(mechanism, text)
         except ValueError:
@@ -87,58 +87,62 @@ class ScramCredential:
     def _read(cls, mechanism: ScramMechanism, text: str) -> Self:
         if len(text) > _LONGEST_TEXT:
             raise ValueError
-        pairs = [each.partition("=") for each in text.split(",")]
-        said = {key: value for key, _, value in pairs}
-        if len(pairs) != 4 or said.keys() != {"salt", "stored_key", "server_key", "iterations"}:
+        pairs = [part.partition("=") for part in text.split(",")]
+        fields = {key: value for key, _, value in pairs}
+        if len(pairs) != 4 or fields.keys() != {"salt", "stored_key", "server_key", "iterations"}:
             raise ValueError
-        if not said["iterations"].isascii() or not said["iterations"].isdigit():
+        if not fields["iterations"].isascii() or not fields["iterations"].isdigit():
             raise ValueError
-        read = cls(
+        credential = cls(
             mechanism,
-            b64decode(said["salt"], validate=True),
-            b64decode(said["stored_key"], validate=True),
-            b64decode(said["server_key"], validate=True),
-            int(said["iterations"]),
+            b64decode(fields["salt"], validate=True),
+            b64decode(fields["stored_key"], validate=True),
+            b64decode(fields["server_key"], validate=True),
+            int(fields["iterations"]),
         )
-        sizes = {len(read.stored_key), len(read.server_key)}
-        if not read.salt or len(read.salt) > _LONGEST_SALT or sizes != {mechanism.digest_size}:
+        sizes = {len(credential.stored_key), len(credential.server_key)}
+        if (
+            not credential.salt
+            or len(credential.salt) > _LONGEST_SALT
+            or sizes != {mechanism.digest_size}
+        ):
             raise ValueError
-        if not FEWEST_ITERATIONS <= read.iterations <= _MOST_READ:
+        if not FEWEST_ITERATIONS <= credential.iterations <= _MOST_READ:
             raise ValueError
-        return read
+        return credential
 
     def __str__(self) -> str:
         return f"{self.mechanism} ({self.iterations} iterations)"
 
     def text(self) -> str:
-        """As Kafka keeps it: a secret."""
+        """Returns Kafka's text form, which is a secret."""
         salt, stored, server = (
-            b64encode(each).decode() for each in (self.salt, self.stored_key, self.server_key)
+            b64encode(value).decode() for value in (self.salt, self.stored_key, self.server_key)
         )
         return f"salt={salt},stored_key={stored},server_key={server},iterations={self.iterations}"
 
     def proves(self, proof: bytes, signed: bytes) -> bool:
-        """Whether who made the proof knows the password; `signed` is what both have said."""
+        """Whether the proof shows knowledge of the password; `signed` is what both sides sent."""
         if len(proof) != self.mechanism.digest_size:
             return False
         signature = self.mechanism.hmac(self.stored_key, signed)
-        key = bytes(one ^ other for one, other in zip(proof, signature, strict=True))
-        found = hashlib.new(self.mechanism.hash_name, key).digest()
-        return hmac.compare_digest(found, self.stored_key)
+        key = bytes(left ^ right for left, right in zip(proof, signature, strict=True))
+        stored_key = hashlib.new(self.mechanism.hash_name, key).digest()
+        return hmac.compare_digest(stored_key, self.stored_key)
 
     def signature(self, signed: bytes) -> bytes:
-        """What proves to the client that we know it, too."""
+        """Proves to the client that the server knows the credential too."""
         return self.mechanism.hmac(self.server_key, signed)
 
     def matches(self, password: str) -> bool:
-        """Whether that is the password. Takes milliseconds."""
-        made = type(self).of_password(self.mechanism, password, self.salt, self.iterations)
-        return hmac.compare_digest(made.stored_key, self.stored_key)
+        """Whether the password is correct. Takes milliseconds."""
+        candidate = type(self).of_password(self.mechanism, password, self.salt, self.iterations)
+        return hmac.compare_digest(candidate.stored_key, self.stored_key)
 
 
 def of_code(code: int) -> ScramMechanism | None:
-    """The mechanism that Kafka has this number for."""
-    return next((each for each in ScramMechanism if each.code == code), None)
+    """Returns the mechanism with Kafka's number."""
+    return next((mechanism for mechanism in ScramMechanism if mechanism.code == code), None)
 
 
 def new_salt() -> bytes:
@@ -146,7 +150,7 @@ def new_salt() -> bytes:
 
 
 def check_iterations(iterations: int) -> None:
-    """Raises ValueError, in Kafka's words."""
+    """Raises ValueError, with Kafka's messages."""
     if iterations < FEWEST_ITERATIONS:
         raise ValueError("Too few iterations")
     if iterations > MOST_ITERATIONS:

@@ -1,7 +1,7 @@
-"""A secret, from a file or from an environment variable; as text it never shows itself.
+"""Secrets from files or environment variables, which never appear in their text form.
 
-It is read anew whenever it is needed, so that a password which is exchanged on disk is the one that
-the next login uses. A file's last line break belongs to the editor, not to the secret.
+They are reread at every use, so a replaced password is used at the next login. A final line break
+in a file is ignored.
 """
 
 import os
@@ -14,11 +14,11 @@ _MOST_BYTES: Final = 64 * 1024
 
 
 class NoSecret(Exception):
-    """It is not there, or cannot be one; says where it was looked for, and nothing of it."""
+    """The secret is missing or invalid; says where it was expected, and nothing of it."""
 
 
 class Secret(msgspec.Struct, frozen=True):
-    """Where it is: one of the two is given."""
+    """The source of a secret: exactly one of the two is set."""
 
     file: str = ""
     variable: str = ""

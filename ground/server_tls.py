@@ -1,8 +1,8 @@
-"""TLS of a server: what it shows of itself, and whom of its clients it believes.
+"""TLS of a server: its certificate, and which client certificates it trusts.
 
-A `ListenerTls` is what a configuration says; `ServerTls` makes connections of it. As with a
-client's, the files may be exchanged while the program runs: the next connection goes by the new
-ones, those that are open stay, and files that cannot be used leave the old ones in force.
+A `ListenerTls` is configuration; `ServerTls` provides contexts for connections. As for clients,
+files may be replaced while the program runs: the next connection uses the new ones, open ones
+continue, and unusable files leave the old ones in force.
 """
 
 import ssl
@@ -15,31 +15,31 @@ from ground.certificate_expiry import CertificateFiles
 from ground.settings import FilePath
 from ground.tls import BadTls, exchanged, show, why
 
-# Of TLS 1.2 what keeps its secrets when a key is stolen later; 1.3 has nothing else.
+# TLS 1.2 with forward secrecy; TLS 1.3 always has it.
 _CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
 class ClientCertificates(StrEnum):
-    """Whether clients show certificates."""
+    """Whether clients must present certificates."""
 
     REQUIRED = "required"
     ASKED = "asked"
 
 
 class ListenerTls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a server shows of itself, and which certificates of clients it believes. Without
-    `client_ca`, clients show none."""
+    """A server's certificate, and the client certificates that it trusts. Without `client_ca`,
+    clients present none."""
 
     certificate: FilePath
-    """The server's certificate (PEM), with those that lead to its authority."""
+    """The server's certificate (PEM), with the intermediate certificates."""
     key: FilePath = ""
-    """The certificate's private key (PEM). Without it: in the file of the certificate."""
+    """The certificate's private key (PEM). Default: in the file of the certificate."""
     client_ca: FilePath = ""
-    """Certificates (PEM) of those who may sign clients'."""
+    """CA certificates (PEM) that may sign clients' certificates."""
     client_certificates: ClientCertificates = ClientCertificates.REQUIRED
-    """With `client_ca`: `required`, or `asked` where clients may log in otherwise."""
+    """With `client_ca`: `required`, or `asked` if clients may also log in otherwise."""
     revoked: FilePath = ""
-    """Lists (PEM) of certificates that are believed no more, one by each of `client_ca`."""
+    """Certificate revocation lists (PEM), one from each CA in `client_ca`."""
 
     def __post_init__(self) -> None:
         if not self.certificate:
@@ -53,12 +53,12 @@ class ListenerTls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Whose end somebody should know of in time."""
+        """The certificate files whose expiry should be monitored."""
         return CertificateFiles(frozenset({self.certificate}), frozenset({self.client_ca} - {""}))
 
 
 class ServerTls:
-    """Connections of one listener; any thread may ask."""
+    """TLS contexts for one listener. Thread-safe."""
 
     def __init__(self, tls: ListenerTls) -> None:
         self.tls = tls
@@ -67,12 +67,12 @@ class ServerTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """By the files as they are now. Raises BadTls if none could ever be used."""
+        """The context for the current files. Raises BadTls if no files were ever usable."""
         return self._files.current
 
 
 def server_context(tls: ListenerTls) -> ssl.SSLContext:
-    """Raises BadTls."""
+    """Builds a context. Raises BadTls."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(_CIPHERS)
@@ -91,4 +91,4 @@ def _believe(context: ssl.SSLContext, key: str, path: str) -> None:
     try:
         context.load_verify_locations(path)
     except (OSError, ssl.SSLError) as error:
-        raise BadTls(f"`{key}` {path}: {why(error, 'nothing of the kind in it')}") from None
+        raise BadTls(f"`{key}` {path}: {why(error, 'invalid content')}") from None

@@ -1,8 +1,8 @@
-"""Values in a program's configuration: what they are beyond a number or a text (a unit, or what a
-text stands for), and what is checked of numbers, with a word about which key is wrong.
+"""Types of configuration values beyond number and text (with units or a meaning), and checks that
+name the wrong key.
 
-To msgspec and to every check they are plain numbers and texts. The word is for people who look a
-key up (`penstock keys`, docs/).
+For msgspec these are plain numbers and texts. The word is for people who look a key up (`penstock
+keys`, docs/).
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-WORD: Final = "word"  # the name under which a type's word stands in its `Meta.extra`
+WORD: Final = "word"  # the key of a type's word in `Meta.extra`
 
 Seconds = Annotated[float, Meta(extra={WORD: "seconds"})]
 WholeSeconds = Annotated[int, Meta(extra={WORD: "whole seconds"})]

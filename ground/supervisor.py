@@ -1,7 +1,7 @@
-"""What systemd is told of a program that it started with `Type=notify`: sd_notify(3).
+"""Notifies systemd about a service of `Type=notify`: sd_notify(3).
 
-A datagram to the socket that NOTIFY_SOCKET names. Without one, nothing is done. A supervisor that
-does not listen is no reason to stop: what cannot be sent is dropped.
+Messages are datagrams to the socket in NOTIFY_SOCKET; without it, nothing is sent. A message that
+cannot be sent is dropped: the supervisor's trouble must not stop the program.
 """
 
 import os
@@ -15,7 +15,7 @@ ALIVE = "WATCHDOG=1"
 
 
 class Supervisor:
-    """systemd, or nobody."""
+    """systemd, if it started this process."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._address = notify_address(environment)
@@ -23,11 +23,11 @@ class Supervisor:
 
     @property
     def listens(self) -> bool:
-        """Whether there is one."""
+        """Whether there is a supervisor."""
         return bool(self._address)
 
     def tell(self, *states: str) -> None:
-        """Says all of them at once: `tell(READY, status("5 files"))`."""
+        """Sends all states in one message: `tell(READY, status("5 files"))`."""
         if not self._address:
             return
         try:
@@ -35,13 +35,13 @@ class Supervisor:
                 channel.setblocking(False)
                 channel.sendto("\n".join(states).encode(), self._address)
         except OSError:
-            pass  # it restarts itself, or is busy: the next ping comes soon
+            pass  # it is restarting or busy: the next message comes soon
 
 
 def notify_address(environment: Mapping[str, str]) -> str:
-    """Where whoever started this process wants to hear of it; empty if nowhere."""
+    """The notification socket of the process that started this one; empty if there is none."""
     address = environment.get("NOTIFY_SOCKET", "")
-    # An abstract socket's name is written with @ for the zero byte in front.
+    # An abstract socket's name is written with @ for its leading zero byte.
     return "\0" + address[1:] if address.startswith("@") else address
 
 
@@ -50,17 +50,17 @@ def status(text: str) -> str:
 
 
 def reloading() -> str:
-    """That must be followed by READY. With the time, as `Type=notify-reload` wants it."""
+    """Must be followed by READY. Includes the time, as `Type=notify-reload` requires."""
     return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}"
 
 
 def needs(seconds: float) -> str:
-    """That starting or stopping may take so much longer."""
+    """Starting or stopping may take this much longer."""
     return f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}"
 
 
 def _watchdog_seconds(environment: Mapping[str, str]) -> float:
-    """After how long a silence it is killed; 0 if it never is. Another process's is not ours."""
+    """The watchdog timeout; 0 without one. Another process's watchdog does not count."""
     if environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return 0.0
     text = environment.get("WATCHDOG_USEC", "")
@@ -68,9 +68,9 @@ def _watchdog_seconds(environment: Mapping[str, str]) -> float:
 
 
 async def stay_alive(manager: Supervisor) -> None:
-    """Says so from the event loop, again and again, as long as that turns; without a watchdog it
-    is not said. To be cancelled."""
-    # Those who have no event loop do without the megabytes of it.
+    """Notifies the watchdog from the event loop as long as the loop runs; returns at once without a
+    watchdog. Must be cancelled."""
+    # Saves megabytes in programs without an event loop.
     import asyncio  # noqa: PLC0415
 
     while manager.watchdog_seconds:

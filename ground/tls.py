@@ -1,8 +1,8 @@
-"""TLS of a client: whom it believes, and what it shows of itself. The server's is in `server_tls`.
+"""TLS of a client: the certificates it trusts, and its own. The server's side is in `server_tls`.
 
-A `Tls` is what a configuration says; `ClientTls` makes connections of it. Its files may be
-exchanged while the program runs: every new connection looks at them, and goes by the new ones. If
-those cannot be used, the old ones stay in force, and that is logged once.
+A `Tls` is configuration; `ClientTls` provides contexts for connections. Files may be replaced while
+the program runs: every new connection uses the current ones. If those are unusable, the old ones
+stay in force, and that is logged once.
 """
 
 import ssl
@@ -10,24 +10,24 @@ from collections.abc import Callable
 
 import msgspec
 
-from ground.exchanged_files import Exchanged
+from ground.reloaded_files import Exchanged
 from ground.settings import FilePath
 
 Contexts = Exchanged[ssl.SSLContext]
 
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whom a connection believes, and what it shows of itself. `tls: {}` is TLS with the system's
-    certificates."""
+    """The certificates that a connection trusts, and the client's own. `tls: {}` is TLS with the
+    system's certificates."""
 
     ca: FilePath = ""
-    """Certificates (PEM) of those who may sign a server's. Without it: the system's."""
+    """CA certificates (PEM) that may sign a server's certificate. Default: the system's."""
     certificate: FilePath = ""
-    """The client's own certificate (PEM), with those that lead to its authority."""
+    """The client's own certificate (PEM), with the intermediate certificates."""
     key: FilePath = ""
-    """The certificate's private key (PEM). Without it: in the file of the certificate."""
+    """The certificate's private key (PEM). Default: in the file of the certificate."""
     server_name: str = ""
-    """What a server's certificate must be for. Without it: the name in the server's address."""
+    """The host name that a server's certificate must have. Default: that in the address."""
 
     def __post_init__(self) -> None:
         if self.key and not self.certificate:
@@ -35,16 +35,16 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class BadTls(Exception):
-    """The files cannot be used; names the file, and says what helps."""
+    """The files are unusable; names the file, and says what helps."""
 
 
 def exchanged(files: tuple[str, ...], make: Callable[[], ssl.SSLContext]) -> Contexts:
-    """A context made of files; `make` raises BadTls."""
+    """A context built from files; `make` raises BadTls."""
     return Exchanged(files, make, unusable=BadTls, what="certificates were exchanged")
 
 
 class ClientTls:
-    """Connections of one configuration; any thread may ask."""
+    """TLS contexts for one configuration. Thread-safe."""
 
     def __init__(self, tls: Tls) -> None:
         self.tls = tls
@@ -53,16 +53,16 @@ class ClientTls:
 
     @property
     def context(self) -> ssl.SSLContext:
-        """By the files as they are now. Raises BadTls if none could ever be used."""
+        """The context for the current files. Raises BadTls if no files were ever usable."""
         return self._files.current
 
     def server_name(self, host: str) -> str:
-        """What the certificate of this host must be for."""
+        """The name that this host's certificate must have."""
         return self.tls.server_name or host
 
 
 def client_context(tls: Tls) -> ssl.SSLContext:
-    """Raises BadTls."""
+    """Builds a context. Raises BadTls."""
     try:
         context = ssl.create_default_context(cafile=tls.ca or None)
     except (OSError, ssl.SSLError) as error:
@@ -74,21 +74,23 @@ def client_context(tls: Tls) -> ssl.SSLContext:
 
 
 def show(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Have it show this certificate. Raises BadTls."""
+    """Loads the certificate that the context presents. Raises BadTls."""
     try:
         context.load_cert_chain(certificate, key or None, password=_no_password)
     except (OSError, ssl.SSLError, ValueError) as error:
         files = " with ".join(filter(None, (certificate, key)))
-        raise BadTls(f"`certificate` {files}: {why(error, 'they do not fit')}") from None
+        raise BadTls(
+            f"`certificate` {files}: {why(error, 'certificate and key do not match')}"
+        ) from None
 
 
 def _no_password() -> bytes:
-    """OpenSSL would ask the terminal."""
-    raise ValueError("its key has a password: keep it without one, readable for this user alone")
+    """Without this callback OpenSSL would prompt on the terminal."""
+    raise ValueError("its key is encrypted: store it unencrypted, readable by this user alone")
 
 
 def why(error: Exception, otherwise: str) -> str:
-    """For the end of a sentence; `otherwise` where the error has no words for it."""
+    """The error's reason, for the end of a sentence; `otherwise` if it has none."""
     if isinstance(error, ssl.SSLError):
         return (error.reason or otherwise).replace("_", " ").lower()
     if isinstance(error, OSError):

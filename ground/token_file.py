@@ -1,11 +1,10 @@
-"""Who may come in with a token: a file with a line for each, its token as a hash.
+"""Logins with tokens: a file with a line for each, the token as a hash.
 
-    ci-builds:sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0bdf39e2f2f9b5c7a1e0ff
+  ci-builds:sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0bdf39e2f2f9b5c7a1e0ff
 
-A token is long and random, so that a fast hash keeps it: nobody tries all of them. (A password does
-not go here; `password_file` is for those.) The file is looked at whenever it has changed; if it
-cannot be read, or a line in it is none, what was known before stays in force, and that is logged
-once.
+A token is long and random, so a fast hash protects it: trying all tokens is infeasible. (Passwords
+belong in a `password_file`.) A changed file is reread; if it cannot be read, or has an invalid
+line, the previous content stays in force, and that is logged once.
 """
 
 import hashlib
@@ -15,19 +14,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ground.exchanged_files import Exchanged
 from ground.login_files import check_name, lines_of
+from ground.reloaded_files import Exchanged
 
 _HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
 _LONGEST: Final = 16 * 1024
 
 
 class BadTokenFile(Exception):
-    """It cannot be used; names file and line."""
+    """The file is unusable; names file and line."""
 
 
 class TokenFile:
-    """The tokens of one file. Any thread may ask."""
+    """The tokens in one file. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
         """Raises BadTokenFile."""
@@ -40,10 +39,10 @@ class TokenFile:
         _ = self._file.current
 
     def name_of(self, token: str) -> str | None:
-        """Whose it is; None if it is nobody's."""
+        """Returns the token's owner; None for an unknown token."""
         if not token or len(token) > _LONGEST:
             return None
-        # Found by its hash: how long that takes says nothing of the token.
+        # Looked up by hash, so that the time reveals nothing about the token.
         digest = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
         for known, name in self._file.current.get(digest[:8], {}).items():
             if hmac.compare_digest(known, digest):
@@ -52,16 +51,17 @@ class TokenFile:
 
 
 def read_tokens(path: Path) -> Mapping[bytes, Mapping[bytes, str]]:
-    """Names by hashes, those by their first bytes. Raises BadTokenFile."""
-    found: dict[bytes, dict[bytes, str]] = {}
+    """Parses the file into names by hash, grouped by the hash's first bytes. Raises
+    BadTokenFile."""
+    tokens: dict[bytes, dict[bytes, str]] = {}
     for number, name, rest in lines_of(path, BadTokenFile):
-        hashed = _HASH.fullmatch(rest.strip())
+        match = _HASH.fullmatch(rest.strip())
         try:
             check_name(name)
         except ValueError:
-            hashed = None
-        if hashed is None:
+            match = None
+        if match is None:
             raise BadTokenFile(f"{path}, line {number}: not `name:sha256:…`")
-        digest = bytes.fromhex(hashed[1])
-        found.setdefault(digest[:8], {})[digest] = name
-    return found
+        digest = bytes.fromhex(match[1])
+        tokens.setdefault(digest[:8], {})[digest] = name
+    return tokens

@@ -1,14 +1,14 @@
-"""Numbers as Avro and Kafka write them: seven bits a byte, the lowest first.
+"""Variable-length integers of Avro and Kafka: seven bits a byte, lowest first.
 
-A long has 64 bits and a sign, which zigzag moves to the lowest bit: -1 is 1, 1 is 2. Three ways to
-write one, each measured where it is used:
+A long has 64 bits and a sign, which zigzag moves to the lowest bit: -1 is 1, 1 is 2. There are
+three ways to write one, each chosen by measurement where it is used:
 
-- `VARINTS[n]`, for a number that is an int: the small ones stand in a table.
-- `write_long`, for a value of which that is to be found out.
-- For columns that ascend, `LOW` and `high_bytes`: the two lowest bytes of a larger number stand in
-  a table, and what follows them is the same for 8,192 numbers in a row.
+- `VARINTS[n]`, for a number known to be an int: a table has the small ones.
+- `write_long`, for a value of any type, which it checks.
+- For ascending columns, `LOW` and `high_bytes`: a table has the two lowest bytes of a larger
+  number, and the bytes after them are the same for 8,192 numbers in a row.
 
-What has no sign (Kafka's lengths) is not zigzagged: `unsigned_varint`.
+Unsigned numbers (Kafka's lengths) are not zigzagged: `unsigned_varint`.
 """
 
 import operator
@@ -16,14 +16,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Final
 
-# `write_long` goes 14 bits at a time: two bytes that say that more follow, or the last ones.
+# `write_long` writes 14 bits at a time: two bytes that are continued, or the last ones.
 _BITS: Final = 14
 _MASK: Final = (1 << _BITS) - 1
 _MORE: Final = [bytes((n & 0x7F | 0x80, n >> 7 | 0x80)) for n in range(1 << _BITS)]
 _LAST: Final = [bytes((n,) if n < 0x80 else (n & 0x7F | 0x80, n >> 7)) for n in range(1 << _BITS)]
 
 _ONE_BYTE: Final = [bytes([value]) for value in range(0x80)]
-_MOST_BITS: Final = 70  # of a long, in ten bytes
+_MOST_BITS: Final = 70  # in the ten bytes of a long
 
 BLOCK_BITS: Final = 13
 BLOCK: Final = 1 << BLOCK_BITS
@@ -31,27 +31,27 @@ BLOCK: Final = 1 << BLOCK_BITS
 SMALL: Final = _LAST[::2]  # BLOCK longs
 LOW: Final = [bytes((n << 1 & 0x7F | 0x80, n >> 6 | 0x80)) for n in range(BLOCK)]
 
-# A number that is not negative and below one of these takes as many bytes as its place says.
+# A non-negative number below the n-th of these takes at most n bytes.
 _LIMITS: Final = [1 << (7 * size - 1) for size in range(1, 10)]
 
 
 def write_long(out: bytearray, value: Any) -> None:
-    """Appended to `out`. Raises TypeError for what is no whole number, OverflowError."""
+    """Appends to `out`. Raises TypeError for other values than integers, OverflowError."""
     if value.__class__ is not int:
         value = whole(value)
     if not -0x8000_0000_0000_0000 <= value <= 0x7FFF_FFFF_FFFF_FFFF:
         raise OverflowError
-    left = value << 1 if value >= 0 else ~(value << 1)
-    while left > _MASK:
-        out += _MORE[left & _MASK]
-        left >>= _BITS
-    out += _LAST[left]
+    rest = value << 1 if value >= 0 else ~(value << 1)
+    while rest > _MASK:
+        out += _MORE[rest & _MASK]
+        rest >>= _BITS
+    out += _LAST[rest]
 
 
 def whole(value: Any) -> int:
-    """As an int, if it stands for one. Raises TypeError."""
+    """Converts an integral value to int. Raises TypeError."""
     if isinstance(value, bool):
-        raise TypeError("a boolean is no number")
+        raise TypeError("a boolean is not a number")
     return operator.index(value)
 
 
@@ -62,7 +62,8 @@ def long_bytes(value: int) -> bytes:
 
 
 def long_at(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """A long, and the position behind it. Raises IndexError at the end of the data, ValueError."""
+    """Reads a long; returns it and the position after it. Raises IndexError at the end of the data,
+    ValueError."""
     number = 0
     for shift in range(0, _MOST_BITS, 7):
         byte = data[at]
@@ -85,10 +86,10 @@ def unsigned_varint(value: int) -> bytes:
 
 
 class Varints(dict[int, bytes]):
-    """`VARINTS[n]` for any number of 64 bits; a larger one is an OverflowError.
+    """`VARINTS[n]` encodes any 64-bit number; a larger one raises OverflowError.
 
-    The table does not grow: what is not in it is computed. Keys must be of class int, since for a
-    dict True is 1 and so is 1.0.
+    The table does not grow: other numbers are computed. Keys must be of class int, since for a dict
+    True and 1.0 equal 1.
     """
 
     def __missing__(self, number: int) -> bytes:
@@ -98,12 +99,13 @@ class Varints(dict[int, bytes]):
 
 
 def high_bytes(block: int) -> bytes:
-    """What follows the two bytes of `LOW` in the numbers of this block, which is not the first."""
+    """The bytes that follow those of `LOW` for numbers in this block, which must not be the
+    first."""
     return _HIGHS[block] if block < len(_HIGHS) else unsigned_varint(block)
 
 
 def looked_up(numbers: Sequence[int], most: int) -> list[bytes]:
-    """A column of numbers that are not negative, and none above `most`."""
+    """Encodes a column of non-negative numbers up to `most`."""
     if most < BLOCK:
         return list(map(SMALL.__getitem__, numbers))
     if most < BLOCK * len(_HIGHS):
@@ -114,12 +116,12 @@ def looked_up(numbers: Sequence[int], most: int) -> list[bytes]:
 
 
 def size_of(number: int) -> int:
-    """Bytes of a number that is not negative."""
+    """The encoded size of a non-negative number."""
     return bisect_right(_LIMITS, number) + 1
 
 
 def next_size(number: int) -> int:
-    """The first number above it that takes more bytes."""
+    """The first greater number that takes more bytes."""
     place = bisect_right(_LIMITS, number)
     return _LIMITS[place] if place < len(_LIMITS) else 1 << 63
 

@@ -1,1 +1,3 @@
-"""What tests and benchmarks both start and stop: our programs as processes, and foreign ones."""
+"""Programs that tests and benchmarks start and stop: Penstock's own as processes, and foreign
+ones.
+"""

@@ -1,4 +1,4 @@
-"""A Penstock agent as a child process (penstock_process.py)."""
+"""Runs a Penstock agent as a child process (penstock_process.py)."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from typing import Any
 from harness.penstock_process import PenstockProcess
 from harness.server_process import free_ports
 
-# What is seconds in production is fractions here, so that tests need not wait.
+# Fractions of the production values, so that tests need not wait.
 QUICK: Mapping[str, object] = {
     "scan_interval": 0.25,
     "ledger_interval": 0.3,
@@ -34,7 +34,7 @@ class AgentProcess(PenstockProcess):
         (self.http_port,) = free_ports(1)
         self.host = directory.name
         self.data_dir = directory / "data"
-        wanted = {
+        config = {
             **QUICK,
             "cluster": "test",
             "brokers": brokers.split(","),
@@ -42,18 +42,18 @@ class AgentProcess(PenstockProcess):
             "host": self.host,
             "http_port": self.http_port,
             "data_dir": str(self.data_dir),
-            **({"inputs": [dict(each) for each in inputs]} if inputs else {}),
+            **({"inputs": [dict(agent_input) for agent_input in inputs]} if inputs else {}),
             **(settings or {}),
         }
-        super().__init__("agent", directory, wanted, environment=environment, wrapper=wrapper)
+        super().__init__("agent", directory, config, environment=environment, wrapper=wrapper)
 
     def status(self) -> Any:
-        """What `/status` says, as JSON's values; None while nobody answers."""
+        """Returns `/status` as JSON values; None if nothing answers."""
         code, body = self.http("/status")
         return json.loads(body) if code == 200 else None
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Another command of `penstock`, run to its end."""
+        """Runs another `penstock` command to its end."""
         return self.run(*arguments)
 
     @property
@@ -61,8 +61,10 @@ class AgentProcess(PenstockProcess):
         return self.process.alive
 
     def said(self, *words: str) -> list[str]:
-        """The lines of its output with all of these words in them, whatever their case."""
-        wanted = [word.lower() for word in words]
+        """Returns the output lines that contain all of these words, ignoring case."""
+        lowered = [word.lower() for word in words]
         return [
-            line for line in self.log().splitlines() if all(word in line.lower() for word in wanted)
+            line
+            for line in self.log().splitlines()
+            if all(word in line.lower() for word in lowered)
         ]

@@ -1,7 +1,7 @@
-"""Ansible's programs, as a user has them, and the collection where they look for it.
+"""Ansible's programs as a user has them, with the collection where they look for it.
 
-They are those of the development's virtual environment; with PENSTOCK_ANSIBLE=DIR those of another
-one, such as Debian 12's ansible-core 2.14 from /usr/bin.
+They are those in the development environment; with PENSTOCK_ANSIBLE=DIR those of another one, such
+as Debian 12's ansible-core 2.14 in /usr/bin.
 """
 
 import json
@@ -27,14 +27,14 @@ _WITHIN: Final = 600
 
 
 def ansible_tool(name: str) -> str | None:
-    """Where it is; None if it is not here."""
+    """Returns the program's path; None if it is not installed."""
     folder = os.environ.get(VARIABLE) or str(Path(sys.executable).parent)
     return shutil.which(name, path=folder)
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """For whoever runs one of them with everything of it in this folder: nothing of the user's
-    settings counts, and the collection is the repository's."""
+    """The environment for running Ansible with all its files in this folder: without the user's
+    settings, and with the repository's collection."""
     at = folder / "collections" / "ansible_collections" / "penstock"
     if not at.exists():
         at.mkdir(parents=True)
@@ -42,8 +42,8 @@ def environment(folder: Path) -> dict[str, str]:
     settings = folder / "ansible.cfg"
     settings.touch()
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-    for each in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS"):
-        kept.pop(each, None)
+    for variable in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS"):
+        kept.pop(variable, None)
     return {
         **kept,
         "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
@@ -56,13 +56,13 @@ def environment(folder: Path) -> dict[str, str]:
         "ANSIBLE_PIPELINING": "1",
         "LC_ALL": "C.UTF-8",
         "PYTHONDONTWRITEBYTECODE": "1",
-        # Two of the interpreter's options that the tests run with are not for Ansible.
+        # Two interpreter options of the tests are not for Ansible.
         "PYTHONDEVMODE": "",
     }
 
 
 class Played(msgspec.Struct, frozen=True):
-    """What came of a playbook: for each task, its name and its host's result."""
+    """The outcome of a playbook: for each task, its name and its host's result."""
 
     code: int
     said: str
@@ -75,26 +75,29 @@ class Played(msgspec.Struct, frozen=True):
 
     @property
     def failure(self) -> str:
-        """What the first task says that failed."""
-        found = [result for _, result in self.tasks if result["failed"] or result["ignored"]]
-        assert found, self.said
-        return str(found[0].get("msg"))
+        """The message of the first failed task."""
+        failures = [result for _, result in self.tasks if result["failed"] or result["ignored"]]
+        assert failures, self.said
+        return str(failures[0].get("msg"))
 
     def plays(self) -> "list[Played]":
-        """What came of each of its plays; the code is 2 where a task failed."""
-        found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+        """Splits the outcome by play; the code is 2 where a task failed."""
+        results_by_play: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
         for name, result in self.tasks:
-            found.setdefault(result["play"], []).append((name, result))
-        failed = [any(each["failed"] or each["ignored"] for _, each in of) for of in found.values()]
+            results_by_play.setdefault(result["play"], []).append((name, result))
+        failed = [
+            any(task["failed"] or task["ignored"] for _, task in results)
+            for results in results_by_play.values()
+        ]
         return [
-            Played(2 if has_failed else 0, self.said, tuple(of), self.seconds)
-            for has_failed, of in zip(failed, found.values(), strict=True)
+            Played(2 if has_failed else 0, self.said, tuple(results), self.seconds)
+            for has_failed, results in zip(failed, results_by_play.values(), strict=True)
         ]
 
     @property
     def diff(self) -> str:
-        found = [result["diff"] for _, result in self.tasks if result.get("diff")]
-        return json.dumps(found)
+        diffs = [result["diff"] for _, result in self.tasks if result.get("diff")]
+        return json.dumps(diffs)
 
 
 def play(
@@ -104,7 +107,7 @@ def play(
     *options: str,
     variables: Mapping[str, Any] | None = None,
 ) -> Played:
-    """Plays it on hosts that are this machine, without ssh; no secret may be in what it says."""
+    """Plays it on hosts that are this machine, without ssh; its output must not contain secrets."""
     program = ansible_tool("ansible-playbook")
     assert program is not None
     if isinstance(document, Path):
@@ -116,8 +119,8 @@ def play(
     hosts.write_text(yaml.safe_dump(inventory))
     (folder / "variables.yml").write_text(yaml.safe_dump(dict(variables or {})))
     began = time.monotonic()
-    told = folder / "told"
-    told.write_text("")
+    results_file = folder / "told"
+    results_file.write_text("")
     command = [program, "-i", str(hosts), "-e", f"@{folder}/variables.yml", *options]
     ended = subprocess.run(
         [*command, str(playbook)],
@@ -126,16 +129,17 @@ def play(
             **environment(folder),
             "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
             "ANSIBLE_CALLBACKS_ENABLED": "told",
-            "PENSTOCK_TOLD": str(told),
+            "PENSTOCK_TOLD": str(results_file),
         },
         capture_output=True,
         text=True,
         timeout=_WITHIN,
         check=False,
     )
-    said = ended.stdout + ended.stderr
-    assert not is_told(said), "a secret is in what it says"
+    output = ended.stdout + ended.stderr
+    assert not is_told(output), "a secret is in what it says"
     tasks = tuple(
-        (each["name"], each["result"]) for each in map(json.loads, told.read_text().splitlines())
+        (entry["name"], entry["result"])
+        for entry in map(json.loads, results_file.read_text().splitlines())
     )
-    return Played(ended.returncode, said, tasks, time.monotonic() - began)
+    return Played(ended.returncode, output, tasks, time.monotonic() - began)

@@ -1,10 +1,10 @@
-"""Apache Kafka itself, as the oracle of the tests and the peer of the benchmarks.
+"""Apache Kafka itself, as the tests' oracle and the benchmarks' peer.
 
-Its jars come by Maven; where they cannot be had, `kafka_classpath` is None and `why_no_kafka` says
-why. Brokers are of VERSION, clients and tools can be had of NEWEST, too. A broker runs alone, or
-with others as a cluster, on loopback, with Apache Kafka's own start-script options for the JVM
-unless others are asked for; its directory is the caller's, and is all it leaves behind. Every node
-is broker and controller at once (KRaft, combined mode), and votes.
+Its jars come from Maven; if they are unavailable, `kafka_classpath` is None and `why_no_kafka` says
+why. Brokers are of VERSION; clients and tools are also available of NEWEST. A broker runs alone or
+in a cluster, on loopback, with the JVM options of Apache Kafka's own start script unless others are
+given. It leaves nothing outside of the caller's directory. Every node is broker, controller and
+voter at once (KRaft, combined mode).
 """
 
 import functools
@@ -30,8 +30,8 @@ from harness.server_process import (
 )
 
 VERSION = "3.9.1"
-# Its clients no longer know the versions of APIs from before Kafka 2.1. Of 4.4.0, the tools are not
-# at Maven Central.
+# Its clients no longer support API versions from before Kafka 2.1. Maven Central lacks the tools of
+# 4.4.0.
 NEWEST = "4.3.1"
 _JARS = {
     version: MavenJars(
@@ -45,7 +45,7 @@ _JARS = {
     )
     for version in (VERSION, NEWEST)
 }
-# What bin/kafka-server-start.sh gives the JVM.
+# The JVM options of bin/kafka-server-start.sh.
 JVM = (
     "-server",
     "-XX:+UseG1GC",
@@ -55,31 +55,31 @@ JVM = (
     "-XX:MaxInlineLevel=15",
     "-Djava.awt.headless=true",
 )
-COMPILED_ONCE = "-XX:TieredStopAtLevel=1"  # and not again, for long: in seconds that never pays
-# What makes a short life shorter still, and a broker of tests cheaper.
+COMPILED_ONCE = "-XX:TieredStopAtLevel=1"  # without optimizing, which never pays within seconds
+# Options for processes that live for seconds, and cheaper brokers in tests.
 QUICK_JVM = (
     "-XX:+UseSerialGC",
     COMPILED_ONCE,
     "-XX:-UsePerfData",
     "-Djava.awt.headless=true",
 )
-# What a new directory has beside its identity: what the cluster begins with. It is the same for all
-# of a release, but where there are users from the beginning.
+# A new directory's initial cluster state: the same for all clusters of a release, unless there are
+# initial users.
 _CHECKPOINT = "bootstrap.checkpoint"
 _BY_SIGTERM = 143  # a JVM's exit code
-_WRITTEN_WITHIN = 300.0  # seconds, where much else begins
+_WRITTEN_WITHIN = 300.0  # seconds, on a busy machine
 
 
 class KafkaUnavailable(Exception):
-    """Apache Kafka cannot be had here, and why."""
+    """Says why Apache Kafka is not available here."""
 
 
 class ToolFailed(Exception):
-    """One of Apache Kafka's tools ended with an error; carries what it printed."""
+    """One of Apache Kafka's tools failed; has its output."""
 
 
 def kafka_classpath(version: str = VERSION) -> str | None:
-    """The class path of Apache Kafka and all it needs; None where it cannot be had."""
+    """The class path of Apache Kafka and its dependencies; None if unavailable."""
     return _JARS[version].classpath
 
 
@@ -95,8 +95,8 @@ def java_command(
     jvm: Sequence[str] = JVM,
     version: str = VERSION,
 ) -> list[str]:
-    """The command line of a main class of Apache Kafka; its logging is set up in `directory`. One
-    that is to live for seconds finds its classes in an archive."""
+    """The command line of a main class of Apache Kafka, with its logging configuration in
+    `directory`. Short-lived JVMs use a class archive."""
     classpath = kafka_classpath(version)
     if classpath is None:
         raise KafkaUnavailable(why_no_kafka(version))
@@ -139,17 +139,17 @@ def run_tool(
     jvm: Sequence[str] = QUICK_JVM,
     version: str = VERSION,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs a main class to its end; its standard output and error come back as bytes."""
+    """Runs a main class to its end; returns its standard output and error as bytes."""
     command = java_command(*arguments, directory=directory, jvm=jvm, version=version)
     run = subprocess.run(command, input=stdin, capture_output=True, timeout=within, check=False)
     if run.returncode:
-        said = (run.stdout + run.stderr).decode(errors="replace")
-        raise ToolFailed(f"{' '.join(arguments)} ended with {run.returncode}:\n{said}")
+        output = (run.stdout + run.stderr).decode(errors="replace")
+        raise ToolFailed(f"{' '.join(arguments)} ended with {run.returncode}:\n{output}")
     return run
 
 
 def dump_log(paths: Iterable[Path], *, directory: Path, deep: bool = True) -> str:
-    """What Apache Kafka's DumpLogSegments says about segment, index and snapshot files."""
+    """Returns the output of DumpLogSegments for segment, index and snapshot files."""
     files = ",".join(str(path) for path in paths)
     options = ["--deep-iteration"] if deep else []
     arguments = ["kafka.tools.DumpLogSegments", *options, "--files", files]
@@ -158,26 +158,26 @@ def dump_log(paths: Iterable[Path], *, directory: Path, deep: bool = True) -> st
 
 
 def _new_id() -> str:
-    """Of a cluster or a directory."""
+    """An id for a cluster or a directory."""
     return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 def _keep(file: Path, kept: Path) -> None:
-    """A copy that is there whole or not at all, whoever else is making it."""
+    """Copies the file atomically, even if another process does so at the same time."""
     with tempfile.TemporaryDirectory(dir=kept.parent) as own:
         copy = Path(shutil.copyfile(file, Path(own) / file.name))
         copy.replace(kept)
 
 
 class Quorum(msgspec.Struct, frozen=True):
-    """The nodes of one cluster, by what they have to know of each other."""
+    """The nodes of one cluster, as they must know each other."""
 
     cluster_id: str
-    controllers: Mapping[int, int]  # where each node's controller listens
+    controllers: Mapping[int, int]  # each node's controller port
 
     @staticmethod
     def of(nodes: Sequence[int]) -> "Quorum":
-        """A cluster that there has not been yet."""
+        """A new cluster."""
         return Quorum(_new_id(), dict(zip(nodes, free_ports(len(nodes)), strict=True)))
 
     @property
@@ -202,8 +202,8 @@ class ApacheKafka(RunningServer):
         node: int = 1,
         quorum: Quorum | None = None,
     ) -> None:
-        """`protocol` is that of its listener; `beside` has the ports of further ones, by theirs.
-        `scram` are users that it has from the beginning. Without a `quorum` it is alone."""
+        """`protocol` is that of its listener; `beside` maps protocols to the ports of further
+        listeners. `scram` are its initial users. Without a `quorum` it is alone."""
         self.directory = directory
         self.version = version
         self._scram = scram
@@ -217,8 +217,8 @@ class ApacheKafka(RunningServer):
         self.bootstrap = f"127.0.0.1:{self.port}"
         self._properties = directory / "server.properties"
         ports = {protocol: self.port, **(beside or {})}
-        served = ",".join(f"{each}://127.0.0.1:{ports[each]}" for each in ports)
-        wanted = {
+        served = ",".join(f"{port}://127.0.0.1:{ports[port]}" for port in ports)
+        properties = {
             "process.roles": "broker,controller",
             "node.id": str(node),
             "controller.quorum.voters": self._quorum.voters,
@@ -226,10 +226,10 @@ class ApacheKafka(RunningServer):
             "listeners": f"{served},CONTROLLER://127.0.0.1:{controller}",
             "advertised.listeners": served,
             "listener.security.protocol.map": ",".join(
-                ["CONTROLLER:PLAINTEXT", *(f"{each}:{each}" for each in ports)]
+                ["CONTROLLER:PLAINTEXT", *(f"{port}:{port}" for port in ports)]
             ),
             "log.dirs": str(self.data_dir),
-            # Records have old times, by which Kafka would delete them: not while tests run.
+            # Kafka would delete records by their old timestamps; not while tests run.
             "log.retention.check.interval.ms": str(24 * 3600 * 1000),
             "log.initial.task.delay.ms": str(24 * 3600 * 1000),
             "offsets.topic.replication.factor": "1",
@@ -240,26 +240,27 @@ class ApacheKafka(RunningServer):
             "group.initial.rebalance.delay.ms": "0",
             **(settings or {}),
         }
-        self._properties.write_text("".join(f"{key}={wanted[key]}\n" for key in wanted))
+        self._properties.write_text("".join(f"{key}={properties[key]}\n" for key in properties))
         main = ("kafka.Kafka", str(self._properties))
         command = java_command(*main, directory=directory, heap=heap, jvm=jvm, version=version)
         self.process = ServerProcess(command, output=directory / "kafka.log")
 
     def spawn(self) -> None:
-        """Formats the directory the first time."""
+        """Formats the directory before the first start."""
         if not (self.data_dir / "meta.properties").exists():
-            known = CACHE / f"apache-kafka-{self.version}" / _CHECKPOINT
+            checkpoint = CACHE / f"apache-kafka-{self.version}" / _CHECKPOINT
             if self._scram:
                 self._format()
-            elif known.exists():
-                self._format_like(known)
+            elif checkpoint.exists():
+                self._format_like(checkpoint)
             else:
                 self._format()
-                _keep(self.data_dir / _CHECKPOINT, known)
+                _keep(self.data_dir / _CHECKPOINT, checkpoint)
         super().spawn()
 
     def _format(self) -> None:
-        """By Apache Kafka's own tool: a second of a processor, and minutes where much else runs."""
+        """With Apache Kafka's own tool: a second of processor time, and minutes on a busy
+        machine."""
         cluster_id = f"--cluster-id={self._quorum.cluster_id}"
         arguments = ["format", cluster_id, "--config", str(self._properties)]
         for user in self._scram:
@@ -273,7 +274,7 @@ class ApacheKafka(RunningServer):
         )
 
     def _format_like(self, checkpoint: Path) -> None:
-        """As the tool has done it before."""
+        """Repeats the result of an earlier run of the tool."""
         self.data_dir.mkdir()
         shutil.copyfile(checkpoint, self.data_dir / _CHECKPOINT)
         identity = {
@@ -294,7 +295,7 @@ class ApacheKafka(RunningServer):
 
 
 class ApacheKafkaCluster(RunningServers):
-    """Nodes 1, 2, 3 …, all of them in the quorum of controllers."""
+    """Nodes 1, 2, 3 …, all of which are controllers."""
 
     def __init__(
         self,
@@ -306,23 +307,23 @@ class ApacheKafkaCluster(RunningServers):
         jvm: Sequence[str] = JVM,
         version: str = VERSION,
     ) -> None:
-        """`settings` are those of each of them."""
+        """`settings` apply to every node."""
         ids = range(1, nodes + 1)
         quorum = Quorum.of(ids)
         self.nodes = {
-            each: ApacheKafka(
-                directory / f"node-{each}",
+            node: ApacheKafka(
+                directory / f"node-{node}",
                 settings=settings,
                 heap=heap,
                 jvm=jvm,
                 version=version,
-                node=each,
+                node=node,
                 quorum=quorum,
             )
-            for each in ids
+            for node in ids
         }
         self.servers = tuple(self.nodes.values())
 
     def stop(self) -> None:
-        """By SIGKILL: the last node would wait a minute for a majority that is gone."""
+        """Uses SIGKILL: the last node would wait a minute for the lost majority."""
         self.kill()

@@ -1,7 +1,7 @@
-"""A Penstock audit as a child process (penstock_process.py).
+"""Runs a Penstock audit as a child process (penstock_process.py).
 
-When it is ready, all that was in the ledgers of all clusters when it started has been read and
-judged. One that is given no cluster counts as started when it has noticed that.
+It is ready once everything that was in the clusters' ledgers at its start has been read and judged.
+Without a cluster, it counts as started once it has reported that.
 """
 
 import http.client
@@ -22,7 +22,7 @@ A = TypeVar("A", bound=msgspec.Struct)
 
 
 class Answer(NamedTuple):
-    """Status 0 while nobody answers."""
+    """A response; status 0 if nothing answers."""
 
     status: int
     body: bytes
@@ -46,7 +46,7 @@ class AuditProcess(PenstockProcess):
         self._headers: dict[str, str] = {}
         self.url = f"http://127.0.0.1:{self.port}"
         self.data_dir = directory / "data"
-        wanted = {
+        config = {
             "data_dir": str(self.data_dir),
             "cluster": "test",
             "brokers": brokers.split(","),
@@ -55,11 +55,11 @@ class AuditProcess(PenstockProcess):
             "poll": 0.1,
             **(settings or {}),
         }
-        super().__init__("audit", directory, wanted)
+        super().__init__("audit", directory, config)
 
     def is_locked(self, trust: Path, headers: Mapping[str, str]) -> None:
-        """As `settings` have it: `trust` is who has signed its certificate, `headers` go with every
-        request that brings none of its own."""
+        """Uses TLS and credentials, as in `settings`: `trust` has signed its certificate, `headers`
+        are the default headers of requests."""
         self._tls = ssl.create_default_context(cafile=str(trust))
         self._headers = dict(headers)
         self.url = f"https://127.0.0.1:{self.port}"
@@ -78,7 +78,7 @@ class AuditProcess(PenstockProcess):
         body: bytes | None = None,
         address: str = "127.0.0.1",
     ) -> Answer:
-        """One request, on a connection of its own, from one of this machine's addresses."""
+        """Sends one request on a new connection, from one of this machine's addresses."""
         connection = self._connection(timeout, address)
         try:
             sent = self._headers if headers is None else dict(headers)
@@ -101,8 +101,9 @@ class AuditProcess(PenstockProcess):
         return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._tls, **to)
 
     def get(self, path: str, answered: type[A], **query: object) -> A:
-        """What `/api/v1/{path}` answers; parameters that are Python's words end in `_`."""
-        wanted = urlencode({name.rstrip("_"): value for name, value in query.items()})
-        answer = self.ask(f"/api/v1/{path}?{wanted}")
+        """Returns the response of `/api/v1/{path}`; parameters that are Python keywords end in
+        `_`."""
+        encoded = urlencode({name.rstrip("_"): value for name, value in query.items()})
+        answer = self.ask(f"/api/v1/{path}?{encoded}")
         assert answer.status == 200, answer
         return msgspec.json.decode(answer.body, type=answered)

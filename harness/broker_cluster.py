@@ -1,12 +1,12 @@
-"""Several Penstock brokers on ZooKeepers of their own, with every way between them in our hands.
+"""Several Penstock brokers with their own ZooKeepers, and control over every connection between
+them.
 
     clients   -> broker        a link to each broker
-    broker    -> broker        a link to each broker, that knows which broker comes
+    broker    -> broker        a link to each broker, which knows the connecting broker
     broker    -> ZooKeeper     a link from each broker to each ZooKeeper
 
-Each broker has two listeners: CLIENTS, and BETWEEN for the others. Those of the links are what is
-advertised. Ports stay the same over all starts. A broker that ended and was not ended by us is told
-by `ended_by_itself`.
+Each broker has two listeners: CLIENTS, and BETWEEN for other brokers. It advertises the links.
+Ports stay the same over restarts. `ended_by_itself` reports brokers that ended unexpectedly.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ from typing import Final, Self
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from harness.asked_metadata import NOBODY, PartitionSaid, ask_metadata
+from harness.broker_metadata import NOBODY, PartitionSaid, ask_metadata
 from harness.broker_process import BrokerProcess
+from harness.frozen_processes import freeze
 from harness.links import ANYBODY, Link, Links, owner_of
 from harness.server_process import ServerFailed, free_ports
-from harness.standing_still import freeze
 from harness.waiting import wait_until
 from harness.zookeepers import ZooKeepers
 
@@ -48,7 +48,7 @@ class BrokerCluster:
         data_dirs: Mapping[int, Path] | None = None,
         program: str = "penstock",
     ) -> None:
-        """`program` is the module that is run for each broker."""
+        """`program` is the module to run for each broker."""
         self.directory = directory
         self._program = program
         self.ids = tuple(range(1, brokers + 1))
@@ -59,7 +59,7 @@ class BrokerCluster:
         self.between: dict[int, Link] = {}
         self.to_zookeepers: dict[int, list[Link]] = {}
         self.named_clients: dict[str, int] = {}
-        """Process ids, by name: of whom `to_clients[…].cut(name)` cuts off alone."""
+        """Process ids by name, for cutting off one client with `to_clients[…].cut(name)`."""
         self._ended_by_us: set[int] = set(self.ids)
         self._frozen: set[int] = set()
         for broker_id in self.ids:
@@ -86,7 +86,7 @@ class BrokerCluster:
             add(("127.0.0.1", server.port), link)
             for server, link in zip(servers, map_links, strict=True)
         ]
-        by_links = ",".join(each.address for each in self.to_zookeepers[broker_id])
+        by_links = ",".join(zookeeper.address for zookeeper in self.to_zookeepers[broker_id])
         listeners = [
             {"name": CLIENTS, "host": "127.0.0.1", "port": own, "advertised_port": own_link},
             {"name": BETWEEN, "host": "127.0.0.1", "port": others, "advertised_port": others_link},
@@ -122,18 +122,18 @@ class BrokerCluster:
 
     @property
     def bootstrap(self) -> str:
-        """All brokers, as clients reach them."""
-        return ",".join(self.to_clients[each].address for each in self.ids)
+        """The brokers' addresses for clients."""
+        return ",".join(self.to_clients[broker_id].address for broker_id in self.ids)
 
     @property
     def map_address(self) -> str:
-        """The brokers' map in ZooKeeper, by no link."""
+        """The brokers' root in ZooKeeper, without a link."""
         return f"{self.zookeepers.address}/cluster"
 
     # Brokers
 
     def spawn(self, broker_id: int) -> None:
-        """Starts it without waiting for anything."""
+        """Starts a broker without waiting."""
         self.brokers[broker_id].spawn()
         self._ended_by_us.discard(broker_id)
 
@@ -146,7 +146,8 @@ class BrokerCluster:
         self.brokers[broker_id].kill()
 
     def stop(self, broker_id: int, *, within: float = 60) -> int:
-        """SIGTERM, and the exit code; ServerFailed, and SIGKILL, if it takes longer."""
+        """Sends SIGTERM; returns the exit code. If it takes longer, kills the broker and raises
+        ServerFailed."""
         self._ended_by_us.add(broker_id)
         try:
             return self.brokers[broker_id].terminate(within=within)
@@ -155,8 +156,9 @@ class BrokerCluster:
             raise
 
     def stop_side_by_side(self, *, within: float = 60) -> dict[int, int]:
-        """All that run are told to stop at once; their exit codes, -9 of who had to be killed."""
-        running = [each for each in self.ids if self.alive(each)]
+        """Stops all running brokers at once; returns their exit codes, -9 for those that had to be
+        killed."""
+        running = [number for number in self.ids if self.alive(number)]
         self._ended_by_us |= set(running)
         for broker_id in running:
             os.kill(self.brokers[broker_id].process.pid, signal.SIGTERM)
@@ -170,7 +172,7 @@ class BrokerCluster:
         return codes
 
     def freeze(self, broker_id: int) -> None:
-        """Returns when nothing of it runs any more."""
+        """Returns once none of its threads runs."""
         self._frozen.add(broker_id)
         freeze(self.brokers[broker_id].process.pid)
 
@@ -183,32 +185,32 @@ class BrokerCluster:
         return broker_id in self._frozen
 
     def ended_by_itself(self) -> dict[int, int]:
-        """Exit codes of brokers that run no more, though nobody ended them; each is told once."""
-        found = {}
+        """Returns exit codes of brokers that ended unexpectedly, each once."""
+        exit_codes = {}
         for broker_id in self.ids:
             code = None if broker_id in self._ended_by_us else self._exit_code(broker_id)
             if code is not None:
-                found[broker_id] = code
+                exit_codes[broker_id] = code
                 self._ended_by_us.add(broker_id)
-        return found
+        return exit_codes
 
     def _exit_code(self, broker_id: int) -> int | None:
         return self.brokers[broker_id].process.exit_code
 
     # Links
 
-    def cut(self, one: int, other: int) -> None:
-        """Neither reaches the other any more."""
-        self.between[one].cut(str(other))
-        self.between[other].cut(str(one))
+    def cut(self, left: int, right: int) -> None:
+        """Cuts the connections between two brokers."""
+        self.between[left].cut(str(right))
+        self.between[right].cut(str(left))
 
-    def cut_one_way(self, one: int, other: int) -> None:
-        """What `one` asks of `other` does not arrive; what `other` asks of `one` does."""
-        self.between[other].cut(str(one))
+    def cut_one_way(self, source: int, target: int) -> None:
+        """Cuts the requests from `source` to `target`, but not those from `target` to `source`."""
+        self.between[target].cut(str(source))
 
-    def slow(self, one: int, other: int, seconds: float) -> None:
-        self.between[one].slow(seconds, str(other))
-        self.between[other].slow(seconds, str(one))
+    def slow(self, left: int, right: int, seconds: float) -> None:
+        self.between[left].slow(seconds, str(right))
+        self.between[right].slow(seconds, str(left))
 
     def mend_links(self) -> None:
         to_zookeepers = chain.from_iterable(self.to_zookeepers.values())
@@ -228,40 +230,42 @@ class BrokerCluster:
     def create_topic(
         self, name: str, *, replicas: Sequence[Sequence[int]], configs: Mapping[str, str]
     ) -> None:
-        """`replicas`: of each partition, the first to lead first."""
-        assignment = [list(each) for each in replicas]
-        wanted = NewTopic(name, len(replicas), replica_assignment=assignment, config=dict(configs))
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})  # Lives until it is answered.
-        admin.create_topics([wanted])[name].result(60)
+        """`replicas` lists each partition's replicas, the preferred leader first."""
+        assignment = [list(replica) for replica in replicas]
+        new_topic = NewTopic(
+            name, len(replicas), replica_assignment=assignment, config=dict(configs)
+        )
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})  # must live until the answer
+        admin.create_topics([new_topic])[name].result(60)
 
     def said_by(self, broker_id: int, topic: str) -> dict[int, PartitionSaid]:
-        """What this broker says of the topic's partitions; nothing while it does not answer."""
+        """Returns this broker's metadata of the topic's partitions; empty if it does not answer."""
         try:
             return ask_metadata(self.brokers[broker_id].bootstrap, topic)
         except OSError:
             return {}
 
     def leader(self, topic: str, partition: int) -> int:
-        """As the first broker says that answers and is not standing still; NOBODY if none knows."""
+        """The leader according to the first running broker that answers; NOBODY if none knows."""
         for broker_id in self.ids:
             if self.alive(broker_id) and not self.is_frozen(broker_id):
-                said = self.said_by(broker_id, topic).get(partition)
-                if said is not None:
-                    return said.leader
+                partition_said = self.said_by(broker_id, topic).get(partition)
+                if partition_said is not None:
+                    return partition_said.leader
         return NOBODY
 
     def in_sync(self, topic: str, partitions: int) -> bool:
-        """Whether all brokers that run say the same: leaders, and no replica that is behind."""
-        said = [
-            self.said_by(each, topic)
-            for each in self.ids
-            if self.alive(each) and not self.is_frozen(each)
+        """Whether all running brokers agree on the leaders, and all replicas are in sync."""
+        views = [
+            self.said_by(number, topic)
+            for number in self.ids
+            if self.alive(number) and not self.is_frozen(number)
         ]
-        return bool(said) and all(
-            each.keys() == set(range(partitions))
-            and each == said[0]
-            and all(one.whole for one in each.values())
-            for each in said
+        return bool(views) and all(
+            view.keys() == set(range(partitions))
+            and view == views[0]
+            and all(partition.whole for partition in view.values())
+            for view in views
         )
 
     def wait_in_sync(self, topic: str, partitions: int, *, within: float) -> None:
@@ -272,12 +276,12 @@ class BrokerCluster:
             every=0.2,
         )
 
-    # Beginning and end
+    # Start and stop
 
     def start(self, *, within: float = 120) -> None:
-        """All that do not run, side by side."""
+        """Starts all that are not running, in parallel."""
         self.zookeepers.start()
-        waiting = [each for each in self.ids if not self.alive(each)]
+        waiting = [number for number in self.ids if not self.alive(number)]
         for broker_id in waiting:
             self.spawn(broker_id)
         for broker_id in waiting:
@@ -285,7 +289,7 @@ class BrokerCluster:
             broker.process.wait_ready(broker.ready, within=within)
 
     def bring_back(self) -> None:
-        """Links whole, nobody frozen, ZooKeepers there; brokers that do not run stay so."""
+        """Mends links, thaws processes and starts ZooKeepers; stopped brokers stay stopped."""
         self.mend_links()
         for broker_id in tuple(self._frozen):
             self.thaw(broker_id)
@@ -293,7 +297,7 @@ class BrokerCluster:
         self.zookeepers.start()
 
     def close(self) -> None:
-        """Nothing is left running."""
+        """Stops everything."""
         for broker_id in self.ids:
             self.kill(broker_id)
         self.zookeepers.close()

@@ -1,4 +1,4 @@
-"""A Penstock broker as a child process (penstock_process.py)."""
+"""Runs a Penstock broker as a child process (penstock_process.py)."""
 
 import re
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ class BrokerProcess(PenstockProcess):
         open_files: int | None = None,
         program: str = "penstock",
     ) -> None:
-        """`open_files`: how many it may have, at most. Where `listeners` are among the settings,
-        the first is that of `bootstrap`."""
+        """`open_files` limits its open files. If the settings have `listeners`, the first is
+        `bootstrap`."""
         self.broker_id = broker_id
         self.data_dir = data_dir or directory / "data"
         self.port, self.http_port = free_ports(2)
-        wanted: dict[str, Any] = {
+        config: dict[str, Any] = {
             "id": broker_id,
             "cluster": "test",
             "http_port": self.http_port,
@@ -41,26 +41,26 @@ class BrokerProcess(PenstockProcess):
             "topic_defaults": {"partitions": 1, **(topic_defaults or {})},
             **(settings or {}),
         }
-        if "listeners" in wanted:
-            self.port = wanted["listeners"][0]["port"]
+        if "listeners" in config:
+            self.port = config["listeners"][0]["port"]
         else:
-            wanted = {"host": "127.0.0.1", "port": self.port, **wanted}
+            config = {"host": "127.0.0.1", "port": self.port, **config}
         self.bootstrap = f"127.0.0.1:{self.port}"
         limited = () if open_files is None else ("prlimit", f"--nofile={open_files}")
         super().__init__(
-            "broker", directory, wanted, environment=environment, program=program, wrapper=limited
+            "broker", directory, config, environment=environment, program=program, wrapper=limited
         )
 
     def run_from(self, checkout: Path) -> None:
-        """The next start is of the program there."""
+        """The next start uses the program in this checkout."""
         self.process.directory = checkout
 
     def complaints(self, kind: str) -> int:
-        """How many it has counted by now."""
+        """The number of complaints that it has counted."""
         _, exposed = self.http("/metrics")
         name = re.escape(f'penstock_broker_complaints_total{{kind="{kind}"}}')
-        found = re.search(rf"^{name} (\S+)$", exposed, re.MULTILINE)
-        return int(float(found[1])) if found else 0
+        match = re.search(rf"^{name} (\S+)$", exposed, re.MULTILINE)
+        return int(float(match[1])) if match else 0
 
     def rss(self) -> int:
         return self.process.rss()

@@ -1,4 +1,4 @@
-"""Certificates for tests, as PEM files: of an authority that `penstock certificates` would make."""
+"""Certificates for tests, as PEM files, by an authority as `penstock certificates` creates it."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ _DAYS = 30
 
 
 class Signed(NamedTuple):
-    """Where they are."""
+    """The files of a signed certificate."""
 
     certificate: Path
     key: Path
@@ -21,24 +21,24 @@ class Signed(NamedTuple):
 
 
 class Authority:
-    """Signs; its own certificate is `ca`."""
+    """A certificate authority; its own certificate is `ca`."""
 
     def __init__(self, directory: Path, name: str = "an authority") -> None:
         self._made = authority.make_authority(directory, name, now=_now())
         self.ca = self._made.ca
 
     def sign(self, name: str, *, hosts: tuple[str, ...] = ("127.0.0.1", "localhost")) -> Signed:
-        """For a server and for a client; signed before or not."""
+        """Signs a certificate for a server and client, possibly again."""
         self._made.sign(name, hosts=hosts, purpose=Purpose.BOTH, days=_DAYS, now=_now(), force=True)
         both = self._made.file_of(name)
         key, begin, certificate = both.read_bytes().partition(_BEGIN_CERTIFICATE)
-        signed = Signed(both.with_suffix(".crt"), both.with_suffix(".key"), both)
-        replace_file(signed.certificate, begin + certificate)
-        replace_file(signed.key, key, mode=0o600)
-        return signed
+        files = Signed(both.with_suffix(".crt"), both.with_suffix(".key"), both)
+        replace_file(files.certificate, begin + certificate)
+        replace_file(files.key, key, mode=0o600)
+        return files
 
     def revoke(self, signed: Signed) -> Path:
-        """The authority's list, with this one in it."""
+        """Returns the authority's revocation list, with this certificate in it."""
         self._made.revoke(signed.both.stem, now=_now())
         return self._made.revoked
 

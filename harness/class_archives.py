@@ -1,10 +1,9 @@
-"""Java's classes as it has read them once: for JVMs that live for seconds.
+"""Java class archives (CDS), for JVMs that live for seconds.
 
-Half of the processor time of a short program in Java is Java's own: it reads, verifies and links
-thousands of classes. Java can keep them in an archive that it maps instead. One is made below
-`.cache/`, for this Java and this class path, by whoever asks first; who asks meanwhile waits for
-it. Nothing but time depends on it: where none can be made, and where a JVM cannot use it, all
-starts as ever.
+A short Java program spends half of its processor time on reading, verifying and linking thousands
+of classes. Java can instead map them from an archive. The first process that asks creates one below
+`.cache/`, for this Java and class path; others wait for it. Archives only save time: where none can
+be created or used, everything works without.
 """
 
 import fcntl
@@ -17,16 +16,16 @@ from typing import Final
 from cluster.jars import find_java
 from harness.maven_jars import CACHE
 
-# Of an archive that is not for this JVM it would warn on its output.
+# Otherwise the JVM warns on its output about an archive that does not fit it.
 _QUIET: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
 def with_archive(
     folder: str, program: object, train: Callable[[Path, tuple[str, ...]], bool]
 ) -> tuple[str, ...]:
-    """Options of a JVM, which is to write none itself. `train` does once, in a folder of its own
-    and with the options that it is given, what the program does most, ends it in peace, and says
-    whether it came so far. `program` tells one class path from another by its `repr`."""
+    """Returns JVM options that use an archive. `train` runs once, in a folder of its own and with
+    the given options: it does what the program does most, ends it cleanly, and returns whether that
+    succeeded. `program` identifies the class path by its `repr`."""
     archive = CACHE / folder / f"{_of_this_java(program)}.jsa"
     if not archive.exists():
         _make(archive, train)
@@ -35,8 +34,8 @@ def with_archive(
 
 def _of_this_java(program: object) -> str:
     java = Path(find_java()).resolve()
-    of = (java, java.stat().st_mtime_ns, program)
-    return hashlib.sha256(repr(of).encode()).hexdigest()[:16]
+    identity = (java, java.stat().st_mtime_ns, program)
+    return hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
 
 def _make(archive: Path, train: Callable[[Path, tuple[str, ...]], bool]) -> None:

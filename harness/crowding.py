@@ -1,10 +1,10 @@
-"""How many want a processor or a disk: whoever waits for a busy machine waits longer.
+"""The load of the machine, by which deadlines are extended.
 
-Deadlines of tests are there to end what will never come. What takes a second takes ten where ten
-want the same processor, so a second counts as a tenth of one there.
+Deadlines in tests only end what would never happen. On a machine where ten processes want the same
+processor everything takes ten times as long, so a second counts as a tenth of one.
 
-    Crowding    how many wanted something lately
-    Patience    seconds as a machine would count them that has time for us
+    Crowding    the recent load
+    Patience    a duration as it would be on an idle machine
 """
 
 import os
@@ -18,15 +18,15 @@ _FORGETS_SECONDS: Final = 2.0
 
 
 def wanting() -> int:
-    """Threads that run, could, or wait for a disk, without who asks; all of a machine's, of its
-    containers, too."""
+    """The number of other threads that run, could run, or wait for a disk, on the whole machine,
+    including its containers."""
     rows = (line.split() for line in _STAT.read_bytes().splitlines()[-8:])
-    found = {row[0]: int(row[1]) for row in rows}
-    return max(0, found[b"procs_running"] - 1) + found[b"procs_blocked"]
+    values = {row[0]: int(row[1]) for row in rows}
+    return max(0, values[b"procs_running"] - 1) + values[b"procs_blocked"]
 
 
 class Crowding:
-    """A mean of the last seconds, for each processor: one moment says little."""
+    """The mean load per processor over the last seconds: a single sample says little."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Crowding:
 
 
 class Patience:
-    """For so many of them. Each look counts the time since the last one, divided by how crowded it
-    is."""
+    """A duration on an idle machine. Each check counts the time since the last one, divided by the
+    load."""
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
-"""Tests that are coroutines (`on_event_loop`, and `on_uvloop` as the programs have it): each has a
-loop of its own. And `wait_until_awaited`, for conditions that are coroutines."""
+"""Decorators for tests that are coroutines: `on_event_loop`, and `on_uvloop` as in the programs.
+Each test gets its own loop. Also `wait_until_awaited`, for conditions that are coroutines.
+"""
 
 import asyncio
 import functools
@@ -30,7 +31,7 @@ def on_uvloop(test: Callable[Fixtures, Coroutine[Any, Any, None]]) -> Callable[F
 
 
 async def wait_until_awaited(condition: Callable[[], Awaitable[object]], what: str = "") -> None:
-    """As `wait_until_async`, of what has to be awaited itself."""
+    """Like `wait_until_async`, for an awaitable condition."""
     looks = Looks(LEAST_SECONDS)
     while not await condition():
         looks.give_up(what)

@@ -1,10 +1,10 @@
-"""Apache Kafka that goes by ACLs: TLS of a test's own authority, each program a user of its own.
+"""Apache Kafka with ACLs: TLS by an authority of the test, and a user for each program.
 
-    SASL_SSL    a login, by any mechanism; tokens are signed, and believed by their issuer's key
-    SSL         a client's certificate
+    SASL_SSL    a login, by any mechanism; tokens are verified with their issuer's key
+    SSL         a client certificate
 
-Whoever comes in is called the same by either way, so that one set of ACLs holds for both. ADMIN may
-do everything, and nobody else anything that is not allowed.
+A user has the same name on both listeners, so that one set of ACLs applies to both. ADMIN may do
+everything, other users only what is allowed.
 """
 
 import time
@@ -33,7 +33,7 @@ _TOKENS: Final = "org.apache.kafka.common.security.oauthbearer"
 
 
 class GuardedKafka:
-    """`with GuardedKafka(directory, users=(…)) as guarded`: it runs, and there are no ACLs."""
+    """`with GuardedKafka(directory, users=(…)) as guarded`: it runs, without ACLs."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class GuardedKafka:
         keys = self._issuer.keys_file
         logins = "listener.name.sasl_ssl"
         (certificates,) = free_ports(1)
-        wanted = {
+        kafka_settings = {
             **locks(self.authority, logins, {**self.passwords, "broker": "broker-secret"}),
             "listener.security.protocol.map": "SASL_SSL:SASL_SSL,SSL:SSL,CONTROLLER:PLAINTEXT",
             "inter.broker.listener.name": "SASL_SSL",
@@ -64,13 +64,13 @@ class GuardedKafka:
             "listener.name.ssl.ssl.client.auth": "required",
             "listener.name.ssl.ssl.principal.mapping.rules": "RULE:^CN=([^,]+)$/$1/,DEFAULT",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            # The controller's listener is on loopback, and asks for no login.
+            # The controller's listener is on loopback and has no login.
             "super.users": f"User:broker;User:{ADMIN};User:ANONYMOUS",
             **(settings or {}),
         }
         self.kafka = ApacheKafka(
             directory,
-            settings=wanted,
+            settings=kafka_settings,
             protocol="SASL_SSL",
             beside={"SSL": certificates},
             scram=scram_users(self.passwords),
@@ -88,11 +88,11 @@ class GuardedKafka:
         self.kafka.__exit__(None, None, None)
 
     def address(self, mechanism: Mechanism | None) -> str:
-        """Of the listener for it; None: certificates."""
+        """The listener's address for the mechanism; None: certificates."""
         return self._by_certificate if mechanism is None else self.kafka.bootstrap
 
     def security(self, user: str, mechanism: Mechanism | None) -> dict[str, Any]:
-        """As `security:` in a configuration; None: by a certificate."""
+        """The configuration section `security:`; None: with a certificate."""
         tls = {"ca": str(self.authority.ca)}
         if mechanism is None:
             return {"tls": {**tls, "certificate": str(self.authority.sign(user).both)}}
@@ -112,20 +112,20 @@ class GuardedKafka:
         return Bootstrap.of(self.address(mechanism), security)
 
     def allow(self, *rules: Rule) -> None:
-        """Returns when that is in force."""
+        """Returns once the rules are in force."""
         with Brokers(self.bootstrap(ADMIN)) as brokers:
             add_acls(brokers, rules)
-            _wait_until(brokers, lambda there: there.issuperset(rules))
+            _wait_until(brokers, lambda rules_in_force: rules_in_force.issuperset(rules))
 
     def forbid(self, *rules: Rule) -> None:
-        """Takes back what was allowed; returns when it is."""
+        """Removes rules; returns once that is in force."""
         with Brokers(self.bootstrap(ADMIN)) as brokers:
             remove_acls(brokers, rules)
-            _wait_until(brokers, lambda there: there.isdisjoint(rules))
+            _wait_until(brokers, lambda rules_in_force: rules_in_force.isdisjoint(rules))
 
     @contextmanager
     def without(self, rule: Rule) -> Iterator[Callable[[], None]]:
-        """What was allowed is not, until the end or until that is called."""
+        """Suspends a rule until the end of the block, or until the yielded function is called."""
         self.forbid(rule)
         try:
             yield partial(self.allow, rule)
@@ -137,10 +137,10 @@ class GuardedKafka:
 
 
 def _wait_until(brokers: Brokers, holds: Callable[[set[Rule]], bool]) -> None:
-    """A broker says what it goes by; what it is told comes to it by way of the controller."""
+    """A broker returns the rules that it applies, which reach it through the controller."""
 
     def is_so() -> bool:
-        found = all_acls(brokers, AclFilter())
-        return holds({(pattern, acl) for pattern, acls in found.items() for acl in acls})
+        acls_by_pattern = all_acls(brokers, AclFilter())
+        return holds({(pattern, acl) for pattern, acls in acls_by_pattern.items() for acl in acls})
 
     wait_until(is_so, within=10, what="ACLs in force")

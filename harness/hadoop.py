@@ -1,7 +1,7 @@
 """Apache Hadoop itself: the class path of HDFS's servers.
 
-The jars come by Maven; where they cannot be had, `hadoop_classpath` is None and `why_no_hadoop`
-says why. The version is that of the Hadoop client in PySpark's distribution.
+The jars come from Maven; if they are unavailable, `hadoop_classpath` is None and `why_no_hadoop`
+says why. The version is that of the Hadoop client in PySpark.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ VERSION: Final = "3.5.0"
 _JARS: Final = MavenJars(
     "Apache Hadoop",
     f"hadoop-{VERSION}",
-    # The servers' jar leaves what its launcher provides to others: hence all three.
+    # The servers' jar relies on those that its launcher provides: hence all three.
     tuple(
         ("org.apache.hadoop", name, VERSION)
         for name in ("hadoop-hdfs", "hadoop-hdfs-client", "hadoop-common")
     ),
 )
-# Small, and soon there: these servers live for seconds and hold little.
+# Small and quick to start: these servers live for seconds and hold little.
 _JVM: Final = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -31,7 +31,7 @@ _JVM: Final = (
 
 
 def hadoop_classpath() -> str | None:
-    """The class path of HDFS's servers and all they need; None where it cannot be had."""
+    """The class path of HDFS's servers and their dependencies; None if unavailable."""
     return _JARS.classpath
 
 
@@ -47,6 +47,6 @@ def hadoop_command(
     classpath = hadoop_classpath()
     if classpath is None:
         raise JarsUnavailable(why_no_hadoop())
-    # What Jetty unpacks would stay in /tmp if the server was killed.
+    # Jetty's unpacked files would stay in /tmp if the server was killed.
     options = [f"-Xmx{heap}", f"-Djava.io.tmpdir={temporary}", *jvm]
     return ["java", *_JVM, *options, "-cp", f"{configuration}:{classpath}", *arguments]

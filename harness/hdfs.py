@@ -1,12 +1,12 @@
-"""HDFS as tests need it: one NameNode and one DataNode, each a process that can be killed alone.
+"""HDFS for tests: one NameNode and one DataNode, each a process that can be killed alone.
 
-Everything listens on free ports of loopback, which stay the same over all starts; nothing is
-looked up by name, and the user who runs the tests is the superuser. All files lie in the caller's
-directory: `conf` (read by both), `name`, `data`, `temporary`, and one log for each process. A
-restart finds all that was there; a SIGKILL leaves what a crash leaves.
+All ports are free ports on loopback and stay the same over restarts; no names are resolved; the
+user who runs the tests is the superuser. All files are in the caller's directory: `conf` (of both),
+`name`, `data`, `temporary`, and a log for each process. Data survive a restart; a SIGKILL leaves
+what a crash leaves.
 
-With a KDC it is as Hadoop calls secure: whoever has no ticket is refused, blocks are handed out by
-tokens, and what is said to a DataNode is authenticated. Who has a ticket may do everything.
+With a KDC it is in Hadoop's secure mode: clients need tickets, blocks require tokens, and
+connections to DataNodes are authenticated. Every user with a ticket may do everything.
 """
 
 import http.client
@@ -44,7 +44,7 @@ log4j.appender.stderr.layout.ConversionPattern=[%d] %p %m (%c)%n
 
 _SERVICE: Final = "hdfs/127.0.0.1"
 _HTTP: Final = "HTTP/127.0.0.1"
-# What a client says, too.
+# For clients, too.
 _KERBERIZED: Final = {
     "hadoop.security.authentication": "kerberos",
     "dfs.namenode.kerberos.principal": f"{_SERVICE}@{REALM}",
@@ -54,19 +54,19 @@ _KERBERIZED: Final = {
 
 
 class NameNode(RunningServer):
-    """Holds names and lists of blocks. Ready: files can be written, so a DataNode is there."""
+    """Holds names and block lists. Ready once files can be written, which takes a DataNode."""
 
     def __init__(
         self, process: ServerProcess, http_port: int, names: Path, format_: Sequence[str]
     ) -> None:
-        """`format_` is the command that makes the folder `names`."""
+        """`format_` is the command that creates the folder `names`."""
         self.process = process
         self._http_port = http_port
         self._names = names
         self._format = format_
 
     def spawn(self) -> None:
-        """Formats its folder the first time."""
+        """Formats its folder before the first start."""
         if not self._names.exists():
             run = subprocess.run(
                 self._format,
@@ -76,32 +76,32 @@ class NameNode(RunningServer):
                 check=False,
             )
             if run.returncode:
-                said = f"{run.stdout}{run.stderr}"
-                raise ServerFailed(f"formatting ended with {run.returncode}\n{said}")
+                output = f"{run.stdout}{run.stderr}"
+                raise ServerFailed(f"formatting ended with {run.returncode}\n{output}")
         super().spawn()
 
     def ready(self) -> bool:
         state = _bean(self._http_port, "NameNode", "FSNamesystemState")
-        # The room on a DataNode is known from its first heartbeat; nothing is placed there before.
+        # A DataNode's capacity is known after its first heartbeat; before, it gets no blocks.
         return state.get("FSState") == "Operational" and state.get("CapacityTotal", 0) > 0
 
 
 class DataNode(RunningServer):
-    """Holds the blocks. Ready: the NameNode has taken it in."""
+    """Holds the blocks. Ready once the NameNode has registered it."""
 
     def __init__(self, process: ServerProcess, http_port: int) -> None:
         self.process = process
         self._http_port = http_port
 
     def ready(self) -> bool:
-        told = _bean(self._http_port, "DataNode", "DataNodeInfo").get("BPServiceActorInfo", "[]")
-        return any(actor["ActorState"] == "RUNNING" for actor in json.loads(told))
+        actors = _bean(self._http_port, "DataNode", "DataNodeInfo").get("BPServiceActorInfo", "[]")
+        return any(actor["ActorState"] == "RUNNING" for actor in json.loads(actors))
 
 
 class RunningHdfs(RunningServers):
     """`with RunningHdfs(directory) as hdfs: hdfs.uri`, with `hdfs.namenode` and `hdfs.datanode`.
 
-    `configuration` is what a client should set, beside the URI.
+    `configuration` is what a client should set besides the URI.
     """
 
     def __init__(self, directory: Path, *, heap: str = "128m", kdc: Kdc | None = None) -> None:
@@ -110,8 +110,8 @@ class RunningHdfs(RunningServers):
         self.uri = f"hdfs://127.0.0.1:{rpc}"
         self.configuration: Mapping[str, str] = {
             "dfs.replication": "1",
-            # A file is closed once the NameNode has heard of its last block. A client that is
-            # earlier asks again, by default after 400 ms: that would be every fourth file.
+            # A file is closed once the NameNode knows its last block. A client that is too early
+            # retries, by default after 400 ms: for every fourth file.
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "5",
             "dfs.client.block.write.locateFollowingBlock.retries": "11",
             **({} if kdc is None else _KERBERIZED),
@@ -123,7 +123,7 @@ class RunningHdfs(RunningServers):
             {
                 "fs.defaultFS": self.uri,
                 "hadoop.tmp.dir": str(self._temporary),
-                # Each of the two waits for the other for a minute, and notices it at once.
+                # Each waits up to a minute for the other, and notices it at once.
                 "ipc.client.connect.retry.interval": "50",
                 "ipc.client.connect.max.retries": "1200",
             },
@@ -137,7 +137,7 @@ class RunningHdfs(RunningServers):
                 # So that a small file can have many blocks.
                 "dfs.namenode.fs-limits.min-block-size": "4096",
                 "dfs.datanode.data.dir": (directory / "data").as_uri(),
-                # How soon a DataNode notices that its NameNode was started anew: seconds.
+                # In seconds; the time until a DataNode notices that its NameNode was restarted.
                 "dfs.heartbeat.interval": "1",
                 "dfs.datanode.hostname": "127.0.0.1",
                 "dfs.datanode.address": f"127.0.0.1:{data}",
@@ -157,7 +157,7 @@ class RunningHdfs(RunningServers):
         self.servers = (self.namenode, self.datanode)
 
     def spawn(self) -> None:
-        # A DataNode waits for its NameNode: so it can start while that one is still formatted.
+        # A DataNode waits for its NameNode, so it can start while that is being formatted.
         self.datanode.spawn()
         self.namenode.spawn()
 
@@ -175,7 +175,7 @@ class RunningHdfs(RunningServers):
 
     def _write_configuration(self, core: Mapping[str, str], hdfs: Mapping[str, str]) -> None:
         self._temporary.mkdir(parents=True, exist_ok=True)
-        # The servers' web pages are not in the jars; without a place for them, none starts.
+        # The servers' web pages are not in the jars; without folders for them no server starts.
         for pages in ("hdfs", "datanode"):
             (self._conf / "webapps" / pages).mkdir(parents=True, exist_ok=True)
         (self._conf / "log4j.properties").write_text(_LOGGING)
@@ -190,7 +190,7 @@ def _servers(keytab: Path, of_http: Path) -> Mapping[str, str]:
         "dfs.datanode.keytab.file": str(keytab),
         "dfs.web.authentication.kerberos.principal": f"{_HTTP}@{REALM}",
         "dfs.web.authentication.kerberos.keytab": str(of_http),
-        # Whose port is not root's would have to speak HTTPS.
+        # Servers on unprivileged ports would otherwise have to use HTTPS.
         "ignore.secure.ports.for.testing": "true",
         "dfs.permissions.enabled": "false",
     }
@@ -205,7 +205,7 @@ def _xml(properties: Mapping[str, str]) -> str:
 
 
 def _bean(port: int, service: str, name: str) -> dict[str, Any]:
-    """One of a server's management beans, as it shows them by HTTP; empty while there is none."""
+    """Returns one of a server's management beans, over HTTP; empty if there is none."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", f"/jmx?qry=Hadoop:service={service},name={name}")

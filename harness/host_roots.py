@@ -1,12 +1,12 @@
-"""Root filesystems for hosts: a Debian made once by debootstrap, and layers over it.
+"""Root filesystems for hosts: a Debian created once by debootstrap, and layers over it.
 
-They lie in a folder of this machine's (PENSTOCK_HOSTS_CACHE, or CACHE), named by what they are made
-of, so that a change here makes others; a folder that is there is whole. Nobody writes into them
-once they are made: a host writes into a layer of its own above. Making them needs root and Debian's
-packages: two minutes; booting hosts from them needs no network.
+They are in a folder on this machine (PENSTOCK_HOSTS_CACHE, or CACHE), named by a hash of their
+definition, so that a change here creates new ones; an existing folder is complete. They are never
+written to afterwards: a host writes into its own layer above. Creating them needs root and Debian's
+packages, and takes two minutes; booting hosts from them needs no network.
 
-    plain   Python, sshd, sudo, systemd: what a minimal server has
-    java    over it a JRE, for a host that is to run ZooKeeper or Spark
+    plain   Python, sshd, sudo, systemd: a minimal server
+    java    adds a JRE, for a host that runs ZooKeeper or Spark
 """
 
 import fcntl
@@ -38,14 +38,14 @@ PACKAGES: Final = (
 JAVA: Final = "openjdk-17-jre-headless"
 OPERATOR: Final = "deployer"  # who may sudo
 
-# What would fetch packages, look for a clock or terminals, or needs a kernel of its own.
+# Units that fetch packages, need a clock, terminals or a kernel of their own.
 _MASKED: Final = (
     "apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer"
     " getty.target console-getty.service systemd-timesyncd.service systemd-networkd.service"
     " systemd-logind.service systemd-udevd.service systemd-resolved.service"
     " systemd-networkd-wait-online.service proc-sys-fs-binfmt_misc.automount"
 )
-# Keys are a fleet's own; sshd asks no name server who is coming.
+# Each fleet has its own keys; sshd does no reverse lookups.
 _PREPARE: Final = f"""
 set -e
 rm -f /etc/ssh/ssh_host_*
@@ -70,7 +70,7 @@ _TIDY: Final = """
 apt-get clean
 rm -rf /var/lib/apt/lists/* /var/log/*.log /usr/share/doc/* /usr/share/man/* /usr/share/locale/*
 """
-# A layer is what a command writes: its mount ends with the shell.
+# A layer is what a command writes; its mount ends with the shell.
 _IN_LAYER: Final = """
 set -e
 mkdir -p "$2/upper" "$2/work" "$2/merged"
@@ -84,24 +84,24 @@ rm -f "$2/merged/etc/resolv.conf"
 
 
 class CannotMake(Exception):
-    """A root filesystem cannot be made here; says what is missing."""
+    """A root filesystem cannot be created here; says what is missing."""
 
 
 def layers(*, java: bool = False) -> list[Path]:
-    """Folders from the topmost to the one below all, made if they are not there."""
+    """Returns the folders from the topmost to the lowest, creating them if necessary."""
     cache = Path(os.environ.get("PENSTOCK_HOSTS_CACHE", CACHE))
     plain = cache / f"plain-{_name_of(RELEASE, *PACKAGES, _PREPARE, _TIDY)}"
     over = cache / f"java-{_name_of(plain.name, _INSTALL_JAVA, _TIDY)}"
-    wanted = [over, plain] if java else [plain]
-    if all(layer.exists() for layer in wanted):
-        return wanted
+    stack = [over, plain] if java else [plain]
+    if all(layer.exists() for layer in stack):
+        return stack
     _check_here()
     with _alone(cache):
         if not plain.exists():
             _make_plain(plain)
         if java and not over.exists():
             _make_java(over, plain)
-    return wanted
+    return stack
 
 
 def _name_of(*parts: str) -> str:
@@ -110,7 +110,7 @@ def _name_of(*parts: str) -> str:
 
 @contextmanager
 def _alone(cache: Path) -> Iterator[None]:
-    """Whoever comes second waits, and finds what the first one has made."""
+    """Serializes creation; a second process waits, and finds the result of the first."""
     cache.mkdir(mode=0o755, parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,18 +1,18 @@
-"""Hosts that are real but for their kernel: each boots systemd from a root filesystem of its own,
-has a network interface and sshd, and can lose its power or its network at any moment.
+"""Hosts that are real except for their kernel: each boots systemd from its own root filesystem, has
+a network interface and sshd, and can lose power or network at any moment.
 
-    with Hosts(directory, {"broker-1": Host(java=True), "web-1": Host()}) as hosts:
-        hosts.ssh("web-1", "systemctl is-system-running")
+  with Hosts(directory, {"broker-1": Host(java=True), "web-1": Host()}) as hosts:
+      hosts.ssh("web-1", "systemctl is-system-running")
 
 All of them live in namespaces of their own (mounts, network, processes, control groups), with a
-bridge between them and CONTROLLER, the address of whoever is there by `hosts.inside`. Nothing of
-the machine's network is seen from there, and nothing of it is touched: two tests at once have the
-same addresses, and know nothing of each other. What a host writes lies in an overlay in
-`directory`, over a root filesystem that all share (host_roots.py).
+bridge that connects them to CONTROLLER, the address of processes started with `hosts.inside`. They
+neither see nor touch the machine's network: two concurrent tests have the same addresses without
+noticing. A host's files are in an overlay in `directory`, over a shared root filesystem
+(host_roots.py).
 
-It ends with whoever made it, however that ends: the first process in there reads from a pipe of
-ours, and with it ends everything. A shell outside then removes the control groups, and mounts and
-interfaces are gone with their namespaces.
+Hosts end with the process that created them, however it ends: the first process inside reads from a
+pipe of that process, and when it ends everything does. A shell outside then removes the control
+groups; mounts and interfaces vanish with their namespaces.
 """
 
 import os
@@ -47,7 +47,7 @@ _NEEDED: Final = {
     "ip": "iproute2",
 }
 
-# $1: the folder, $2: the control group's name, $3: what is done within.
+# $1: the folder, $2: the control group's name, $3: the script to run inside.
 _OUTER: Final = """
 set -e
 mkdir -p "$1/cgroups" && mount -t cgroup2 none "$1/cgroups"
@@ -61,7 +61,7 @@ while [ -d "$1/cgroups/$2" ] && [ $tries -lt 600 ]; do
     tries=$((tries + 1))
 done
 """
-# /run is ours, for sockets of ssh and whatever nspawn and ip keep there.
+# A private /run, for sockets of ssh and files of nspawn and ip.
 _INNER: Final = f"""
 set -e
 mount -t cgroup2 none /sys/fs/cgroup
@@ -76,8 +76,8 @@ ip link set br0 up
 echo ready
 exec cat > /dev/null
 """
-# $1: the host's folder, $2: its name, $3: its address, $4: layers; the others go to nspawn. A host
-# has the same card after each start: others would send to the one before for up to a minute.
+# $1: the host's folder, $2: its name, $3: its address, $4: layers; the rest are nspawn's. A host
+# keeps its MAC address: otherwise others would send to the old one for up to a minute.
 _BOOT: Final = """
 set -e
 folder=$1 name=$2 address=$3 layers=$4; shift 4
@@ -100,8 +100,8 @@ exec systemd-nspawn --quiet --boot --register=no --keep-unit --link-journal=no \
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host is made of. `small` has folders with a disk of their own, of so many bytes: it is
-    empty after each start. `layers` are put over what all have."""
+    """The properties of a host. `small` maps folders to the sizes of their own disks, which are
+    empty after each start. `layers` are put over the common root."""
 
     java: bool = False
     small: Mapping[str, int] = {}
@@ -109,7 +109,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a command on a host ended."""
+    """The outcome of a command on a host."""
 
     exit_code: int
     stdout: str
@@ -117,11 +117,11 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class HostFailed(ServerFailed):
-    """A command on a host ended otherwise than with 0; or a host did not boot."""
+    """A command on a host failed, or a host did not boot."""
 
 
 class Hosts:
-    """Booted by `with`, all at once."""
+    """`with` boots them, in parallel."""
 
     def __init__(self, directory: Path, hosts: Mapping[str, Host]) -> None:
         assert 0 < len(hosts) <= _MOST
@@ -140,8 +140,8 @@ class Hosts:
 
     @property
     def inside(self) -> list[str]:
-        """What stands before a command that is to see the hosts: from CONTROLLER, with their names
-        in /etc/hosts. It ends when they do."""
+        """The prefix of commands that should see the hosts: they run at CONTROLLER, with the hosts'
+        names in /etc/hosts, and end with the hosts."""
         return [
             "nsenter",
             f"--target={self._first}",
@@ -152,7 +152,7 @@ class Hosts:
 
     @property
     def ssh_options(self) -> list[str]:
-        """Of ssh and scp: a key and hosts' keys of our own, nothing of the user's."""
+        """Options of ssh and scp: own keys, and nothing of the user's."""
         options = {
             "UserKnownHostsFile": self.known_hosts,
             "GlobalKnownHostsFile": "/dev/null",
@@ -164,11 +164,11 @@ class Hosts:
             "ServerAliveCountMax": 6,
             "LogLevel": "ERROR",
         }
-        said = [f"-o{key}={value}" for key, value in options.items()]
-        return ["-F/dev/null", f"-i{self.key}", *said]
+        arguments = [f"-o{key}={value}" for key, value in options.items()]
+        return ["-F/dev/null", f"-i{self.key}", *arguments]
 
     def run(self, *command: str, within: float = _WITHIN, stdin: bytes | None = None) -> Ended:
-        """A command of this machine, where the hosts are seen."""
+        """Runs a command of this machine where it sees the hosts."""
         ended = subprocess.run(
             [*self.inside, *command],
             input=b"" if stdin is None else stdin,
@@ -176,17 +176,17 @@ class Hosts:
             timeout=max(within, 60.0),
             check=False,
         )
-        said = [text.decode(errors="replace") for text in (ended.stdout, ended.stderr)]
-        return Ended(ended.returncode, *said)
+        outputs = [text.decode(errors="replace") for text in (ended.stdout, ended.stderr)]
+        return Ended(ended.returncode, *outputs)
 
     def ask(self, host: str, command: str, *, within: float = _WITHIN) -> Ended:
-        """A shell's command on a host, as root, however it ends."""
+        """Runs a shell command on a host as root, and returns its outcome."""
         shared = ["-oControlMaster=auto", "-oControlPersist=600", "-oControlPath=/run/ssh/%r@%h"]
         target = f"root@{self._known(host)}"
         return self.run("ssh", *self.ssh_options, *shared, target, command, within=within)
 
     def ssh(self, host: str, command: str, *, within: float = _WITHIN) -> str:
-        """What a command on a host says, as root. One that fails fails the test."""
+        """Returns the output of a command on a host, as root; raises HostFailed if it fails."""
         ended = self.ask(host, command, within=within)
         if ended.exit_code:
             raise HostFailed(
@@ -195,7 +195,7 @@ class Hosts:
         return ended.stdout
 
     def write(self, host: str, path: str, content: str | bytes, *, mode: int = 0o644) -> None:
-        """A file on a host, written from below: the host needs no power for it."""
+        """Writes a host's file through its overlay, even while the host is powered off."""
         data = content.encode() if isinstance(content, str) else content
         script = 'mkdir -p "${1%/*}" && cat > "$1" && chmod "$2" "$1"'
         target = f"{self._root(host)}{self._absolute(path)}"
@@ -204,7 +204,7 @@ class Hosts:
             raise HostFailed(f"{host}: {path}: {ended.stderr}")
 
     def read(self, host: str, path: str) -> bytes:
-        """A file of a host, from below; not what lies on a disk of its own (`small`)."""
+        """Reads a host's file through its overlay; not from disks of its own (`small`)."""
         target = f"{self._root(host)}{self._absolute(path)}"
         ended = subprocess.run(
             [*self.inside, "cat", target], capture_output=True, timeout=60, check=False
@@ -216,39 +216,39 @@ class Hosts:
     # Power and network
 
     def start(self, *names: str) -> None:
-        """Powers them on, and waits until each has booted and answers by ssh."""
+        """Powers hosts on, and waits until they have booted and answer by ssh."""
         for name in names:
             self._spawn(name)
         for name in names:
             self._wait_booted(name)
 
     def kill(self, host: str) -> None:
-        """Power off, without a word to anybody: no connection is closed. What was written and not
-        synced is still there at the next start, since the machine below lives on."""
+        """Powers a host off abruptly, closing no connection. Written data survive even without
+        sync, since the machine below continues."""
         self.cut(host)
         group = f"/sys/fs/cgroup/{self._known(host)}/cgroup.kill"
         self._must("sh", "-c", f"echo 1 > {group}; rm -f /run/ssh/*@{host}")
         self._running.pop(host).wait(_WITHIN)
 
     def cut(self, host: str) -> None:
-        """Its cable is out: connections stay open, and say nothing."""
+        """Unplugs the network: connections stay open, silently."""
         self._must("ip", "link", "set", self._known(host), "down")
 
     def heal(self, host: str) -> None:
-        """The cable is back."""
+        """Plugs the network in again."""
         self._must("ip", "link", "set", self._known(host), "up")
 
     def alive(self, host: str) -> bool:
         process = self._running.get(host)
         return process is not None and process.poll() is None
 
-    # Its life
+    # Lifecycle
 
     def __enter__(self) -> Self:
         missing = why_no_hosts()
         if missing:
             raise CannotMake(missing)
-        # Made before the namespaces, which would hide what is mounted by whoever makes them.
+        # Created before the namespaces, which would hide mounts of the creating process.
         layers = {java: host_roots.layers(java=java) for java in self._kinds()}
         self._write_files()
         self._layers = {
@@ -266,9 +266,9 @@ class Hosts:
         )
         try:
             assert self._outer.stdout is not None
-            said = self._outer.stdout.readline()
-            if said != "ready\n":
-                raise HostFailed(f"no namespaces: {said}{self._rest_of(self._outer.stdout)}")
+            line = self._outer.stdout.readline()
+            if line != "ready\n":
+                raise HostFailed(f"no namespaces: {line}{self._rest_of(self._outer.stdout)}")
             self._first = _first_below(self._outer.pid)
             self.start(*self.hosts)
         except BaseException:
@@ -324,7 +324,7 @@ class Hosts:
         wait_until(booted, within=_WITHIN, what=f"{name} has booted", every=0.3)
 
     def _write_files(self) -> None:
-        """What all hosts know of each other, and their keys."""
+        """Writes the hosts' names and keys."""
         self.directory.mkdir(parents=True, exist_ok=True)
         host_key = self.directory / "host_key"
         for key in (self.key, host_key):
@@ -334,17 +334,17 @@ class Hosts:
         hosts = f"127.0.0.1 localhost\n{CONTROLLER} controller\n{names}"
         (self.directory / "hosts").write_text(hosts)
         public = host_key.with_suffix(".pub").read_text()
-        known = (f"{name},{address} {public}" for name, address in self.addresses.items())
-        self.known_hosts.write_text("".join(known))
+        lines = (f"{name},{address} {public}" for name, address in self.addresses.items())
+        self.known_hosts.write_text("".join(lines))
         for name in self.hosts:
             folder = self.directory / name
-            for each in ("root", "work", "upper/etc/ssh", "upper/root/.ssh"):
-                (folder / each).mkdir(parents=True, exist_ok=True)
+            for subfolder in ("root", "work", "upper/etc/ssh", "upper/root/.ssh"):
+                (folder / subfolder).mkdir(parents=True, exist_ok=True)
             upper = folder / "upper"
-            for made in (folder, upper, upper / "etc", upper / "etc/ssh"):
-                made.chmod(0o755)
-            for made in (upper / "root", upper / "root/.ssh"):
-                made.chmod(0o700)
+            for path in (folder, upper, upper / "etc", upper / "etc/ssh"):
+                path.chmod(0o755)
+            for path in (upper / "root", upper / "root/.ssh"):
+                path.chmod(0o700)
             shutil.copy(host_key, upper / "etc/ssh/ssh_host_ed25519_key")
             shutil.copy(host_key.with_suffix(".pub"), upper / "etc/ssh/ssh_host_ed25519_key.pub")
             (upper / "etc/hosts").write_text(hosts)
@@ -354,9 +354,9 @@ class Hosts:
             (home / ".ssh").mkdir(parents=True)
             shutil.copy(self.key.with_suffix(".pub"), home / ".ssh/authorized_keys")
             (upper / "home").chmod(0o755)
-            for made in (home, home / ".ssh", home / ".ssh/authorized_keys"):
-                made.chmod(0o600 if made.is_file() else 0o700)
-                os.chown(made, _OPERATOR_ID, _OPERATOR_ID)
+            for path in (home, home / ".ssh", home / ".ssh/authorized_keys"):
+                path.chmod(0o600 if path.is_file() else 0o700)
+                os.chown(path, _OPERATOR_ID, _OPERATOR_ID)
 
     def _root(self, host: str) -> str:
         return str(self.directory / self._known(host) / "root")
@@ -381,7 +381,7 @@ _OPERATOR_ID: Final = 1000  # the first ordinary user of a Debian
 
 
 def _first_below(outer: int) -> int:
-    """The first process of the namespaces: the one that has no children but hosts."""
+    """Finds the first process of the namespaces, whose only children are hosts."""
     deadline = time.monotonic() + 60
     pid = outer
     while time.monotonic() < deadline:
@@ -396,8 +396,8 @@ def _first_below(outer: int) -> int:
 
 @cache
 def why_no_hosts() -> str:
-    """Empty if hosts can be booted here. It is not tried by booting one: what else is missing is
-    said when they do not boot."""
+    """Returns "" if hosts can be booted here. No host is booted to check: other obstacles show when
+    hosts do not boot."""
     for program, package in _NEEDED.items():
         if shutil.which(program) is None:
             return f"no {program}: apt install {package}"

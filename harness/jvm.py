@@ -1,7 +1,7 @@
-"""Classes of Java, driven from Python through py4j, which comes with PySpark.
+"""Drives Java classes from Python through py4j, which comes with PySpark.
 
-Nothing has to be compiled: a JRE is enough. What Java returns is of types that only it knows, hence
-`Any`; what it throws is a `Py4JJavaError`.
+Nothing needs compiling: a JRE is enough. Java's return values have types that only Java knows,
+hence `Any`; its exceptions are `Py4JJavaError`s.
 """
 
 import contextlib
@@ -26,26 +26,26 @@ class Jvm:
     """A running JVM: `with Jvm(classpath) as java: java.new("java.util.HashMap")`."""
 
     def __init__(self, classpath: str, *, options: Sequence[str] = ()) -> None:
-        """`options` are further ones of the JVM's own; of two that differ, the later counts."""
+        """`options` are further JVM options; of conflicting ones, the later applies."""
         self._classpath = classpath
         self._options = [*_OPTIONS, *options]
 
     def find(self, name: str) -> Any:
-        """A class, by its full name."""
+        """Returns a class by its full name."""
         return functools.reduce(getattr, name.split("."), self._gateway.jvm)
 
     def new(self, name: str, *arguments: Any) -> Any:
         return self.find(name)(*arguments)
 
     def array(self, name: str, *elements: Any) -> Any:
-        """An array, for a function that takes any number of arguments."""
-        made = self._gateway.new_array(self.find(name), len(elements))
+        """An array, for a varargs function."""
+        new_array = self._gateway.new_array(self.find(name), len(elements))
         for index, element in enumerate(elements):
-            made[index] = element
-        return made
+            new_array[index] = element
+        return new_array
 
     def __enter__(self) -> Self:
-        # Libraries unpack what they load, and leave it there when they are killed.
+        # Libraries unpack files, and leave them behind when they are killed.
         self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         port, token, self._process = launch_gateway(
             classpath=self._classpath,
@@ -54,7 +54,7 @@ class Jvm:
             enable_auth=True,
             return_proc=True,
         )
-        # A Spark session of this process has put its own in place, which asks Spark's JVM why.
+        # A Spark session in this process replaces it with one that asks Spark's JVM for errors.
         self._others_answers = java_gateway.get_return_value
         java_gateway.get_return_value = protocol.get_return_value
         parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
@@ -65,7 +65,7 @@ class Jvm:
         self._gateway.shutdown()
         java_gateway.get_return_value = self._others_answers
         self._process.kill()
-        # py4j reads its output on a thread of its own, and may have closed it by now.
+        # py4j reads its output on its own thread, and may have closed it by now.
         with contextlib.suppress(OSError, ValueError):
             self._process.communicate()
         self._process.wait()

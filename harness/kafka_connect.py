@@ -1,6 +1,6 @@
-"""A worker of Kafka Connect in distributed mode, of either release of Apache Kafka, with its
-connectors for files. Workers of one group share connectors and tasks; what they are to run they are
-told over HTTP, whichever is asked."""
+"""A worker of Kafka Connect in distributed mode, of either release of Apache Kafka, with the file
+connectors. Workers of one group share connectors and tasks; any of them accepts changes over HTTP.
+"""
 
 import http
 import http.client
@@ -27,11 +27,11 @@ _JARS: Final = {
     for version in (VERSION, NEWEST)
 }
 _STRINGS: Final = "org.apache.kafka.connect.storage.StringConverter"
-_ANSWERS_WITHIN: Final = 90.0  # seconds; a worker answers when its group is in order
+_ANSWERS_WITHIN: Final = 90.0  # seconds; a worker answers once its group is balanced
 
 
 def connect_classpath(version: str = VERSION) -> str | None:
-    """None where it cannot be had."""
+    """None if unavailable."""
     return _JARS[version].classpath
 
 
@@ -46,7 +46,7 @@ class ConnectWorker(RunningServer):
     def __init__(
         self, directory: Path, *, bootstrap: str, group: str, version: str = VERSION
     ) -> None:
-        """KafkaUnavailable where it cannot be had."""
+        """Raises KafkaUnavailable."""
         classpath = connect_classpath(version)
         if classpath is None:
             raise KafkaUnavailable(why_no_connect(version))
@@ -68,13 +68,13 @@ class ConnectWorker(RunningServer):
             "status.storage.partitions": 2,
             "key.converter": _STRINGS,
             "value.converter": _STRINGS,
-            "plugin.discovery": "service_load",  # or it looks through all jars
+            "plugin.discovery": "service_load",  # otherwise it scans all jars
             "offset.flush.interval.ms": 500,
             "session.timeout.ms": 6000,
             "heartbeat.interval.ms": 500,
             "consumer.session.timeout.ms": 6000,  # of sinks
             "consumer.heartbeat.interval.ms": 500,
-            "scheduled.rebalance.max.delay.ms": 0,  # of who died, tasks move at once
+            "scheduled.rebalance.max.delay.ms": 0,  # tasks of dead workers move at once
         }
         (directory / "worker.properties").write_text(
             "".join(f"{key}={value}\n" for key, value in settings.items())
@@ -103,8 +103,8 @@ class ConnectWorker(RunningServer):
         return self._ask("GET", "/connectors")[0] == 200
 
     def put(self, connector: str, settings: Mapping[str, str]) -> None:
-        """It is made, or changed; AssertionError if that is refused. Where a rebalance is under way
-        the worker wants to be asked again."""
+        """Creates or changes a connector; raises AssertionError if that is refused. Retries during
+        a rebalance."""
         status, answer = 0, None
 
         def answered() -> bool:
@@ -116,7 +116,7 @@ class ConnectWorker(RunningServer):
         assert 200 <= status < 300, f"{connector}: {status} {answer}"
 
     def status(self, connector: str) -> Any:
-        """As it says it; None while it knows of none, or cannot tell."""
+        """Returns its status; None if the worker knows none, or cannot tell."""
         status, answer = self._ask("GET", f"/connectors/{connector}/status")
         return answer if status == http.HTTPStatus.OK else None
 

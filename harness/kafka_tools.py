@@ -1,7 +1,7 @@
-"""Apache Kafka's command line tools, as many as are wanted in one JVM: none of them takes a second.
+"""Apache Kafka's command line tools, many runs in one JVM, so that none takes a second.
 
-A tool's way to end its process is replaced by an error, its shutdown hooks are run after it, and
-what it writes is kept. Those that catch every error complain of this one, too.
+A tool's exit function is replaced by an error, its shutdown hooks run after it, and its output is
+captured. Tools that catch every error report this one, too.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from harness.apache_kafka import VERSION, KafkaUnavailable, kafka_classpath, why_no_kafka
 from harness.jvm import Jvm
 
-# By the names of their scripts. Some have moved since.
+# By script name. Some have moved since.
 _MAINS: Final = {
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
@@ -31,7 +31,7 @@ _WERE: Final = {
     "kafka-broker-api-versions": "kafka.admin.BrokerApiVersionsCommand",
     "kafka-console-producer": "kafka.tools.ConsoleProducer",
 }
-# Options are called as NEWEST has them, which warns of the older names.
+# Options have NEWEST's names; it warns about the older ones.
 _OPTIONS_WERE: Final = {
     ("kafka-console-consumer", "--command-config"): "--consumer.config",
     ("kafka-console-consumer", "--formatter-property"): "--property",
@@ -42,8 +42,8 @@ _EXIT: Final = "org.apache.kafka.common.utils.Exit"
 
 
 class Ended(NamedTuple):
-    """With what status a tool would have ended its process, and what it wrote: to standard output,
-    and to standard error, where its log goes, too."""
+    """A tool's exit status and its output: standard output, and standard error, which includes its
+    log."""
 
     status: int
     output: str
@@ -55,7 +55,8 @@ class Ended(NamedTuple):
 
 
 class KafkaTools:
-    """Of one release: `with KafkaTools(NEWEST) as tools: tools.run("kafka-topics", "--list")`."""
+    """The tools of one release: `with KafkaTools(NEWEST) as tools: tools.run("kafka-topics",
+    "--list")`."""
 
     def __init__(self, version: str = VERSION) -> None:
         classpath = kafka_classpath(version)
@@ -66,7 +67,7 @@ class KafkaTools:
 
     @property
     def java(self) -> Jvm:
-        """Where they run: Kafka's own client is there, too."""
+        """The JVM that they run in, which has Kafka's own client too."""
         return self._jvm
 
     def __enter__(self) -> Self:
@@ -84,36 +85,36 @@ class KafkaTools:
         self._jvm.__exit__()
 
     def run(self, script: str, *arguments: str, stdin: str = "") -> Ended:
-        """Runs a tool to its end; which that was is the caller's to judge."""
+        """Runs a tool to its end; the caller judges the outcome."""
         self._output.reset()
         self._complaints.reset()
         del self._statuses[:]
         del self._hooks[:]
-        given = self._jvm.new("java.io.ByteArrayInputStream", stdin.encode())
-        self._system.setIn(given)
+        input_stream = self._jvm.new("java.io.ByteArrayInputStream", stdin.encode())
+        self._system.setIn(input_stream)
         main, options = _MAINS[script], list(arguments)
         if self.version == VERSION:
             main = _WERE.get(script, main)
-            options = [_OPTIONS_WERE.get((script, each), each) for each in arguments]
+            options = [_OPTIONS_WERE.get((script, argument), argument) for argument in arguments]
         try:
             self._jvm.find(main).main(self._jvm.array("java.lang.String", *options))
         except Py4JJavaError as error:
-            # As a JVM of its own would: by what nobody catches it ends with 1, and says so.
+            # Like a JVM of its own: an uncaught exception is printed and ends it with 1.
             self._system.err.println(str(error.java_exception))
             self._statuses.append(1)
         for hook in self._hooks:
             hook.run()
-        # After its first word on how it ends a tool may go on, and say another.
+        # A tool may continue after it has set a status, and set another.
         status = self._statuses[0] if self._statuses else 0
         return Ended(status, self._output.toString("UTF-8"), self._complaints.toString("UTF-8"))
 
     def allow_tokens_from(self, *urls: str) -> None:
-        """Whence tokens may be taken: Kafka's clients take none from a place that is not named."""
+        """Allows token URLs: Kafka's clients accept only listed ones."""
         name = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
         self._system.setProperty(name, ",".join(urls))
 
     def _kept(self, put: Callable[[Any], None]) -> Any:
-        """The bytes of a stream that is put in the place of one of the system's."""
+        """Replaces one of the system's streams; returns the captured bytes."""
         content = self._jvm.new("java.io.ByteArrayOutputStream")
         put(self._jvm.new("java.io.PrintStream", content, True, "UTF-8"))
         return content
@@ -130,8 +131,8 @@ class KafkaTools:
         self._jvm.find(f"{log4j}.Logger").getRootLogger().setLevel(warnings)
 
     def _keep_running(self) -> None:
-        """Puts functions in the place of those that end the process, made of Java's own: classes of
-        ours would have to be compiled."""
+        """Replaces the functions that end the process by method handles of Java's own classes:
+        classes of ours would need compiling."""
         handles = self._jvm.find("java.lang.invoke.MethodHandles")
         method = self._jvm.find("java.lang.invoke.MethodType").methodType
         type_of = self._jvm.find("java.lang.Class").forName

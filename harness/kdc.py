@@ -1,7 +1,7 @@
-"""A Kerberos realm of a test's own: MIT's KDC on a free port of loopback, and keytabs.
+"""A Kerberos realm for tests: MIT's KDC on a free port of loopback, and keytabs.
 
-All its files lie in the caller's directory, and it looks at none of the system's. Who asks for
-tickets needs `environment` (MIT's libraries) or `java_options` (a JVM).
+All its files are in the caller's directory, and it uses none of the system's. Clients need
+`environment` (MIT's libraries) or `java_options` (a JVM).
 """
 
 import shutil
@@ -20,7 +20,7 @@ _WITHIN: Final = 60
 _CLIENTS: Final = """\
 [libdefaults]
   default_realm = {realm}
-  # Hosts have the names that they are asked by: nobody asks a name server.
+  # Hosts have the names in their addresses: no name server is asked.
   dns_canonicalize_hostname = false
   dns_lookup_kdc = false
   dns_lookup_realm = false
@@ -50,7 +50,7 @@ _SERVER: Final = """\
 
 
 def why_no_kdc() -> str:
-    """What is missing; empty if nothing is."""
+    """Returns what is missing, or ""."""
     missing = [name for name in _PROGRAMS if _found(name) is None]
     return (
         f"{', '.join(missing)}: apt install krb5-kdc krb5-admin-server krb5-user" if missing else ""
@@ -83,7 +83,7 @@ class Kdc(RunningServer):
         self.process = ServerProcess(command, output=directory / "kdc.log", environment=self._own)
 
     def spawn(self) -> None:
-        """Makes the realm the first time."""
+        """Creates the realm before the first start."""
         if not (self.directory / "stash").exists():
             self._run("kdb5_util", "-r", REALM, "create", "-s", "-W", "-P", "a master's password")
         super().spawn()
@@ -93,7 +93,7 @@ class Kdc(RunningServer):
             return probe.connect_ex(("127.0.0.1", self._port)) == 0
 
     def keytab(self, name: str, *, life: str = "1 day") -> Path:
-        """Of a principal, which is made if it is not there; `life` is that of its tickets."""
+        """The keytab of a principal, created if necessary; `life` is that of its tickets."""
         path = self._keytab(name)
         if not path.exists():
             self._run("kadmin.local", "addprinc", "-randkey", "-maxlife", life, name)
@@ -101,21 +101,21 @@ class Kdc(RunningServer):
         return path
 
     def change_key(self, name: str) -> None:
-        """The keytab has the new one alone."""
+        """Changes the key; the keytab has only the new one."""
         self._keytab(name).unlink()
         self._run("kadmin.local", "ktadd", "-k", str(self._keytab(name)), name)
 
     def kinit(self, name: str, cache: Path, *, life: str = "1d") -> None:
-        """Puts a ticket into the cache, as somebody does who logs in."""
+        """Puts a ticket into the cache, as a user's login does."""
         key = ("-k", "-t", str(self.keytab(name)))
         self._run("kinit", "-c", str(cache), "-l", life, *key, name)
 
     def remove(self, name: str) -> None:
-        """The principal; its keytab stays."""
+        """Removes the principal; its keytab stays."""
         self._run("kadmin.local", "delprinc", "-force", name)
 
     def asked(self, name: str) -> int:
-        """How many tickets to get others with the principal was given."""
+        """How many ticket-granting tickets the principal was issued."""
         given = f"{name}@{REALM} for krbtgt/{REALM}@{REALM}"
         return sum("ISSUE" in line and given in line for line in self.log().splitlines())
 

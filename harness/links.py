@@ -1,12 +1,12 @@
 """Links between processes on loopback that can be cut, reset and slowed: a proxy to an address.
 
-A link stands before one target. Who connects is told by whose socket it is, if the processes that
-may are known (`owner_of`), so that one pair can be cut and others left alone. What is cut is like a
-cable that is out: connections stay open and say nothing, and what was sent arrives when the cable
-is back. What is reset ends at once, and nobody gets in.
+A link is in front of one target. If the possible clients are known, it identifies each by its
+socket's owner (`owner_of`), so that one pair can be cut while others work. Cutting is like
+unplugging a cable: connections stay open and silent, and what was sent arrives once the cable is
+back. A reset ends connections at once, and refuses new ones.
 
-Sockets are our own from the moment they are there, and not asyncio's streams: those forget one that
-was just accepted when they are told to end, and leave it open.
+Links own their sockets from the first moment, and do not use asyncio's streams, which forget a
+socket that was just accepted when they are cancelled, and leave it open.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _AT_ONCE: Final = struct.pack("ii", 1, 0)  # SO_LINGER: a close is a reset
 
 
 class _State(msgspec.Struct):
-    """What those meet who come from one place."""
+    """The state of the link for clients of one origin."""
 
     passable: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
     refusing: bool = False
@@ -41,7 +41,7 @@ class _State(msgspec.Struct):
 
 
 class Links:
-    """All links of a cluster, moved by one thread; `close` ends them and their connections."""
+    """All links of a cluster, on one thread; `close` ends them and their connections."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -52,14 +52,14 @@ class Links:
     def add(
         self, target: tuple[str, int], port: int, who: Callable[[int], str] | None = None
     ) -> "Link":
-        """One more, that listens on `port`. `who` says for a peer's port where it comes from."""
+        """Adds a link that listens on `port`. `who` maps a peer's port to its origin."""
         link = Link(self, target, port, who)
         self.do(link.listen())
         self._links.append(link)
         return link
 
     def do(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Runs it on the links' own thread."""
+        """Runs the function on the links' thread."""
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class Links:
 
 
 class Link:
-    """What connects to `address` reaches the target."""
+    """Forwards connections from `address` to the target."""
 
     def __init__(
         self,
@@ -97,19 +97,19 @@ class Link:
         return f"127.0.0.1:{self.port}"
 
     def cut(self, source: str = ANYBODY) -> None:
-        """Nothing gets through, and nobody is told."""
+        """Stops all traffic, silently."""
         self._links.do(self._cut(source))
 
     def reset(self, source: str = ANYBODY) -> None:
-        """Connections end, and whoever comes is turned away."""
+        """Resets connections, and refuses new ones."""
         self._links.do(self._reset(source))
 
     def slow(self, seconds: float, source: str = ANYBODY) -> None:
-        """Each piece of 16 KiB at most waits so long, one after the other."""
+        """Delays each piece of at most 16 KiB by as many seconds, one after the other."""
         self._links.do(self._slow(source, seconds))
 
     def mend(self) -> None:
-        """Everything is as it should be."""
+        """Restores normal operation."""
         self._links.do(self._mend())
 
     async def listen(self) -> None:
@@ -125,8 +125,8 @@ class Link:
             self._listener = None
         for state in self._states.values():
             await _cancelled(state.connections)
-        for each in self._sockets:  # of those that were cancelled before they began
-            each.close()
+        for sock in self._sockets:  # of tasks that were cancelled before they started
+            sock.close()
         self._sockets.clear()
 
     def _state(self, source: str) -> _State:
@@ -151,43 +151,43 @@ class Link:
     # Connections
 
     def _accept(self, loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
-        """Who comes is ours before anything else happens on this thread."""
+        """Takes ownership of the socket before anything else happens on this thread."""
         try:
             here, peer = listener.accept()
         except OSError:
-            return  # who came has gone again
+            return  # the client has gone
         self._own(here)
         state = self._state(self._who(peer[1]) if self._who else ANYBODY)
         task = loop.create_task(self._connected(here, state))
         state.connections.add(task)
         task.add_done_callback(state.connections.discard)
 
-    def _own(self, one: socket.socket) -> None:
-        one.setblocking(False)
-        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._sockets.add(one)
+    def _own(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._sockets.add(sock)
 
     async def _connected(self, here: socket.socket, state: _State) -> None:
         loop = asyncio.get_running_loop()
         beyond = socket.socket()
         self._own(beyond)
         try:
-            # As a SYN that nobody answers, as far as can be told from inside a connection.
+            # Like an unanswered SYN, as far as a connection can show.
             await state.passable.wait()
             if not state.refusing:
                 await loop.sock_connect(beyond, self._target)
                 await self._both_ways(here, beyond, state)
         except (OSError, asyncio.CancelledError):
-            pass  # Who stands behind is down, or all is over: the connection ends.
+            pass  # The target is down, or the link is closing: the connection ends.
         finally:
-            for each in (here, beyond):
+            for sock in (here, beyond):
                 if state.refusing:
-                    each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-                self._sockets.discard(each)
-                each.close()
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+                self._sockets.discard(sock)
+                sock.close()
 
     async def _both_ways(self, here: socket.socket, beyond: socket.socket, state: _State) -> None:
-        """Until one of the two ends it."""
+        """Copies both ways until one side ends."""
         ways = {
             asyncio.create_task(_pump(here, beyond, state)),
             asyncio.create_task(_pump(beyond, here, state)),
@@ -198,18 +198,18 @@ class Link:
             await _cancelled(ways)
 
 
-async def _pump(one: socket.socket, other: socket.socket, state: _State) -> None:
+async def _pump(source: socket.socket, target: socket.socket, state: _State) -> None:
     loop = asyncio.get_running_loop()
     with contextlib.suppress(OSError):
-        while data := await loop.sock_recv(one, _CHUNK):
+        while data := await loop.sock_recv(source, _CHUNK):
             if state.delay:
                 await asyncio.sleep(state.delay)
             await state.passable.wait()
-            await loop.sock_sendall(other, data)
+            await loop.sock_sendall(target, data)
 
 
 async def _cancelled(tasks: set[asyncio.Task[None]]) -> None:
-    """All of them are over, so that the event loop has let go of their sockets."""
+    """Cancels all tasks and waits, so that the event loop has released their sockets."""
     ending = tuple(tasks)
     for task in ending:
         task.cancel()
@@ -217,10 +217,11 @@ async def _cancelled(tasks: set[asyncio.Task[None]]) -> None:
 
 
 def owner_of(port: int, processes: dict[str, int]) -> str:
-    """Which of the processes, given by name and id, has a socket of loopback on this port."""
-    wanted = f"{int.from_bytes(socket.inet_aton('127.0.0.1'), 'little'):08X}:{port:04X}"
+    """Returns which of the processes, given by name and id, owns the loopback socket with this
+    port."""
+    local_address = f"{int.from_bytes(socket.inet_aton('127.0.0.1'), 'little'):08X}:{port:04X}"
     lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
-    inodes = {words[9] for words in map(str.split, lines) if words[1] == wanted}
+    inodes = {words[9] for words in map(str.split, lines) if words[1] == local_address}
     links = {f"socket:[{inode}]" for inode in inodes}
     for name, pid in processes.items():
         with contextlib.suppress(OSError):

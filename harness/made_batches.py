@@ -1,4 +1,4 @@
-"""Record batches as agents and others make them, and what must be said of them."""
+"""Record batches as agents and other clients build them, and their expected summaries."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from wire.batch import BatchHeader, read_header
 from wire.records import Codec, Record, build_batch
 
 WINDOW = 60_000
-NOON = 1_795_176_000_000  # begins a window
+NOON = 1_795_176_000_000  # the start of a window
 SOURCE = "0123456789abcdefghjk"
 
 
@@ -24,7 +24,7 @@ def event(time: int, seq: int, *, source: str = SOURCE) -> bytes:
 def agents_batch(
     times: Sequence[int], *, base: int = 0, codec: Codec = Codec.ZSTD, producer: int = 5
 ) -> bytes:
-    """As an agent makes it: the smallest time is the base."""
+    """A batch as an agent builds it: the smallest timestamp is the base."""
     messages = [Record(base + at, time, None, event(time, at)) for at, time in enumerate(times)]
     return build_batch(
         messages,
@@ -40,7 +40,7 @@ def agents_batch(
 def foreign_batch(
     times: Sequence[int], *, base: int = 0, codec: Codec = Codec.NONE, producer: int = -1
 ) -> bytes:
-    """As anybody makes it: the first record's time is the base."""
+    """A batch as other clients build it: the first record's timestamp is the base."""
     messages = [Record(base + at, time, b"key", b"value") for at, time in enumerate(times)]
     return build_batch(
         messages,

@@ -1,7 +1,7 @@
-"""Secrets of tests. Each carries a mark, so that whoever finds one where none should be knows it.
+"""Secrets for tests. Each carries a mark, by which leaks are recognized.
 
-`told` looks for them in what programs say: as they are, in base64 and in hex, and what has no room
-for a mark by its form: private keys, signed tokens, and what is kept of passwords.
+`told` searches programs' output for them: verbatim, in base64 and in hex. Secrets without room for
+a mark are recognized by their form: private keys, signed tokens, and password hashes.
 """
 
 import re
@@ -13,12 +13,12 @@ MARK: Final = "OnlyForWhoLogsIn7q"
 
 
 def made_secret(name: str) -> str:
-    """A password, token or other secret: the same for the same name."""
+    """A password, token or other secret; equal names yield equal secrets."""
     return f"{name}-{MARK}"
 
 
 def _in_base64(text: str) -> Iterator[bytes]:
-    """What of it is the same wherever it stands within a longer text."""
+    """The characters of its base64 form that are the same at any position in a longer text."""
     for before in range(3):
         encoded = b64encode(bytes(before) + text.encode())
         first = -(-before * 8 // 6)
@@ -27,7 +27,7 @@ def _in_base64(text: str) -> Iterator[bytes]:
 
 
 _MARKED: Final = (MARK.encode(), MARK.encode().hex().encode(), *_in_base64(MARK))
-# With what is looked for first, which is a hundred times as fast.
+# With a prefix to search for first, which is a hundred times as fast.
 _FORMS: Final = {
     "a made secret": (_MARKED, re.compile(b"|".join(map(re.escape, _MARKED)))),
     "a private key": (
@@ -45,18 +45,18 @@ _FORMS: Final = {
 }
 
 
-def told(said: bytes) -> list[str]:
-    """`line: what`, for each secret in it."""
+def told(output: bytes) -> list[str]:
+    """Returns `line: what` for each secret in the output."""
     newline = b"\n"
     return [
-        f"{said.count(newline, 0, found.start()) + 1}: {what}"
+        f"{output.count(newline, 0, match.start()) + 1}: {what}"
         for what, (begins, form) in _FORMS.items()
-        if any(each in said for each in begins)
-        for found in form.finditer(said)
+        if any(begin in output for begin in begins)
+        for match in form.finditer(output)
     ]
 
 
-def is_told(said: str) -> bool:
-    """Whether there is a made secret in it, in what may have tokens or hashes of its own."""
-    said_bytes = said.encode(errors="surrogateescape")
-    return any(each in said_bytes for each in _MARKED)
+def is_told(output: str) -> bool:
+    """Whether the output, which may have tokens or hashes of its own, contains a marked secret."""
+    output_bytes = output.encode(errors="surrogateescape")
+    return any(mark in output_bytes for mark in _MARKED)

@@ -1,8 +1,8 @@
-"""Programs in Java that the tests run, by the jars that Maven resolves for them.
+"""Java programs used by the tests, from jars that Maven resolves.
 
-Maven is asked once and puts the jars into its local repository; the class path is remembered below
-`.cache/`, until one of its jars is gone. Where Java, Maven or the network is missing, a program has
-no class path, and says why.
+Maven runs once and puts the jars into its local repository; the class path is cached below
+`.cache/` until one of its jars is missing. Without Java, Maven or network, a program has no class
+path, and says why.
 """
 
 import functools
@@ -16,20 +16,23 @@ from typing import Final
 
 CACHE: Final = Path(__file__).resolve().parent.parent / ".cache"
 
-_SOON_THERE: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # it lives for seconds
+_SOON_THERE: Final = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for a process that lives for seconds
+)
 
 Artifact = tuple[str, str, str]  # group, name, version
 
 
 class JarsUnavailable(Exception):
-    """A program's jars cannot be had here, and why."""
+    """Says why a program's jars are unavailable here."""
 
 
 class MavenJars:
-    """The jars of `artifacts` and of all they need; `name` is the program's, `folder` the cache's.
+    """The jars of `artifacts` and their dependencies; `name` is the program's, `folder` the
+    cache's.
 
-    With `alone`, of nothing that they need: for what is loaded beside jars that are there already.
-    Asked for the first time, it may download for minutes; after that it answers at once.
+    With `alone`, without dependencies, for jars loaded besides others. The first use may download
+    for minutes; later ones are immediate.
     """
 
     def __init__(
@@ -41,7 +44,7 @@ class MavenJars:
 
     @property
     def classpath(self) -> str | None:
-        """None where it cannot be had."""
+        """None if unavailable."""
         return self._classpath_or_reason[0]
 
     @property
@@ -64,7 +67,7 @@ class MavenJars:
             if all(Path(jar).exists() for jar in classpath.split(":")):
                 return classpath
         self._cache.mkdir(parents=True, exist_ok=True)
-        # Two processes of tests may ask at the same time.
+        # Two test processes may do this at the same time.
         with tempfile.TemporaryDirectory(dir=self._cache) as own:
             fresh = Path(own) / "classpath"
             self._ask_maven(Path(own) / "pom.xml", fresh)
@@ -85,7 +88,7 @@ def needs_maven() -> None:
 
 
 def run_maven(what: str, *arguments: str) -> None:
-    """For what it is to find. Raises JarsUnavailable."""
+    """Runs Maven. Raises JarsUnavailable."""
     try:
         run = subprocess.run(
             ["mvn", "--quiet", "--batch-mode", *arguments],

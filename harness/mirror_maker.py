@@ -1,6 +1,7 @@
-"""MirrorMaker 2 of Apache Kafka, in its dedicated mode, as its start script runs it: one process
-that copies topics from one cluster to another, at its defaults but for what a cluster of one broker
-needs."""
+"""Apache Kafka's MirrorMaker 2 in dedicated mode, as its start script runs it: one process that
+copies topics from one cluster to another, with default settings except for what a cluster of one
+broker needs.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +25,7 @@ _COPIES: Final = "task-thread-MirrorSourceConnector"
 
 
 def mirror_maker_classpath() -> str | None:
-    """None where it cannot be had."""
+    """None if unavailable."""
     return _JARS.classpath
 
 
@@ -34,7 +35,7 @@ def why_no_mirror_maker() -> str:
 
 
 class MirrorMaker(RunningServer):
-    """Copies go to topics with the source's name and a dot before theirs."""
+    """Copies are named with the source's name and a dot before the topic's."""
 
     def __init__(
         self,
@@ -44,13 +45,13 @@ class MirrorMaker(RunningServer):
         topics: str,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """`source` and `target`: names and addresses. KafkaUnavailable where it cannot be had."""
+        """`source` and `target`: names and addresses. Raises KafkaUnavailable."""
         classpath = mirror_maker_classpath()
         if classpath is None:
             raise KafkaUnavailable(why_no_mirror_maker())
         directory.mkdir(parents=True, exist_ok=True)
         way = f"{source[0]}->{target[0]}"
-        wanted = {
+        properties = {
             "clusters": f"{source[0]},{target[0]}",
             f"{source[0]}.bootstrap.servers": source[1],
             f"{target[0]}.bootstrap.servers": target[1],
@@ -63,13 +64,13 @@ class MirrorMaker(RunningServer):
             "offset.storage.replication.factor": "1",
             "status.storage.replication.factor": "1",
             "config.storage.replication.factor": "1",
-            "refresh.topics.interval.seconds": "5",  # by default it looks every ten minutes
+            "refresh.topics.interval.seconds": "5",  # the default is ten minutes
             "sync.topic.acls.enabled": "false",
-            "plugin.discovery": "service_load",  # or it looks through all jars
+            "plugin.discovery": "service_load",  # otherwise it scans all jars
             **(settings or {}),
         }
         file = directory / "mm2.properties"
-        file.write_text("".join(f"{key} = {value}\n" for key, value in wanted.items()))
+        file.write_text("".join(f"{key} = {value}\n" for key, value in properties.items()))
         logging = directory / "log4j.properties"
         logging.write_text(
             "log4j.rootLogger=INFO, stderr\n"

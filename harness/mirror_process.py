@@ -1,4 +1,4 @@
-"""`penstock mirror` as a child process (penstock_process.py)."""
+"""Runs `penstock mirror` as a child process (penstock_process.py)."""
 
 import json
 import subprocess
@@ -23,9 +23,9 @@ class MirrorProcess(PenstockProcess):
         environment: Mapping[str, str] | None = None,
         program: str = "penstock",
     ) -> None:
-        """`source` and `target` as in its configuration. `program`: the module that is run."""
+        """`source` and `target` as in the configuration. `program` is the module to run."""
         (self.http_port,) = free_ports(1)
-        wanted: dict[str, Any] = {
+        config: dict[str, Any] = {
             "name": "copies",
             "source": dict(source),
             "target": dict(target),
@@ -34,18 +34,18 @@ class MirrorProcess(PenstockProcess):
             "data_dir": str(directory / "data"),
             **(settings or {}),
         }
-        super().__init__("mirror", directory, wanted, environment=environment, program=program)
+        super().__init__("mirror", directory, config, environment=environment, program=program)
 
     def command(self, *arguments: str) -> list[str]:
         """`penstock mirror [ARGUMENTS] --config …`."""
         return [*self.penstock, "mirror", *arguments, "--config", str(self.config)]
 
     def told(self, *arguments: str, within: float = 120) -> subprocess.CompletedProcess[str]:
-        """A command beside the worker, run to its end: `told("promote", "dc1.clicks")`."""
+        """Runs a command for the mirror to its end: `told("promote", "dc1.clicks")`."""
         return self.run("mirror", *arguments, "--config", str(self.config), within=within)
 
     def standing(self) -> Any:
-        """What it says of its partitions; None while nobody answers."""
+        """Returns its status of its partitions; None if nothing answers."""
         status, body = self.http("/api/v1/standing")
         return json.loads(body) if status == 200 else None
 
@@ -53,6 +53,6 @@ class MirrorProcess(PenstockProcess):
 def side(
     cluster: str, brokers: Sequence[str], *, zookeeper: str = "", **more: object
 ) -> dict[str, object]:
-    """One of the two clusters, as in a mirror's configuration."""
-    told: dict[str, object] = {"cluster": cluster, "brokers": list(brokers), **more}
-    return {**told, "zookeeper": zookeeper} if zookeeper else told
+    """The section of one cluster in a mirror's configuration."""
+    section: dict[str, object] = {"cluster": cluster, "brokers": list(brokers), **more}
+    return {**section, "zookeeper": zookeeper} if zookeeper else section

@@ -1,9 +1,9 @@
-"""Workers of one mirror, as processes, and the ways to what they copy from and to in our hands.
+"""Workers of one mirror, as processes, and control over their connections.
 
-    mirrors -> broker       the clusters' links; what a mirror asks can be cut off alone
+    mirrors -> broker       the clusters' links; a mirror's requests can be cut alone
     mirrors -> ZooKeeper    links to that of the target
 
-They are begun one by one; ports and directories stay the same over all starts.
+Workers are started one by one; ports and directories stay the same over restarts.
 """
 
 import os
@@ -18,7 +18,7 @@ from harness.server_process import ServerFailed, free_ports
 
 
 class Mirrors:
-    """From one cluster to another, none of which it starts or ends. No worker runs yet."""
+    """A mirror between two clusters, which it does not start or stop. No worker runs at first."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class Mirrors:
         environments: Mapping[str, Mapping[str, str]] | None = None,
         program: str = "penstock",
     ) -> None:
-        """Both with their names. `name`: what workers' directories begin with, and links know them
-        by: `mirror-1`; `environments` are by these. `registry`: the target's, by which they keep a
-        ledger. `program`: the module that is run for each."""
+        """Takes both clusters with their names. `name` is the prefix of workers' directories, and
+        with a number the name by which links and `environments` know them: `mirror-1`. `registry`
+        is the target's, for a ledger. `program` is the module to run for each."""
         self.source, self.target = source[1], target[1]
         self.links = Links()
         self.map_links = self._map_links()
@@ -47,7 +47,7 @@ class Mirrors:
                 target=side(
                     target[0],
                     self.target.bootstrap.split(","),
-                    zookeeper=",".join(each.address for each in self.map_links) + "/cluster",
+                    zookeeper=",".join(link.address for link in self.map_links) + "/cluster",
                     **({"registry": registry} if registry else {}),
                 ),
                 settings=settings,
@@ -79,7 +79,7 @@ class Mirrors:
     # Mirrors
 
     def begin(self, number: int) -> None:
-        """Starts it, without waiting for anything, if it does not run."""
+        """Starts a worker without waiting, unless it runs."""
         if self.alive(number):
             return
         self.mirrors[number].spawn()
@@ -94,7 +94,8 @@ class Mirrors:
         self.mirrors[number].kill()
 
     def stop(self, number: int, *, within: float = 60) -> int:
-        """SIGTERM, and the exit code; ServerFailed, and SIGKILL, if it takes longer."""
+        """Sends SIGTERM; returns the exit code. If it takes longer, kills the worker and raises
+        ServerFailed."""
         self.thaw(number)
         self._ended(number)
         try:
@@ -114,13 +115,13 @@ class Mirrors:
             os.kill(self.mirrors[number].process.pid, signal.SIGCONT)
 
     def ended_by_itself(self) -> dict[int, int | None]:
-        """Exit codes of mirrors that run no more, though nobody ended them; each is told once."""
-        found = {}
+        """Returns exit codes of workers that ended unexpectedly, each once."""
+        exit_codes = {}
         for number, mirror in self.mirrors.items():
             if number not in self._ended_by_us and not mirror.process.alive:
-                found[number] = mirror.process.exit_code
+                exit_codes[number] = mirror.process.exit_code
                 self._ended(number)
-        return found
+        return exit_codes
 
     def _ended(self, number: int) -> None:
         self._frozen.discard(number)
@@ -135,7 +136,7 @@ class Mirrors:
     # Links
 
     def cut(self, number: int, cluster: BrokerCluster) -> None:
-        """The mirror does not reach this cluster's brokers any more."""
+        """Cuts the mirror off from this cluster's brokers."""
         for link in cluster.to_clients.values():
             link.cut(self._name_of(number))
 
@@ -144,7 +145,7 @@ class Mirrors:
             link.slow(seconds, self._name_of(number))
 
     def cut_map(self, number: int) -> None:
-        """The mirror does not reach the target's ZooKeeper any more."""
+        """Cuts the mirror off from the target's ZooKeeper."""
         for link in self.map_links:
             link.cut(self._name_of(number))
 
@@ -153,7 +154,7 @@ class Mirrors:
             link.mend()
 
     def end(self) -> None:
-        """Nothing is left running."""
+        """Stops all workers."""
         for number in self.mirrors:
             self.kill(number)
         self.links.close()

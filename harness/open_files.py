@@ -1,14 +1,14 @@
-"""What a process has open."""
+"""The open files of a process."""
 
 from contextlib import suppress
 from pathlib import Path
 
 
 def open_files(pid: int | None = None) -> dict[int, Path]:
-    """Its descriptors, ours if none is named, and what they are of: a path, or `socket:[…]`. Those
-    that are closed while they are looked through are passed over."""
-    found: dict[int, Path] = {}
+    """Returns a process's descriptors, by default our own, with what they refer to: a path, or
+    `socket:[…]`. Skips those closed meanwhile."""
+    descriptors: dict[int, Path] = {}
     for link in Path(f"/proc/{pid or 'self'}/fd").iterdir():
         with suppress(FileNotFoundError):
-            found[int(link.name)] = link.readlink()
-    return found
+            descriptors[int(link.name)] = link.readlink()
+    return descriptors

@@ -1,7 +1,7 @@
-"""A program of Penstock's as a child process, run as a user runs it: `python -m penstock NAME`.
+"""Runs a Penstock program as a child process, as a user would: `python -m penstock NAME`.
 
-Its configuration, directory and ports stay the same over all its starts, so that others find it
-again and a restart finds what the process before left. It counts as started when `/readyz` says so.
+Configuration, directory and ports stay the same over restarts, so that other programs find it again
+and it finds its earlier data. It is ready once `/readyz` says so.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ REPOSITORY: Final = Path(__file__).resolve().parent.parent
 
 
 class PenstockProcess(RunningServer):
-    """One of the programs, with its configuration in `directory`. `penstock` begins commands."""
+    """One program, with its configuration in `directory`. Commands begin with `penstock`."""
 
     http_port: int
 
@@ -32,7 +32,7 @@ class PenstockProcess(RunningServer):
         program: str = "penstock",
         wrapper: Sequence[str] = (),
     ) -> None:
-        """`program`: the module that is run. `wrapper`: a command that runs it, such as setpriv."""
+        """`program` is the module to run. `wrapper` is a command that runs it, such as setpriv."""
         directory.mkdir(parents=True, exist_ok=True)
         self.config = directory / f"{name}.yaml"
         self.settings: dict[str, object] = dict(settings)
@@ -46,7 +46,7 @@ class PenstockProcess(RunningServer):
         )
 
     def configure(self, **settings: object) -> None:
-        """Writes the configuration with these changes; a running program is not told."""
+        """Changes the configuration file; a running program does not notice."""
         self.settings.update(settings)
         self.config.write_text(yaml.safe_dump(self.settings))
 
@@ -54,11 +54,11 @@ class PenstockProcess(RunningServer):
         return self.http("/readyz")[0] == 200
 
     def http(self, path: str) -> tuple[int, str]:
-        """Status and body of a page of its HTTP port; status 0 while nobody answers."""
+        """Returns status and body of a page on its HTTP port; status 0 if nothing answers."""
         return http_page(self.http_port, path)
 
     def run(self, *arguments: str, within: float = 120) -> subprocess.CompletedProcess[str]:
-        """Another command of `penstock`, to its end."""
+        """Runs another `penstock` command to its end."""
         return subprocess.run(
             [*self.penstock, *arguments],
             cwd=REPOSITORY,

@@ -1,4 +1,4 @@
-"""A Penstock registry as a child process (penstock_process.py)."""
+"""Runs a Penstock registry as a child process (penstock_process.py)."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
 class Answer(NamedTuple):
-    """Status, and the body as JSON; status 0 while nobody answers."""
+    """A response: status, and body as JSON values; status 0 if nothing answers."""
 
     status: int
     body: Any
@@ -33,12 +33,12 @@ class RegistryProcess(PenstockProcess):
         environment: Mapping[str, str] | None = None,
         access: HttpSecurity | None = None,
     ) -> None:
-        """With an `access` it speaks TLS, and is asked so."""
+        """With an `access` it uses TLS, and requests do too."""
         (self.port,) = (self.http_port,) = free_ports(1)
         self.address = f"127.0.0.1:{self.port}"
         self.access = access
         self.url = f"{'https' if access and access.tls is not None else 'http'}://{self.address}"
-        wanted = {
+        config = {
             "cluster": "test",
             "host": "127.0.0.1",
             "port": self.port,
@@ -46,13 +46,13 @@ class RegistryProcess(PenstockProcess):
             **({"zookeeper": zookeeper} if zookeeper else {}),
             **(settings or {}),
         }
-        super().__init__("registry", directory, wanted, environment=environment)
+        super().__init__("registry", directory, config, environment=environment)
 
     def ready(self) -> bool:
         return self.ask("GET", "/readyz").status == 200
 
     def ask(self, method: str, path: str, body: object = None, *, timeout: float = 40) -> Answer:
-        """One request, on a connection of its own."""
+        """Sends one request on a new connection."""
         content = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": CONTENT_TYPE}
         access = HttpAccess(self.access) if self.access else None
@@ -70,7 +70,7 @@ class RegistryProcess(PenstockProcess):
             return Answer(answer.status, text)
 
     def register(self, subject: str, schema: object, *, timeout: float = 40) -> Answer:
-        """Registers an Avro schema, given as JSON's values."""
+        """Registers an Avro schema, given as JSON values."""
         body = {"schema": json.dumps(schema)}
         return self.ask("POST", f"/subjects/{subject}/versions", body, timeout=timeout)
 

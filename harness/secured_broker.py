@@ -1,12 +1,12 @@
-"""A Penstock broker with locks: TLS of a test's own authority, and every way to log in.
+"""A Penstock broker with TLS by an authority of the test, and every kind of login.
 
     LOCKED    SASL_SSL, with any mechanism
-    KNOWN     SSL, with a client's certificate
-    PLAIN     SASL_PLAINTEXT, SCRAM alone
+    KNOWN     SSL, with a client certificate
+    PLAIN     SASL_PLAINTEXT, SCRAM only
     BROKERS   SASL_SSL, for its own processes: the user `broker`
 
-Its users are in USERS. Nobody comes in without a login, so the first are put into ZooKeeper by the
-command for that.
+Its users are in USERS. Every listener requires a login, so the first users are written into
+ZooKeeper by a command.
 """
 
 import subprocess
@@ -30,11 +30,11 @@ USERS: Final = {
     "broker": made_secret("broker"),
 }
 _SECRET: Final = made_secret("zookeeper")
-_MECHANISMS: Final = [str(each) for each in Mechanism if each is not Mechanism.GSSAPI]
+_MECHANISMS: Final = [str(name) for name in Mechanism if name is not Mechanism.GSSAPI]
 
 
 class SecuredBroker:
-    """`with SecuredBroker(directory, zookeeper=...) as secured`: users are there, and it runs."""
+    """`with SecuredBroker(directory, zookeeper=...) as secured`: it runs, and has its users."""
 
     def __init__(
         self,
@@ -105,18 +105,18 @@ class SecuredBroker:
         self.broker.__exit__(None, None, None)
 
     def penstock(self, *arguments: str, expected: int = 0) -> str:
-        """Runs a command; returns what it says, and fails if it ends otherwise."""
+        """Runs a command; returns its output, and fails if the command does."""
         command = [sys.executable, "-m", "penstock", *arguments]
         ended = subprocess.run(
             command, capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=120
         )
         assert ended.returncode == expected, f"{command}: {ended.stdout}{ended.stderr}"
-        said = ended.stdout + ended.stderr
-        assert not is_told(said), "a secret is in what it says"
-        return said
+        output = ended.stdout + ended.stderr
+        assert not is_told(output), "a secret is in what it says"
+        return output
 
     def token(self, user: str = "alice", *, seconds: float = 3600, **claims: Any) -> str:
-        """One that the broker believes."""
+        """A token that the broker accepts."""
         return self._issuer.token(user, seconds=seconds, **claims)
 
     def security(
@@ -127,7 +127,7 @@ class SecuredBroker:
         token: str = "",
         with_tls: bool = True,
     ) -> Security:
-        """Of a client; without a mechanism it shows a certificate."""
+        """A client's security; without a mechanism it uses a certificate."""
         if mechanism is None:
             shown = self.authority.sign(user)
             return Security(tls=Tls(ca=str(self.authority.ca), certificate=str(shown.both)))
@@ -145,7 +145,7 @@ class SecuredBroker:
         return Bootstrap.of(f"127.0.0.1:{port}", self.security(mechanism, user))
 
     def librdkafka(self, mechanism: str, user: str = "alice", **more: Any) -> dict[str, Any]:
-        """For confluent-kafka and kcat."""
+        """Settings for confluent-kafka and kcat."""
         return {
             "bootstrap.servers": f"127.0.0.1:{self.locked}",
             "security.protocol": "sasl_ssl",

@@ -1,7 +1,7 @@
-"""Apache Kafka with locks: TLS of a test's own authority, every mechanism, and ACLs if asked for.
+"""Apache Kafka with TLS by an authority of the test, every mechanism, and ACLs on request.
 
-Its users are in USERS; the broker itself is one of them, and may do everything. With a realm of
-Kerberos, GSSAPI is a mechanism, too, and whoever has a principal there is a user.
+Its users are in USERS; the broker is one of them, and may do everything. With a Kerberos realm,
+GSSAPI is a mechanism too, and every principal there is a user.
 """
 
 import base64
@@ -39,8 +39,8 @@ def secured_kafka(
     settings: Mapping[str, str] | None = None,
     kdc: Kdc | None = None,
 ) -> ApacheKafka:
-    """A broker whose listener takes TLS and a login, by any of MECHANISMS and, with `kdc`, by
-    GSSAPI; with `client_certificates` TLS alone, which then says who a client is."""
+    """A broker whose listener requires TLS and a login, by any of MECHANISMS and, with `kdc`, by
+    GSSAPI; with `client_certificates` only TLS, whose certificate identifies the client."""
     protocol = "SSL" if client_certificates else "SASL_SSL"
     listener = f"listener.name.{protocol.lower()}"
     wanted = {
@@ -60,13 +60,15 @@ def secured_kafka(
         jvm=(*QUICK_JVM, *(() if kdc is None else kdc.java_options)),
     )
     with (directory / "log4j.properties").open("a") as logging:
-        logging.write("log4j.logger.kafka.network.Processor=DEBUG\n")  # whom it cuts off, and why
+        logging.write(
+            "log4j.logger.kafka.network.Processor=DEBUG\n"
+        )  # logs disconnected clients, and why
     return made
 
 
 def locks(authority: Authority, listener: str, passwords: Mapping[str, str]) -> dict[str, str]:
-    """Settings of a broker that takes TLS, and on the listener a login by any of MECHANISMS;
-    `broker` is itself."""
+    """Settings of a broker with TLS, and with logins by any of MECHANISMS on the listener; `broker`
+    is itself."""
     server = authority.sign("kafka")
     users = " ".join(f'user_{name}="{jaas(secret)}"' for name, secret in passwords.items())
     own = f'username="broker" password="{jaas(passwords["broker"])}"'
@@ -86,7 +88,7 @@ def locks(authority: Authority, listener: str, passwords: Mapping[str, str]) -> 
 
 
 def scram_users(passwords: Mapping[str, str]) -> list[str]:
-    """As Apache Kafka's directory is given them when it is made."""
+    """The form in which Apache Kafka's storage tool takes initial users."""
     return [
         f"{mechanism}=[name={name},password={secret}]"
         for name, secret in passwords.items()
@@ -96,11 +98,11 @@ def scram_users(passwords: Mapping[str, str]) -> list[str]:
 
 
 def unsigned_token(user: str, *, seconds: float = 3600) -> str:
-    """Of the sort that Apache Kafka believes as long as nobody tells it whom to believe."""
+    """A token that Apache Kafka accepts unless validation is configured."""
     now = time.time()
-    said = ({"alg": "none"}, {"sub": user, "iat": now, "exp": now + seconds})
-    parts = [base64.urlsafe_b64encode(json.dumps(each).encode()) for each in said]
-    return b".".join(part.rstrip(b"=") for part in parts).decode() + "."
+    parts = ({"alg": "none"}, {"sub": user, "iat": now, "exp": now + seconds})
+    encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()) for part in parts]
+    return b".".join(part.rstrip(b"=") for part in encoded).decode() + "."
 
 
 def _gssapi(listener: str, kdc: Kdc) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
-"""A ZooKeeper with locks: a port that speaks TLS, one that does not, and logins by DIGEST-MD5.
+"""A ZooKeeper with a TLS port, a plain port, and logins by DIGEST-MD5.
 
-It is started with PySpark's jars, as the embedded one is, and with those of Netty beside them,
-which does ZooKeeper's TLS.
+It runs with PySpark's jars, like the embedded one, and with those of Netty, which ZooKeeper's TLS
+needs.
 """
 
 from pathlib import Path
@@ -20,8 +20,8 @@ _NETTY: Final = (
 
 
 class SecuredZooKeeper(ZooKeeperProcess):
-    """`with SecuredZooKeeper(directory, authority, users={…}) as zookeeper`. Without users nobody
-    can log in; with `wants_certificates` clients must show some."""
+    """`with SecuredZooKeeper(directory, authority, users={…}) as zookeeper`. Without users there
+    are no logins; with `wants_certificates` clients need certificates."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class SecuredZooKeeper(ZooKeeperProcess):
         return f"127.0.0.1:{self.tls_port}"
 
     def spawn(self) -> None:
-        """With the users that it has now."""
+        """Starts it with its current users."""
         options = []
         if self.users:
             (self._directory / "jaas.conf").write_text(_jaas(self.users))
@@ -61,7 +61,7 @@ class SecuredZooKeeper(ZooKeeperProcess):
 
     def log(self) -> str:
         files = (self.process.output, self._directory / zookeeper_files.LOG)
-        return "".join(each.read_text(errors="replace") for each in files if each.exists())
+        return "".join(file.read_text(errors="replace") for file in files if file.exists())
 
     def stop(self) -> None:
         self.kill()
@@ -76,7 +76,7 @@ class SecuredZooKeeper(ZooKeeperProcess):
             "ssl.trustStore.location": str(self._authority.ca),
             "ssl.trustStore.type": "PEM",
             "ssl.clientAuth": "need" if self._wants_certificates else "none",
-            "ssl.hostnameVerification": "false",  # of clients, who have no name that resolves
+            "ssl.hostnameVerification": "false",  # of clients, whose names do not resolve
         }
         if self.users:
             provider = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"

@@ -1,8 +1,8 @@
-"""Servers as child processes: started, waited for, measured, killed, their output kept in files.
+"""Servers as child processes: start, wait, measure, kill, and keep their output in files.
 
-The output goes to a file and not to a pipe, so that a server that talks much never blocks on us
-and its last words survive a SIGKILL. A restart appends to the same file. Whoever starts a process
-ends it: use it as a context manager, or call `kill` in a fixture's last line.
+Output goes to a file rather than a pipe, so that a server with much output never blocks, and its
+last words survive a SIGKILL. A restart appends to the same file. A process must be ended by the
+code that started it: use it as a context manager, or call `kill` at the end of a fixture.
 
     ServerProcess     a child process, whatever it runs
     RunningServer     a server that is one process, and knows when it is ready
@@ -23,20 +23,20 @@ from ground import listening
 from harness.waiting import Looks
 
 LEAST_START_SECONDS: Final = 180.0
-OUTPUTS: Final[set[Path]] = set()  # of all processes that were started from this one
+OUTPUTS: Final[set[Path]] = set()  # of all processes started by this one
 
 
 class ServerFailed(Exception):
-    """A server ended, or did not become ready in time. Carries the end of its output."""
+    """A server ended, or was not ready in time; has the end of its output."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface for servers that are about to be started."""
+    """Free loopback ports, for servers that are about to start."""
     return listening.free_ports("127.0.0.1", count)
 
 
 def http_page(port: int, path: str) -> tuple[int, str]:
-    """Status and body of a page on loopback; status 0 while nobody answers."""
+    """Returns status and body of a page on loopback; status 0 if nothing answers."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
         connection.request("GET", path)
@@ -49,7 +49,7 @@ def http_page(port: int, path: str) -> tuple[int, str]:
 
 
 class ServerProcess:
-    """A child process that can be started again after it ended."""
+    """A child process that can be restarted."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class ServerProcess:
         self._child: subprocess.Popen[bytes] | None = None
 
     def spawn(self) -> None:
-        """Starts the program, without waiting for anything."""
+        """Starts the program without waiting."""
         assert not self.alive, f"already running: {self.command}"
         OUTPUTS.add(self.output)
         with self.output.open("ab") as output:
@@ -94,19 +94,20 @@ class ServerProcess:
         return self._child.poll()
 
     def kill(self) -> None:
-        """SIGKILL: nothing is flushed, no handler runs. Returns once the process is gone."""
+        """Sends SIGKILL: nothing is flushed, no handler runs. Returns once the process is gone."""
         if self._child is not None:
             self._child.kill()
             self._child.wait()
 
     def terminate(self, *, within: float = 60) -> int:
-        """SIGTERM, then the exit code; a server that does not end in time fails the test."""
+        """Sends SIGTERM; returns the exit code. A server that does not end in time fails the
+        test."""
         assert self._child is not None, "never started"
         self._child.send_signal(signal.SIGTERM)
         return self.wait(within=within)
 
     def wait(self, *, within: float) -> int:
-        """The exit code, once the process ended by itself."""
+        """Returns the exit code once the process has ended by itself."""
         assert self._child is not None, "never started"
         try:
             return self._child.wait(within)
@@ -114,11 +115,11 @@ class ServerProcess:
             raise ServerFailed(f"still running after {within:g} s\n{self.last_words()}") from None
 
     def wait_ready(self, ready: Callable[[], bool], *, within: float) -> None:
-        """Polls `ready`; fails at once when the process ends before."""
+        """Polls `ready`; fails at once if the process ends before."""
         _wait_ready([(self, ready)], within=within)
 
     def log(self) -> str:
-        """All it has written so far, over all its starts."""
+        """Its whole output, over all restarts."""
         return self.output.read_text(errors="replace") if self.output.exists() else ""
 
     def last_words(self, lines: int = 40) -> str:
@@ -130,7 +131,7 @@ class ServerProcess:
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     def most_rss(self) -> int:
-        """The most resident memory it has had, in bytes."""
+        """Peak resident memory, in bytes."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
@@ -153,26 +154,26 @@ class ServerProcess:
 def _wait_ready(
     servers: Iterable[tuple[ServerProcess, Callable[[], bool]]], *, within: float
 ) -> None:
-    """Until all are; fails at once when one of them ends before. A JVM may take minutes where much
-    else runs."""
+    """Waits until all are ready; fails at once if one of them ends before. A JVM may take minutes
+    on a busy machine."""
     looks = Looks(max(within, LEAST_START_SECONDS))
     waiting = dict(servers)
     processes = list(waiting)
     while waiting := {process: ready for process, ready in waiting.items() if not ready()}:
-        for each in processes:
-            if not each.alive:
-                why = f"{each.output.name}: ended with {each.exit_code}"
-                raise ServerFailed(f"{why}\n{each.last_words()}")
+        for process in processes:
+            if not process.alive:
+                why = f"{process.output.name}: ended with {process.exit_code}"
+                raise ServerFailed(f"{why}\n{process.last_words()}")
         try:
             looks.give_up("a server is ready")
         except TimeoutError as error:
-            said = (f"{each.output.name}:\n{each.last_words()}" for each in waiting)
-            raise ServerFailed("\n".join([str(error), *said])) from None
+            logs = (f"{process.output.name}:\n{process.last_words()}" for process in waiting)
+            raise ServerFailed("\n".join([str(error), *logs])) from None
         time.sleep(looks.pause())
 
 
 class _Running(ABC):
-    """What is started with a `with`, and leaves nothing behind."""
+    """A context manager that starts something, and leaves nothing behind."""
 
     @abstractmethod
     def start(self, *, within: float = 60) -> None:
@@ -180,7 +181,7 @@ class _Running(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Ends it gently, and by force if it takes too long."""
+        """Ends it gently, or by force if it takes too long."""
 
     @abstractmethod
     def kill(self) -> None:
@@ -199,7 +200,7 @@ class _Running(ABC):
 
 
 class RunningServer(_Running):
-    """A server run as a user runs it; ports and files stay the same over its starts."""
+    """A server run as a user would; ports and files stay the same over restarts."""
 
     process: ServerProcess
 
@@ -222,7 +223,7 @@ class RunningServer(_Running):
         return self.process.terminate(within=within)
 
     def restart(self, *, within: float = 60) -> None:
-        """SIGKILL, and a new start."""
+        """Kills it with SIGKILL, and starts it again."""
         self.kill()
         self.start(within=within)
 
@@ -238,24 +239,24 @@ class RunningServer(_Running):
 
 
 class RunningServers(_Running):
-    """Servers that are there together or not at all; each can be killed and started alone."""
+    """Servers that belong together; each can also be killed and started alone."""
 
     servers: Sequence[RunningServer]
-    """In the order in which they are started. They are ended the other way round."""
+    """In starting order; they are stopped in reverse."""
 
     def spawn(self) -> None:
-        """All of them side by side: whoever needs another one waits for it."""
-        for each in self.servers:
-            each.spawn()
+        """Starts all in parallel: those that need others wait for them."""
+        for server in self.servers:
+            server.spawn()
 
     def start(self, *, within: float = 60) -> None:
         self.spawn()
-        _wait_ready([(each.process, each.ready) for each in self.servers], within=within)
+        _wait_ready([(server.process, server.ready) for server in self.servers], within=within)
 
     def stop(self) -> None:
-        for each in reversed(self.servers):
-            each.stop()
+        for server in reversed(self.servers):
+            server.stop()
 
     def kill(self) -> None:
-        for each in reversed(self.servers):
-            each.kill()
+        for server in reversed(self.servers):
+            server.kill()

@@ -1,9 +1,9 @@
-"""Many hosts for Ansible, each a directory: what a play costs its controller, and what it changes.
+"""Many simulated hosts for Ansible, each a directory: measures what a play costs the controller,
+and what it changes.
 
-Ansible reaches them by local connections. A host has its own interpreter, a wrapper that puts the
-host's `systemctl` first on the path; that one starts a process which sleeps, with the environment
-that the unit's drop-in says. Whether systemd does as it should is not asked here: tests/fleet boots
-real ones.
+Ansible reaches them by local connections. Each host has its own interpreter, a wrapper that puts
+the host's `systemctl` first on the path; that starts a process which sleeps, with the environment
+from the unit's drop-in. Whether systemd works is not tested here: tests/fleet boots real hosts.
 """
 
 import hashlib
@@ -78,7 +78,7 @@ _RECAP = re.compile(
 
 
 class Played(msgspec.Struct, frozen=True):
-    """One run of ansible-playbook; the counts are by host."""
+    """A run of ansible-playbook; counts are by host."""
 
     code: int
     said: str
@@ -90,7 +90,7 @@ class Played(msgspec.Struct, frozen=True):
 
 
 class Readiness(BaseHTTPRequestHandler):
-    """What an agent that is ready answers; every agent's, since all say this port."""
+    """The response of a ready agent; all simulated agents share this port."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -98,11 +98,11 @@ class Readiness(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing."""
+        """Logs nothing."""
 
 
 class SimulatedHosts:
-    """`size` hosts below `directory`, called web-0001 and so on."""
+    """`size` hosts below `directory`, named web-0001 and so on."""
 
     def __init__(self, directory: Path, size: int, port: int, *, forks: int = 20) -> None:
         self.directory = directory
@@ -153,8 +153,8 @@ class SimulatedHosts:
         self.inventory.write_text(yaml.safe_dump(document))
 
     def make_release(self, version: str, *, broken: str = "", checks: bool = True) -> None:
-        """A bundle whose program is this repository's; `broken` is why it does not run. Without
-        `checks` it finds every configuration right, and costs nothing."""
+        """Builds a bundle whose program is this repository's; `broken` is the error with which it
+        fails. Without `checks` it accepts every configuration at no cost."""
         before = "exit 0" if not checks else f"echo '{broken}' >&2; exit 1" if broken else ""
         text = _PROGRAM.format(before=before, root=ROOT, python=sys.executable).encode()
         archive = self.release / f"penstock-agent-{version}-linux-{MACHINE}.tar.gz"
@@ -166,13 +166,13 @@ class SimulatedHosts:
 
     def write_sums(self) -> None:
         sums = [
-            f"{hashlib.sha256(each.read_bytes()).hexdigest()}  {each.name}\n"
-            for each in sorted(self.release.glob("*.tar*"))
+            f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+            for path in sorted(self.release.glob("*.tar*"))
         ]
         (self.release / "SHA256SUMS").write_text("".join(sums))
 
     def play(self, playbook: Path | str, *options: str, **extra: Any) -> Played:
-        """By its path, or its name in the collection."""
+        """Plays a playbook, given by path, or by name in the collection."""
         path = (
             COLLECTION / "playbooks" / f"{playbook}.yml" if isinstance(playbook, str) else playbook
         )
@@ -198,8 +198,8 @@ class SimulatedHosts:
             "ANSIBLE_NOCOLOR": "1",
             "PATH": f"{Path(tool).parent}{os.pathsep}{os.environ['PATH']}",
         }
-        for each in ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONDEVMODE"):
-            environment.pop(each, None)
+        for variable in ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONDEVMODE"):
+            environment.pop(variable, None)
         before, began = os.times(), monotonic()
         ended = subprocess.run(
             [tool, *words],
@@ -212,11 +212,11 @@ class SimulatedHosts:
         )
         after = os.times()
         used = after.children_user + after.children_system
-        said = ended.stdout + ended.stderr
-        rows = [(row[0], *map(int, row[1:])) for row in _RECAP.findall(said)]
+        output = ended.stdout + ended.stderr
+        rows = [(row[0], *map(int, row[1:])) for row in _RECAP.findall(output)]
         return Played(
             code=ended.returncode,
-            said=said,
+            said=output,
             seconds=monotonic() - began,
             processor_seconds=used - before.children_user - before.children_system,
             ok={row[0]: row[1] for row in rows},
@@ -254,13 +254,13 @@ def simulated_hosts(directory: Path, size: int, **more: Any) -> Iterator[Simulat
 
 
 def tree(directory: Path, names: Sequence[str]) -> dict[str, tuple[int, bytes]]:
-    """What is below these: mode and content, and where links lead."""
-    found = {}
+    """Returns mode and content of everything below these folders, and the targets of links."""
+    entries = {}
     for name in names:
         for path in sorted((directory / name).rglob("*")):
             mode = path.lstat().st_mode
             content = str(path.readlink()).encode() if path.is_symlink() else b""
             if stat.S_ISREG(mode):
                 content = path.read_bytes()
-            found[str(path.relative_to(directory))] = (mode, content)
-    return found
+            entries[str(path.relative_to(directory))] = (mode, content)
+    return entries

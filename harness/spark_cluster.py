@@ -1,8 +1,8 @@
-"""A Spark standalone cluster on loopback: a Master and two Workers whose Python is bare.
+"""A Spark standalone cluster on loopback: a Master and two Workers with a bare Python.
 
-Workers are as on hosts of their own: what their executors know of Python comes from Spark's
-distribution (`python/lib/*.zip`) and from what a driver ships. The interpreter is a fresh virtual
-environment without pip, and without the packages of the tests.
+Workers are as on separate hosts: their executors' Python packages come from Spark's distribution
+(`python/lib/*.zip`) and from what a driver ships. The interpreter is a fresh virtual environment
+without pip, and without the tests' packages.
 """
 
 import re
@@ -26,19 +26,21 @@ EXECUTOR_MEMORY: Final = "512m"  # Spark takes no less than 450 MB
 
 
 def scala_version() -> str:
-    """Which `bin/load-spark-env.sh` would find out: an installation by pip does not say."""
+    """The version that `bin/load-spark-env.sh` would determine; a pip installation does not state
+    it."""
     (core,) = (SPARK_HOME / "jars").glob("spark-core_*.jar")
-    found = re.match(r"spark-core_([\d.]+)-", core.name)
-    assert found is not None
-    return found[1]
+    match = re.match(r"spark-core_([\d.]+)-", core.name)
+    assert match is not None
+    return match[1]
 
 
 class Daemon(RunningServer):
-    """A Master or a Worker. Ready: it has said something that often. It is started once."""
+    """A Master or a Worker. Ready once it has logged a line `times` times. It is started only
+    once."""
 
-    def __init__(self, process: ServerProcess, said: str, times: int = 1) -> None:
+    def __init__(self, process: ServerProcess, line: str, times: int = 1) -> None:
         self.process = process
-        self._said = said
+        self._said = line
         self._times = times
 
     def ready(self) -> bool:
@@ -46,7 +48,7 @@ class Daemon(RunningServer):
 
 
 class SparkCluster(RunningServers):
-    """Drivers reach it under `master`, with `conf`, and with `python` as their PYSPARK_PYTHON."""
+    """Drivers connect to `master`, with `conf`, and with `python` as their PYSPARK_PYTHON."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -58,12 +60,13 @@ class SparkCluster(RunningServers):
 
     @property
     def python(self) -> Path:
-        """An interpreter of this version, in which nothing is installed."""
+        """An interpreter of this version without packages."""
         return self.directory / "python" / "bin" / "python"
 
     @property
     def conf(self) -> dict[str, str]:
-        """For drivers: small, on loopback, and both workers are there when the first job runs."""
+        """A driver's configuration: small, on loopback, and with both workers before the first
+        job."""
         temporary = self.directory / "temporary"
         options = f"{quick_java()} -Djava.io.tmpdir={temporary}"
         return {
@@ -91,7 +94,7 @@ class SparkCluster(RunningServers):
             *SMALL.split(),
             "-Dspark.master.rest.enabled=false",
             "-Dspark.shuffle.service.enabled=false",
-            # What an application unpacked is removed soon after its end.
+            # An application's unpacked files are removed soon after its end.
             "-Dspark.worker.cleanup.enabled=true",
             "-Dspark.worker.cleanup.interval=5",
             "-Dspark.worker.cleanup.appDataTtl=1",
@@ -114,21 +117,21 @@ class SparkCluster(RunningServers):
         )
 
     def _worker(self, number: int) -> Daemon:
-        work = self.directory / f"work-{number}"  # it makes it
+        work = self.directory / f"work-{number}"  # the worker creates it
         size = ["--cores", "1", "--memory", "1g", "--work-dir", str(work)]
         process = self._daemon(f"worker-{number}", "worker.Worker", *size, self.master)
         return Daemon(process, "Successfully registered with master")
 
     def executors(self, worker: int) -> list[int]:
-        """Process numbers of the executors that run on a worker, 0 or 1."""
+        """Process ids of the executors on a worker, 0 or 1."""
         process = self.workers[worker].process
         if not process.alive:
             return []
         children = Path(f"/proc/{process.pid}/task").glob("*/children")
-        return [int(number) for each in children for number in each.read_text().split()]
+        return [int(number) for file in children for number in file.read_text().split()]
 
     def stop(self) -> None:
-        """Asked to end, a worker ends its executors first."""
+        """A worker that is asked to stop ends its executors first."""
         with self._leaving_logs_alone():
             super().stop()
 
@@ -138,7 +141,8 @@ class SparkCluster(RunningServers):
 
     @contextmanager
     def _leaving_logs_alone(self) -> Iterator[None]:
-        """Executors of applications that still run end with their workers; files but logs go."""
+        """Executors of running applications end with their workers; all files but logs are
+        removed."""
         executors = [pid for worker in range(WORKERS) for pid in self.executors(worker)]
         yield
         wait_until(

@@ -1,4 +1,4 @@
-"""Java options with which a JVM of Spark's is soon there, and costs little."""
+"""Java options for Spark JVMs that start quickly and cost little."""
 
 import functools
 import os
@@ -14,10 +14,10 @@ import pyspark
 from harness.class_archives import with_archive
 
 SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
-# Of an idle machine it takes 20 seconds; of one that begins eight suites at once, minutes.
+# It takes 20 seconds on an idle machine, and minutes while eight suites start at once.
 _PATIENCE_SECONDS: Final = 300.0
 
-# What most loads make Spark do.
+# What Spark does in most loads.
 _TRAINING: Final = """
 import sys
 from pyspark import SparkContext
@@ -48,12 +48,13 @@ gateway.proc.wait()
 
 
 def quick_java() -> str:
-    """For `spark.driver.extraJavaOptions`."""
+    """Options for `spark.driver.extraJavaOptions`."""
     return f"{SMALL} {_with_archive()}"
 
 
 def quick_java_environment() -> dict[str, str]:
-    """For programs that have their own options: `penstock up` and all that it starts."""
+    """The environment for programs that have Java options of their own: `penstock up` and what it
+    starts."""
     return {"JDK_JAVA_OPTIONS": _with_archive()}
 
 
@@ -64,7 +65,7 @@ def _with_archive() -> str:
 
 
 def _train(folder: Path, options: tuple[str, ...]) -> bool:
-    """Whether it came to its end, in time."""
+    """Returns whether the training ended in time."""
     java = " ".join((SMALL, *options, f"-Djava.io.tmpdir={folder}"))
     training = subprocess.Popen(
         [sys.executable, "-c", _TRAINING, str(folder), java],
@@ -72,7 +73,7 @@ def _train(folder: Path, options: tuple[str, ...]) -> bool:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,  # its JVM goes with it
+        start_new_session=True,  # so that its JVM ends with it
     )
     try:
         return training.wait(_PATIENCE_SECONDS) == 0

@@ -1,5 +1,6 @@
-"""Spark with its own source and sink for Kafka, in a JVM of its own: no PySpark has them for the
-version that is installed, and they load into no other version than their own."""
+"""Spark with its own Kafka source and sink, in a separate JVM: no PySpark has them for the
+installed version, and they work with no other version than their own.
+"""
 
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,7 @@ JARS: Final = MavenJars(
         ("org.apache.spark", "spark-sql_2.13", VERSION),
     ),
 )
-# Of those that Spark's launcher gives, what a local session needs.
+# Those of Spark's launcher that a local session needs.
 _OPENED: Final = (
     "java.lang", "java.lang.invoke", "java.lang.reflect", "java.net", "java.nio", "java.util",
     "java.util.concurrent", "java.util.concurrent.atomic", "sun.nio.ch", "sun.nio.cs",
@@ -25,14 +26,14 @@ _OPENED: Final = (
 
 
 def spark_jvm(folder: Path) -> Jvm:
-    """What it keeps on disk lies in the folder."""
+    """Its files on disk are in the folder."""
     assert JARS.classpath is not None, JARS.why_not
-    opened = [f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in _OPENED]
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
     return Jvm(JARS.classpath, options=[*opened, "-Xmx1g", f"-Djava.io.tmpdir={folder}"])
 
 
 def spark_session(java: Jvm, folder: Path) -> Any:
-    """To be stopped before its JVM ends."""
+    """Stop it before its JVM ends."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",

@@ -1,8 +1,8 @@
-"""A real systemd, the first process of namespaces of its own, with units that a test gives it.
+"""A real systemd, the first process in namespaces of its own, with units of the test.
 
 It has its own processes, mounts and control groups, and the machine's network and files. It ends
-with whoever started it, and everything that it started ends with it. That needs root, and a kernel
-that lets root mount cgroup2: a container usually does not.
+with the process that started it, and everything it started ends with it. It needs root, and a
+kernel that lets root mount cgroup2, which containers usually do not.
 """
 
 import os
@@ -23,10 +23,16 @@ SYSTEMD: Final = Path("/usr/lib/systemd/systemd")
 _WITHIN: Final = 60.0
 _TARGET: Final = "tests.target"
 _BARE: Final = "[Unit]\nDefaultDependencies=no\n"
-_STUBS: Final = ("sysinit", "basic", "shutdown", "network-online", "tests")  # all that units name
+_STUBS: Final = (
+    "sysinit",
+    "basic",
+    "shutdown",
+    "network-online",
+    "tests",
+)  # all targets that units name
 
-_IN_MOUNTS: Final = ("unshare", "--mount", "sh", "-c")  # of its own
-# Its control groups are those below one of our own, which is its root.
+_IN_MOUNTS: Final = ("unshare", "--mount", "sh", "-c")  # in a mount namespace of its own
+# Its control groups are below one that we create, which is its root.
 _OUTER: Final = """
 set -e
 mkdir -p "$1/cgroups" && mount -t cgroup2 none "$1/cgroups"
@@ -62,7 +68,7 @@ class Systemd:
             path.write_text(text)
 
     def __call__(self, *arguments: str, check: bool = True) -> str:
-        """What `systemctl` says."""
+        """Returns the output of `systemctl`."""
         inside = ("nsenter", f"--target={self._first}", "--mount", "--pid", "--cgroup")
         return subprocess.run(
             [*inside, "systemctl", *arguments],
@@ -73,11 +79,11 @@ class Systemd:
         ).stdout
 
     def show(self, unit: str, name: str) -> str:
-        """A property of a unit."""
+        """Returns a property of a unit."""
         return self("show", "--value", f"--property={name}", unit).strip()
 
     def main_pid(self, unit: str) -> int:
-        """As others see it; 0 if it does not run."""
+        """The unit's main process as seen from outside; 0 if it does not run."""
         inside = self.show(unit, "MainPID")
         for status in Path("/proc").glob("[0-9]*/status"):
             try:
@@ -114,8 +120,8 @@ class Systemd:
     def _is_up(self) -> bool:
         assert self._process is not None
         if self._process.poll() is not None:
-            said = self._process.stdout.read() if self._process.stdout else ""
-            raise ServerFailed(" ".join(said.split()) or "systemd has ended")
+            output = self._process.stdout.read() if self._process.stdout else ""
+            raise ServerFailed(" ".join(output.split()) or "systemd has ended")
         pid = self._process.pid
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         if not children:
@@ -134,7 +140,8 @@ class Systemd:
             return False
 
     def _end_services(self) -> None:
-        """Who made their private directories, in those of the machine, removes them."""
+        """Ends the services, which remove the private directories that they created in the
+        machine's."""
         if not self._first:
             return
         with suppress(subprocess.TimeoutExpired):
@@ -150,7 +157,7 @@ class Systemd:
         self._end_services()
         self._process.kill()
         self._process.communicate()
-        # The kernel takes a moment to end all that was in there.
+        # The kernel takes a moment to end everything in it.
         remove = [*_IN_MOUNTS, _REMOVE, "sh", str(self._directory), self._group]
         wait_until(
             lambda: subprocess.run(remove, check=False, capture_output=True).returncode == 0,
@@ -162,7 +169,7 @@ class Systemd:
 
 @cache
 def why_no_systemd() -> str:
-    """Empty if there is one that can be run here: it was tried."""
+    """Tries to run one; returns "" if that works, otherwise why not."""
     if not SYSTEMD.exists():
         return "apt install systemd"
     for program in ("unshare", "nsenter", "systemctl"):

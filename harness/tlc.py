@@ -1,7 +1,7 @@
-"""TLC, the model checker of TLA+: its jar, and how it is started.
+"""TLC, the model checker of TLA+: its jar, and its command line.
 
-Of the TLA+ tools themselves no release was found in Maven's repository. What the University of
-Düsseldorf releases there for ProB are the same tools, TLC included. Where the jar cannot be had,
+Maven's repository has no release of the TLA+ tools themselves. Those that the University of
+Düsseldorf releases there for ProB are the same, including TLC. If the jar is unavailable,
 `tlc_classpath` is None and `why_no_tlc` says why.
 """
 
@@ -20,7 +20,7 @@ _FAST_IN_THE_END: Final = ("-XX:+UseParallelGC",)
 
 
 def tlc_classpath() -> str | None:
-    """TLC's class path; None where it cannot be had."""
+    """TLC's class path; None if unavailable."""
     return _JARS.classpath
 
 
@@ -32,12 +32,12 @@ def why_no_tlc() -> str:
 def tlc_command(
     module: Path, *options: str, temporary: Path, heap: str, workers: int
 ) -> Sequence[str]:
-    """The command line of TLC for a module, whose configuration lies beside it."""
+    """The command line of TLC for a module, whose configuration is beside it."""
     classpath = tlc_classpath()
     if classpath is None:
         raise JarsUnavailable(why_no_tlc())
     java = ("java", *(_SOON_THERE if workers == 1 else _FAST_IN_THE_END), f"-Xmx{heap}")
-    # TLC unpacks the standard modules into the temporary folder, and leaves them there.
+    # TLC unpacks the standard modules into the temporary folder, and does not remove them.
     folders = (f"-Djava.io.tmpdir={temporary}", "-XX:-UsePerfData", "-cp", classpath, "tlc2.TLC")
     own = ("-workers", str(workers), "-metadir", str(temporary / "states"))
     return (*java, *folders, *own, *options, module.stem)

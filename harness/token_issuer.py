@@ -1,4 +1,4 @@
-"""Signed tokens of a test's own issuer, and the file of keys by which a broker believes them."""
+"""Signed tokens of a test's own issuer, and the key file with which a broker verifies them."""
 
 import json
 import time
@@ -13,7 +13,7 @@ AUDIENCE: Final = "brokers"
 
 
 class TokenIssuer:
-    """Has one key, which `keys_file` names."""
+    """Has one key, which is in `keys_file`."""
 
     def __init__(self, directory: Path) -> None:
         self._key = RSAKey.generate_key(2048, {"kid": "a key"})
@@ -21,10 +21,10 @@ class TokenIssuer:
         self.keys_file = private_file(directory / "keys.json", json.dumps(keys))
 
     def token(self, user: str, *, seconds: float = 3600, **claims: Any) -> str:
-        """One that the broker believes."""
+        """A token that the broker accepts."""
         ends = time.time() + seconds
-        said = {"iss": ISSUER, "aud": AUDIENCE, "sub": user, "exp": ends, **claims}
-        return jwt.encode({"alg": "RS256", "kid": "a key"}, said, self._key)
+        all_claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": user, "exp": ends, **claims}
+        return jwt.encode({"alg": "RS256", "kid": "a key"}, all_claims, self._key)
 
 
 def private_file(path: Path, content: str) -> str:

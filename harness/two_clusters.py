@@ -1,6 +1,6 @@
-"""Two clusters of real brokers, each with ZooKeepers of its own, and mirrors from one to the other.
+"""Two clusters of real brokers, each with its own ZooKeepers, and mirrors from one to the other.
 
-All of it is in our hands: see harness/broker_cluster.py and harness/mirrors.py.
+All connections can be controlled: see harness/broker_cluster.py and harness/mirrors.py.
 """
 
 from collections.abc import Mapping
@@ -30,10 +30,10 @@ class TwoClusters(Mirrors):
         data_dirs: Mapping[int, Path] | None = None,
         mirror_program: str = "penstock",
     ) -> None:
-        """`brokers`: of the source, of the target. `settings` are those of all brokers.
-        `environments`: by names as `source-1`, `target-3`, `mirror-2`. `data_dirs`: of the
-        target's brokers, where they are not in their directories. `mirror_program`: the module
-        that is run for each mirror."""
+        """`brokers` are the numbers in source and target. `settings` apply to all brokers.
+        `environments` are by name: `source-1`, `target-3`, `mirror-2`. `data_dirs` are those of the
+        target's brokers, if they are elsewhere. `mirror_program` is the module to run for each
+        mirror."""
         given = environments or {}
         source, target = (
             BrokerCluster(
@@ -62,19 +62,19 @@ class TwoClusters(Mirrors):
         )
 
     def mend_links(self) -> None:
-        """All: of mirrors and of clusters."""
+        """Mends the links of mirrors and clusters."""
         self.mend_map_links()
         for cluster in self.both:
             cluster.mend_links()
 
-    # Beginning and end
+    # Start and stop
 
     def start(self) -> None:
         for cluster in self.both:
             cluster.start()
 
     def close(self) -> None:
-        """Nothing is left running."""
+        """Stops everything."""
         self.end()
         for cluster in self.both:
             cluster.close()

@@ -1,10 +1,10 @@
-"""Waits until something holds: the one loop with a deadline that tests and harness have.
+"""Waits until a condition holds: the only loop with a deadline in tests and harness.
 
     wait_until         in a thread that may sleep
     wait_until_async   in an event loop
 
-A deadline ends what will never come, and never fails what is only slow: none is sooner than a
-minute, and seconds count less where the machine is crowded (crowding.py).
+A deadline ends what will never happen, and must not fail what is only slow: it is at least a
+minute, and seconds count less on a loaded machine (crowding.py).
 """
 
 import asyncio
@@ -26,31 +26,31 @@ def wait_until(
     within: float = LEAST_SECONDS,
     every: float | None = None,
 ) -> Found:
-    """Returns what the condition returned, once that is true. Says `what` when the time is over.
+    """Returns the condition's result once it is true. Names `what` if the time is over.
 
-    Without `every` it looks less often the longer it takes, and the more a look costs.
+    Without `every` it polls less often the longer it waits, and the more a poll costs.
     """
     looks = Looks(max(within, LEAST_SECONDS))
-    while not (found := condition()):
+    while not (result := condition()):
         looks.give_up(what)
         time.sleep(looks.pause() if every is None else every)
-    return found
+    return result
 
 
 async def wait_until_async(
     condition: Callable[[], Found], *, what: str = "", within: float = LEAST_SECONDS
 ) -> Found:
-    """The same in an event loop, which goes on meanwhile."""
+    """Like `wait_until`, in an event loop, which runs meanwhile."""
     looks = Looks(max(within, LEAST_SECONDS))
-    while not (found := condition()):
+    while not (result := condition()):
         looks.give_up(what)
         await asyncio.sleep(looks.pause())
-    return found
+    return result
 
 
 class Looks:
-    """When to look again. Six who look all the time, and servers that answer them, would keep those
-    waiting for whom they look."""
+    """When to poll again: constant polling by six tests, and the servers' work for it, would slow
+    down those that they wait for."""
 
     def __init__(self, seconds: float) -> None:
         self._patience = Patience(seconds)
@@ -62,8 +62,8 @@ class Looks:
             raise TimeoutError(f"not within {self._patience.seconds:g} s: {what}")
 
     def pause(self) -> float:
-        """After a look: how long until the next one. A tenth of what it has lasted, three times
-        what the look took; a quarter of a second at most, if that did not take longer."""
+        """Returns the pause after a poll: a tenth of the time so far, or three times what the poll
+        took; at most a quarter of a second, unless the poll took longer."""
         now = time.monotonic()
         took = now - self._looked
         pause = min(max(0.02, 0.1 * (now - self._began), 3 * took), max(0.25, took))

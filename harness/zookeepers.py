@@ -1,7 +1,7 @@
-"""ZooKeepers of a cluster: one, or an ensemble, each a process that can be killed and frozen.
+"""The ZooKeepers of a cluster: one, or an ensemble, each a process that can be killed and frozen.
 
-They are started as the embedded one is, with the same jars and settings; several know each other by
-`server.N` in their configuration. Ports and directories stay the same over all starts.
+They run like the embedded one, with the same jars and settings; in an ensemble, `server.N` in their
+configuration names the others. Ports and directories stay the same over restarts.
 """
 
 import contextlib
@@ -19,15 +19,15 @@ from cluster.zookeeper import MAIN_CLASS
 from harness.server_process import RunningServer, ServerFailed, ServerProcess, free_ports
 
 Mode = Literal["leader", "follower", "standalone"]
-_TRIES: Final = 5  # a ZooKeeper gives up soon where much else runs
-# Beside what the embedded one answers: what it holds.
+_TRIES: Final = 5  # a ZooKeeper gives up early on a busy machine
+# Besides what the embedded one answers: its contents.
 _COMMANDS: Final = "4lw.commands.whitelist=ruok,srvr,mntr\n"
 _LIMITS: Final = {"initLimit": "20", "syncLimit": "4"}  # in ticks
 _ANSWERS_WITHIN: Final = 2.0
 
 
 class ZooKeeperProcess(RunningServer):
-    """One of them; `number` is that in its ensemble, if it has others."""
+    """One ZooKeeper; `number` is that in its ensemble, if it has others."""
 
     def __init__(self, directory: Path, port: int, config: str, *, number: int = 0) -> None:
         self.port = port
@@ -44,24 +44,24 @@ class ZooKeeperProcess(RunningServer):
 
     @property
     def mode(self) -> Mode | None:
-        """What it is among them; nothing while it does not serve."""
+        """Its mode in the ensemble; None while it does not serve."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), _ANSWERS_WITHIN) as connection:
                 connection.sendall(b"srvr")
-                said = b""
+                answer = b""
                 while data := connection.recv(4096):
-                    said += data
+                    answer += data
         except OSError:
             return None
         modes: tuple[Mode, ...] = ("leader", "follower", "standalone")
-        return next((each for each in modes if f"Mode: {each}".encode() in said), None)
+        return next((mode for mode in modes if f"Mode: {mode}".encode() in answer), None)
 
     def ready(self) -> bool:
         return self.mode is not None
 
 
 def zookeeper_command(*options: str, jars: Sequence[Path] = ()) -> list[str]:
-    """As the embedded one is started, with further options of the JVM and further jars."""
+    """The embedded one's command line, with further JVM options and jars."""
     class_path = ":".join([find_class_path(), *map(str, jars)])
     return [
         *(sys.executable, "-I", "-S", str(tether.__file__), str(os.getpid())),
@@ -75,19 +75,19 @@ class ZooKeepers:
 
     def __init__(self, directory: Path, count: int = 1) -> None:
         ports = free_ports(3 * count)
-        told = ""
+        ensemble = ""
         if count > 1:
             settings = dict(_LIMITS)
             for number in range(1, count + 1):
                 first, second = ports[count + 2 * number - 2 : count + 2 * number]
                 settings[f"server.{number}"] = f"127.0.0.1:{first}:{second}"
-            told = "".join(f"{key}={value}\n" for key, value in settings.items())
+            ensemble = "".join(f"{key}={value}\n" for key, value in settings.items())
         self.servers = [
             ZooKeeperProcess(
                 directory / f"zookeeper-{number}",
                 port,
-                zookeeper_files.server_config("127.0.0.1", port) + _COMMANDS + told,
-                number=number if told else 0,
+                zookeeper_files.server_config("127.0.0.1", port) + _COMMANDS + ensemble,
+                number=number if ensemble else 0,
             )
             for number, port in enumerate(ports[:count], 1)
         ]
@@ -95,21 +95,23 @@ class ZooKeepers:
 
     @property
     def address(self) -> str:
-        return ",".join(f"127.0.0.1:{each.port}" for each in self.servers)
+        return ",".join(f"127.0.0.1:{server.port}" for server in self.servers)
 
     @property
     def serve(self) -> bool:
-        """Whether so many are there and not frozen that they can."""
-        there = [each for each in self.servers if each.process.alive and each not in self._frozen]
+        """Whether enough are running and not frozen to serve."""
+        there = [
+            server for server in self.servers if server.process.alive and server not in self._frozen
+        ]
         return 2 * len(there) > len(self.servers)
 
     @property
     def whole(self) -> bool:
-        """Whether all are there and not frozen."""
-        return not self._frozen and all(each.process.alive for each in self.servers)
+        """Whether all are running and not frozen."""
+        return not self._frozen and all(server.process.alive for server in self.servers)
 
     def start(self) -> None:
-        """All that are not there; returns when they serve, if they are enough for that."""
+        """Starts all that do not run; returns once they serve, if they are a quorum."""
         for _ in range(_TRIES - 1):
             with contextlib.suppress(ServerFailed):
                 return self._start()
@@ -121,11 +123,11 @@ class ZooKeepers:
                 self._frozen.discard(each)
                 each.spawn()
         if self.serve:
-            for each in set(self.servers) - self._frozen:
-                each.process.wait_ready(each.ready, within=60)
+            for server in set(self.servers) - self._frozen:
+                server.process.wait_ready(server.ready, within=60)
 
     def kill(self, which: Mode | None = None) -> None:
-        """All, or one that is this; nobody, if none is."""
+        """Kills all, or one in this mode, if there is one."""
         for each in self._chosen(which):
             self._frozen.discard(each)
             each.kill()
@@ -144,9 +146,9 @@ class ZooKeepers:
     def _chosen(self, which: Mode | None) -> list[ZooKeeperProcess]:
         if which is None:
             return self.servers
-        awake = [each for each in self.servers if each not in self._frozen]
+        awake = [server for server in self.servers if server not in self._frozen]
         return [each for each in awake if each.mode == which][:1]
 
     def close(self) -> None:
-        for each in self.servers:
-            each.kill()
+        for server in self.servers:
+            server.kill()

@@ -21,9 +21,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from client.addresses import Address
-from client.asking import Key
 from client.bootstrap import Access
 from client.connection import BrokerConnection
+from client.fetch_session import Key
 from client.rights import TO_SEE
 from mirror.batches import Gap
 from mirror.said import said

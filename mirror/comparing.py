@@ -24,10 +24,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from client.addresses import Address
-from client.asking import Key
 from client.bootstrap import Bootstrap
 from client.connection import BrokerConnection
 from client.errors import ClientError, ErrorCode, Refused, refusal
+from client.fetch_session import Key
 from client.metadata import NO_LEADER, ClusterMetadata
 from ground.chance import any_below
 from mirror.bandwidth import Bandwidth

@@ -21,9 +21,9 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from client.addresses import Address
-from client.asking import Key
 from client.delivery import TopicPartition
 from client.errors import ClientError, ErrorCode
+from client.fetch_session import Key
 from client.metadata import NO_LEADER, ClusterMetadata
 from client.patience import Pauses
 from mirror.bandwidth import Bandwidth

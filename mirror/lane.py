@@ -3,8 +3,8 @@
     fetch ─▶ answer in a buffer ─▶ cut ─▶ Produce of the same bytes ─▶ buffer free
       ▲ the next fetch is under way meanwhile, as long as a buffer is free
 
-Rule 1: one fetch is under way at the source, in an incremental session (client/asking.py). The
-        target has as many Produces as there are buffers, in order.
+Rule 1: one fetch is under way at the source, in an incremental session (client/fetch_session.py).
+        The target has as many Produces as there are buffers, in order.
 Rule 2: a partition is fetched on before the target has answered. If it refuses something, what came
         behind that counts for nothing: the partition leaves the lane, and somebody asks both sides
         where it is (beginnings.py). Written twice does no harm: the target compares.
@@ -26,10 +26,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from client.addresses import Address
-from client.asking import Asking, Key, Wanted
 from client.bootstrap import Access
 from client.conversation import fresh_memory
 from client.errors import ClientError, refusal
+from client.fetch_session import FetchSession, Key, Wanted
 from client.leader_connection import LeaderConnection
 from client.patience import Pauses
 from mirror.bandwidth import Bandwidth
@@ -113,7 +113,7 @@ class Lane:
         self._buffers = AnswerBuffers(settings.buffers, settings.buffer_bytes)
         self._receiving: AnswerBuffer | None = None
         self._writing = settings.writing()
-        self._asking = Asking(_CONSUMER, settings.buffer_bytes, self._writing.isolation_level)
+        self._asking = FetchSession(_CONSUMER, settings.buffer_bytes, self._writing.isolation_level)
         self._partitions: dict[Key, CopiedPartition] = {}  # by their names at the source
         self._epochs: dict[Key, int] = {}
         self._changed = asyncio.Event()

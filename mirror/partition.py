@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from client.asking import Key
+from client.fetch_session import Key
 from wire.batch import BatchHeader
 
 _SMOOTHING: Final = 0.2  # how much the last answer counts, of bytes a message

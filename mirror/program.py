@@ -16,7 +16,7 @@ from typing import Final
 
 import uvloop
 
-from client.asking import Key
+from client.fetch_session import Key
 from ground.certificate_expiry import CertificateWatch
 from ground.listening import CannotListen
 from ground.page_door import BadLocks

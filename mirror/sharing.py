@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Collection
 from typing import Final
 
-from client.asking import Key
+from client.fetch_session import Key
 from client.group.member import Member
 from cluster.errors import ClusterError, Fenced
 from cluster.session import Session

@@ -31,8 +31,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple, Protocol
 
-from client.asking import Key
 from client.errors import ClientError, ErrorCode, Refused
+from client.fetch_session import Key
 from ledger.counting.batches import PartitionCount
 from ledger.counting.entries import Speaker, entries_of, halves
 from ledger.counting.journal import PartitionKey

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from client.addresses import Address
-from client.asking import Key
 from client.bootstrap import Access
 from client.errors import ClientError
+from client.fetch_session import Key
 from mirror.beginnings import source_ends
 from mirror.lane import CLIENT_ID
 from mirror.partition import CopiedPartition

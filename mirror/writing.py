@@ -7,8 +7,8 @@ takes is in mirror/kafka_target.
 from collections.abc import Awaitable, Sequence
 from typing import Final, Protocol
 
-from client.asking import Key
 from client.committed import READ_UNCOMMITTED
+from client.fetch_session import Key
 from client.leader_connection import LeaderConnection
 from client.mirrored_produce import MirroredBatches, mirrored_body
 from mirror.batches import Cut, cut

@@ -1,9 +1,8 @@
-"""What Spark unpickles on its executors, and finds by name: `spark.read.format("penstock")`.
+"""Classes that Spark unpickles on executors and finds by name: `spark.read.format("penstock")`.
 
-Spark looks for data sources in modules called `pyspark_…`, and refers to what it pickles by the
-name of its module. That module must be found on a machine where nothing of Penstock was imported
-yet: so it stands beside the package `penstock`, and imports that first, which puts the programs'
-folders on the path.
+Spark searches modules called `pyspark_…` for data sources, and pickles classes by their module's
+name. That module must be importable where nothing of Penstock has been imported yet: so it is
+beside the package `penstock`, and imports that first, which adds the programs' folders to the path.
 """
 
 import penstock  # noqa: F401  puts the programs' folders on the path; must come first

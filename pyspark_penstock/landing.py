@@ -1,7 +1,7 @@
-"""The loader's own data source: reading slices gives the pieces of the files that they become.
+"""The loader's own data source: reads slices and returns the pieces of the files that they become.
 
-Spark plans it in one process and reads in others, so what the job is travels as text: in an option,
-and in each partition.
+Spark plans it in one process and reads in others, so the job travels as text: in an option, and in
+each partition.
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -23,7 +23,7 @@ COLUMNS: Final = "kind string, slice int, dt string, hour string, value string"
 
 
 class LandingSource(DataSource):
-    """Made by Spark, with the option."""
+    """Created by Spark, with the option `job`."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -54,11 +54,12 @@ class LandingReader(DataSourceReader):
         self._job = job
 
     def __getstate__(self) -> dict[str, Any]:
-        """What travels to every task: each is told of its own slices by its partition."""
+        """The state sent to every task, without the groups: each task's slices are in its
+        partition."""
         return {"_job": msgspec.structs.replace(self._job, groups=())}
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [LandingPartition(each) for each in self._job.groups]
+        return [LandingPartition(group) for group in self._job.groups]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         slices = msgspec.json.decode(partition.value, type=known_type(tuple[Slice, ...]))

@@ -1,4 +1,4 @@
-"""How tasks of a batch or of a stream travel through Spark, and what each gives back."""
+"""The tasks of a batch or a stream as Spark partitions, and their rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,18 +13,18 @@ from loader.source.reading import read
 
 
 class TaskPartition(InputPartition):
-    """What one task reads."""
+    """The input of one task."""
 
     def __init__(self, task: Task) -> None:
         super().__init__(msgspec.json.encode(task))
 
 
 def partitions_of(tasks: Iterable[Task]) -> Sequence[InputPartition]:
-    return [TaskPartition(each) for each in tasks]
+    return [TaskPartition(task) for task in tasks]
 
 
 def rows_of(partition: InputPartition, description: str) -> Iterator[RecordBatch]:
-    """Where there is nothing to read, Spark makes a partition of its own, without a value."""
+    """Without tasks, Spark creates a partition of its own, which has no value."""
     if partition.value is None:
         return iter(())
     return read(msgspec.json.decode(partition.value, type=known_type(Task)), unpacked(description))

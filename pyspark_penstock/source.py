@@ -1,8 +1,8 @@
 """`spark.read.format("penstock")` and `spark.readStream.format("penstock")`.
 
-Spark makes the source in one process, plans it in others, and reads in tasks: between them travel
-the options, and a description of the rows that is found out once. So all tasks of a query read with
-the same schema, whatever the registry hears meanwhile.
+Spark creates the source in one process, plans in others, and reads in tasks. The options travel
+between them, and a description of the rows that is determined once, so that all tasks of a query
+read with the same schema, whatever happens in the registry.
 """
 
 import json
@@ -49,7 +49,7 @@ _OPERATORS: Final[dict[type[Comparison], Operator]] = {
 
 
 class DefaultSource(DataSource):
-    """Made by Spark, with the options; found by the name of this class and its package."""
+    """Created by Spark with the options; found by the name of this class and its package."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
@@ -74,28 +74,33 @@ class DefaultSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  (Spark's)
         read_options(self._options).for_streams()
-        # Spark 4.1, which lacks what it imports, can still read batches.
+        # Spark 4.1 lacks what it imports, and can still read batches.
         from pyspark_penstock.streaming import StreamReader  # noqa: PLC0415
 
         return StreamReader(self._options, self._of(schema))
 
     def _of(self, schema: StructType) -> str:
-        """The description, for the columns of this schema: all, unless a user names some."""
+        """Returns the description for the columns of this schema, which are all unless the user
+        names some."""
         if self._description is None:
             self._description = describe(read_options(self._options)).packed()
         description = unpacked(self._description)
-        there = {each.name: each for each in _struct(row_schema_in_sparks_words(description))}
-        for each in schema:
-            if each.name not in there:
+        fields = _struct(row_schema_in_sparks_words(description))
+        columns = {field.name: field for field in fields}
+        for field in schema:
+            if field.name not in columns:
                 raise OptionRefused(
-                    f"the schema has a column {each.name}, and there is none: "
-                    f"there are {', '.join(there)}"
+                    f"the schema names an unknown column {field.name}: "
+                    f"the columns are {', '.join(columns)}"
                 )
-            wanted, found = each.dataType.simpleString(), there[each.name].dataType.simpleString()
-            if wanted != found or not each.nullable:
-                what = wanted if each.nullable else f"{wanted} not null"
-                raise OptionRefused(f"column {each.name} is {found}, and not {what}")
-        if schema.names == list(there):
+            requested, actual = (
+                field.dataType.simpleString(),
+                columns[field.name].dataType.simpleString(),
+            )
+            if requested != actual or not field.nullable:
+                described = requested if field.nullable else f"{requested} not null"
+                raise OptionRefused(f"column {field.name} is {actual}, not {described}")
+        if schema.names == list(columns):
             return self._description
         return msgspec.structs.replace(description, wanted=tuple(schema.names)).packed()
 
@@ -119,15 +124,15 @@ class SourceReader(DataSourceReader):
 
 
 class FilteredReader(SourceReader):
-    """Reads less where a query's conditions say that nothing of it is wanted. A reader of its own,
-    since Spark refuses all that have this method unless its own setting allows it."""
+    """Skips data that a query's conditions exclude. A separate class, because Spark refuses any
+    reader with `pushFilters` unless a setting of its own allows it."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  (Spark's)
-        for each in filters:
-            if isinstance(each, Comparison) and len(each.attribute) == 1:
-                operator = _OPERATORS[type(each)]
-                values = tuple(each.value) if operator is Operator.IN else (each.value,)
-                self._conditions.append((each.attribute[0], operator.value, values))
+        for condition in filters:
+            if isinstance(condition, Comparison) and len(condition.attribute) == 1:
+                operator = _OPERATORS[type(condition)]
+                values = tuple(condition.value) if operator is Operator.IN else (condition.value,)
+                self._conditions.append((condition.attribute[0], operator.value, values))
         return filters  # Spark applies all of them itself
 
 

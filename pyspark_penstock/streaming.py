@@ -1,7 +1,7 @@
-"""The stream behind `spark.readStream.format("penstock")`. Needs Spark 4.2.
+"""The stream of `spark.readStream.format("penstock")`. Requires Spark 4.2.
 
-Spark keeps one of these on the driver for as long as a query runs, and makes another where reading
-is planned: so making one must cost nothing, and it travels without its connections.
+Spark keeps one on the driver while a query runs, and creates another where reading is planned: so
+creation must be cheap, and it is pickled without its connections.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from pyspark_penstock.partitions import partitions_of, rows_of
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What Spark asks of a stream, in its words."""
+    """Spark's interface of a stream."""
 
     def __init__(self, options: dict[str, str], description: str) -> None:
         self._options = options
@@ -60,7 +60,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return rows_of(partition, self._description)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark's checkpoint is what counts."""
+        """Does nothing: Spark's checkpoint is authoritative."""
 
     def stop(self) -> None:
         self._stream.close()

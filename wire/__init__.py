@@ -1,5 +1,5 @@
 """Kafka's protocol and record batches. No I/O, no threads: bytes in, bytes and file slices out.
-Whatever a peer sends, the only exceptions that leave it are those of `errors.py`.
+Whatever a peer sends, this package raises only the exceptions in `errors.py`.
 """
 
 import sys
@@ -7,10 +7,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import cast
 
-# kio has strategies for hypothesis. Where that is installed, as it is for Penstock's own tests, its
-# import is a fifth of the time that a program takes to start, and seven megabytes of each.
+# kio has strategies for hypothesis. Where that is installed, as for Penstock's own tests, importing
+# it takes a fifth of a program's start-up time, and seven megabytes.
 if "hypothesis" not in sys.modules:
-    sys.modules["hypothesis"] = cast("ModuleType", None)  # as if it were not there
+    sys.modules["hypothesis"] = cast("ModuleType", None)  # as if it were not installed
     try:
         import_module("kio.static.primitive")
     finally:

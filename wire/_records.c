@@ -1,18 +1,16 @@
-/* Walks over the records of a batch, format v2, and makes objects of them; believes nothing of what
- * they say.
+/* Walks over the records of a batch of format v2, and makes objects of them. Trusts nothing in them.
  *
  *     record  = length, attributes i8, time, offset, key, value, number of headers, header…
  *     header  = name, value             (name, key and value: a length, and as many bytes)
  *
- * All numbers but the attributes are zigzag varints, of at most five bytes, the time of ten. A
- * length is -1 for null, but for names, which are there. What else is asked of a producer's record
- * (`walk`) stands in `wire.record_check`, of one that is read (`read`) in `wire.records`: whoever
- * reads takes every length below zero for null, as Kafka's own clients do.
+ * All numbers but the attributes are zigzag varints of at most five bytes, the time of ten. A length
+ * of -1 is null, except for names. `wire.record_check` describes the further checks of a producer's
+ * records (`walk`), `wire.records` those of reading (`read`), which takes every negative length for
+ * null, as Kafka's own clients do.
  *
- * Rules. Every read is behind a comparison with the end. A length is compared with what is left
- * before it moves anything, or anything is allocated for it. Nothing recurses. A walk writes nothing
- * but a finding, which becomes a sentence when it is over: the interpreter is let go of meanwhile if
- * there is much to walk over.
+ * Rules. Every read follows a comparison with the end. A length is compared with the remaining bytes
+ * before it moves anything, or anything is allocated for it. Nothing recurses. A walk writes only a
+ * fault, which becomes a message afterwards: the interpreter is released during a long walk.
  */
 
 #define PY_SSIZE_T_CLEAN
@@ -21,13 +19,13 @@
 #include <stdint.h>
 #include "_utf8.h"
 
-#define INT32_SIZE 5   /* bytes that a varint of 32 bits may have */
+#define INT32_SIZE 5   /* the longest varint of 32 bits */
 #define INT64_SIZE 10
-#define HEADER_LEAST 2 /* a name and a value of which each says that it is empty */
+#define HEADER_LEAST 2 /* an empty name and an empty value */
 #define MOST_HEADERS 65536
-#define SMALL_RECORD (1024 * 1024) /* bytes; in fewer there may be more headers, if it is read */
+#define SMALL_RECORD (1024 * 1024) /* bytes; smaller ones may have more headers when read */
 #define FIELDS 5                   /* offset, time, key, value, headers */
-/* Bytes; fewer take less time than it may take to be given the interpreter back. */
+/* Bytes; fewer take less time than getting the interpreter back may. */
 #define ALONE_FROM (1024 * 1024)
 
 typedef enum {
@@ -35,7 +33,7 @@ typedef enum {
     HEADERS, NAMELESS, NOT_UTF8, LEFT_IN_RECORD, LEFT_BEHIND, OUTSIDE, NO_OBJECT
 } Fault;
 
-/* Each is given the number that is at fault, and that of the record. */
+/* Formatted with the faulty number and the record's. */
 static const char *const SENTENCES[] = {
     [CUT] = "malformed records: they end in the middle of one",
     [LONG_NUMBER] = "a number of more than five bytes",
@@ -57,7 +55,7 @@ static const char *const SENTENCES[] = {
 typedef struct {
     const unsigned char *at;
     const unsigned char *end;
-    int64_t number; /* that was read last, or is at fault */
+    int64_t number; /* the last read, or the faulty one */
 } Walk;
 
 static inline Fault
@@ -67,7 +65,7 @@ faulty(Walk *walk, Fault fault, int64_t number)
     return fault;
 }
 
-/* Read a number; five bytes hold 35 bits, so none is beyond 2^34. */
+/* Reads a number; five bytes hold 35 bits, so none exceeds 2^34. */
 static inline Fault
 read_number(Walk *walk)
 {
@@ -99,7 +97,7 @@ skip_time(Walk *walk)
     return LONG_TIME;
 }
 
-/* Pass over a length, which stays in `number`, and what it is the length of. */
+/* Skips a length, which stays in `number`, and as many bytes. */
 static inline Fault
 skip_sized(Walk *walk)
 {
@@ -136,7 +134,7 @@ walk_headers(Walk *walk, int64_t count)
     return SOUND;
 }
 
-/* `walk` ends where the record does. */
+/* `walk` ends with the record. */
 static inline Fault
 walk_record(Walk *walk, int64_t offset, int keyed)
 {
@@ -163,7 +161,7 @@ walk_record(Walk *walk, int64_t offset, int keyed)
     return SOUND;
 }
 
-/* `*record` is how many were sound. */
+/* `*record` becomes the number of sound records. */
 static Fault
 walk_records(Walk *walk, int64_t count, int keyed, int64_t *record)
 {
@@ -225,12 +223,12 @@ walk(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t given)
     Py_RETURN_NONE;
 }
 
-/* What is said of a batch, and of the records before. */
+/* Fields of the batch, and of the records before. */
 typedef struct {
     int64_t base_offset;
     int64_t last_offset;
     int64_t base_time;
-    int64_t time; /* of all of them, if they have one */
+    int64_t time; /* of all records, if it is common */
     int64_t previous;
     int has_time;
 } Frame;
@@ -252,7 +250,7 @@ read_time(Walk *walk, int64_t *time)
     return LONG_TIME;
 }
 
-/* The bytes, None where their length is below zero; NULL and a fault, or an exception. */
+/* Returns the bytes, or None if their length is negative; NULL with a fault or an exception. */
 static PyObject *
 read_sized(Walk *walk, Fault *fault)
 {
@@ -322,14 +320,14 @@ read_headers(Walk *walk, int64_t size, Fault *fault)
     return headers;
 }
 
-/* The numbers of a record, whose body `walk` holds. */
+/* Reads the numbers of a record with the body `walk`. */
 static Fault
 read_numbers(Walk *walk, Frame *frame, int64_t *time)
 {
     Fault fault;
     if (walk->at == walk->end)
         return CUT;
-    walk->at++; /* attributes, of which none is known */
+    walk->at++; /* attributes, none of which is defined */
     if ((fault = read_time(walk, time)) || (fault = read_number(walk)))
         return fault;
     *time = frame->has_time ? frame->time : (int64_t)((uint64_t)frame->base_time + (uint64_t)*time);
@@ -340,7 +338,7 @@ read_numbers(Walk *walk, Frame *frame, int64_t *time)
     return SOUND;
 }
 
-/* One record of `type`, a named tuple's; NULL and a fault, or an exception. */
+/* Returns a record of `type`, a named tuple; NULL with a fault or an exception. */
 static PyObject *
 read_record(Walk *walk, Frame *frame, PyTypeObject *type, Fault *fault)
 {
@@ -369,7 +367,7 @@ read_record(Walk *walk, Frame *frame, PyTypeObject *type, Fault *fault)
     return record;
 }
 
-/* The next one, appended to a list. */
+/* Appends the next record to a list. */
 static Fault
 read_next(Walk *walk, Frame *frame, PyTypeObject *type, PyObject *into)
 {
@@ -390,8 +388,8 @@ read_next(Walk *walk, Frame *frame, PyTypeObject *type, PyObject *into)
     return fault;
 }
 
-/* Up to `most` records, and no more after so many bytes. They end before one that is not sound, which
- * is a fault if it is the first: so whoever reads gets what stands before it. */
+/* Reads up to `most` records, and none after `bytes` bytes. Stops before a malformed record, which is a
+ * fault only if it is the first: so the reader gets the records before it. */
 static Fault
 read_records(
     Walk *walk, Frame *frame, PyTypeObject *type, int64_t most, int64_t bytes, PyObject *into)

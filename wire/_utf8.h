@@ -1,5 +1,5 @@
-/* Whether bytes are UTF-8, as Python's codec says it: no longer forms than needed, no surrogates,
- * nothing beyond U+10FFFF. */
+/* Checks UTF-8 as strictly as Python's codec: no overlong forms, no surrogates, nothing beyond
+ * U+10FFFF. */
 
 #ifndef PENSTOCK_UTF8_H
 #define PENSTOCK_UTF8_H
@@ -11,7 +11,7 @@ is_utf8(const unsigned char *at, const unsigned char *end)
 {
     while (at < end) {
         unsigned char lead = *at++;
-        unsigned char low = 0x80, high = 0xbf; /* what the second byte may be */
+        unsigned char low = 0x80, high = 0xbf; /* the range of the second byte */
         ptrdiff_t more;
         if (lead < 0x80)
             continue;

@@ -1,11 +1,11 @@
-"""What an ACL is: who may or may not do what, from where, to which resources; in Kafka's words.
+"""ACLs, in Kafka's terms: who may or may not do what, from where, on which resources.
 
-An ACL stands on a pattern: a kind of resource, and a name that is meant literally (`*` is every
-name), or as the beginning of names. It is for one principal, `User:alice`, or for all, `User:*`;
-from one address, or from all, `*`; for one operation, or ALL. It allows or denies.
+An ACL belongs to a pattern: a resource type, and a name that is literal (`*` matches every name) or
+a prefix. It applies to one principal, `User:alice`, or to all, `User:*`; to one host, or all, `*`;
+to one operation, or ALL. It allows or denies.
 
-The codes are those of the protocol; `words` are those of Kafka's nodes in ZooKeeper and of its
-tools. Values only: what they come to is `broker.permissions`, where they stand is `cluster.acls`.
+The codes are the protocol's; `words` are those of Kafka's ZooKeeper nodes and tools. Values only:
+`broker.permissions` evaluates them, `cluster.acls` stores them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,9 +16,9 @@ from typing import Final
 import msgspec
 
 ANYTHING: Final = "*"
-"""As the name of a literal pattern, and as a host."""
+"""The name of a literal pattern for all names; also the host for all hosts."""
 THE_CLUSTER: Final = "kafka-cluster"
-"""The name of the one resource of kind CLUSTER."""
+"""The name of the only resource of type CLUSTER."""
 USER: Final = "User:"
 EVERYBODY: Final = "User:*"
 
@@ -26,12 +26,12 @@ EVERYBODY: Final = "User:*"
 class _Word(IntEnum):
     @property
     def words(self) -> str:
-        """As Kafka writes it: `DescribeConfigs`."""
+        """The form that Kafka writes: `DescribeConfigs`."""
         return "".join(part.capitalize() for part in self.name.split("_"))
 
 
 class ResourceType(_Word):
-    """What there are ACLs for. ANY is for filters alone."""
+    """The types of resources. ANY is only for filters."""
 
     ANY = 1
     TOPIC = 2
@@ -43,8 +43,8 @@ class ResourceType(_Word):
 
 
 class PatternType(_Word):
-    """How a pattern's name is meant. The first two are for filters alone: MATCH is every pattern
-    that a resource of this name falls under."""
+    """How a pattern's name is interpreted. ANY and MATCH are only for filters: MATCH selects every
+    pattern that covers a resource of this name."""
 
     ANY = 1
     MATCH = 2
@@ -53,7 +53,7 @@ class PatternType(_Word):
 
 
 class Operation(_Word):
-    """What can be done. ANY is for filters alone."""
+    """The operations. ANY is only for filters."""
 
     ANY = 1
     ALL = 2
@@ -70,14 +70,14 @@ class Operation(_Word):
 
 
 class Permission(_Word):
-    """ANY is for filters alone."""
+    """ANY is only for filters."""
 
     ANY = 1
     DENY = 2
     ALLOW = 3
 
 
-RESOURCE_TYPES: Final = tuple(each for each in ResourceType if each is not ResourceType.ANY)
+RESOURCE_TYPES: Final = tuple(kind for kind in ResourceType if kind is not ResourceType.ANY)
 PATTERN_TYPES: Final = (PatternType.LITERAL, PatternType.PREFIXED)
 
 OPERATIONS_ON: Final[Mapping[ResourceType, tuple[Operation, ...]]] = MappingProxyType(
@@ -96,25 +96,25 @@ OPERATIONS_ON: Final[Mapping[ResourceType, tuple[Operation, ...]]] = MappingProx
         ResourceType.USER: (Operation.CREATE, Operation.DESCRIBE),
     }
 )  # fmt: skip
-"""What can be done to which kind of resource, beside ALL."""
+"""The operations on each resource type, besides ALL."""
 
 
 class ResourcePattern(msgspec.Struct, frozen=True, order=True):
-    """What an ACL stands on."""
+    """The resources that an ACL applies to."""
 
     resource_type: ResourceType
     name: str
     pattern_type: PatternType = PatternType.LITERAL
 
     def covers(self, name: str) -> bool:
-        """Whether a resource of this kind and that name falls under it."""
+        """Whether it covers the resource of this name."""
         if self.pattern_type is PatternType.PREFIXED:
             return name.startswith(self.name)
         return self.name in {name, ANYTHING}
 
 
 class Acl(msgspec.Struct, frozen=True, order=True):
-    """One rule, wherever it stands."""
+    """One rule, without its pattern."""
 
     principal: str
     host: str
@@ -123,11 +123,11 @@ class Acl(msgspec.Struct, frozen=True, order=True):
 
 
 Acls = Mapping[ResourcePattern, tuple[Acl, ...]]
-"""All that there are."""
+"""All ACLs by pattern."""
 
 
 class AclFilter(msgspec.Struct, frozen=True):
-    """Which ACLs are meant; None and ANY stand for all."""
+    """Selects ACLs; None and ANY match all."""
 
     resource_type: ResourceType = ResourceType.ANY
     name: str | None = None
@@ -149,7 +149,7 @@ class AclFilter(msgspec.Struct, frozen=True):
         return self.name == pattern.name
 
     def takes(self, acl: Acl) -> bool:
-        """Whether it takes an ACL that stands on a pattern it takes."""
+        """Whether it matches an ACL of a matching pattern."""
         return (
             self.principal in {None, acl.principal}
             and self.host in {None, acl.host}
@@ -158,13 +158,13 @@ class AclFilter(msgspec.Struct, frozen=True):
         )
 
     def found(self, acls: Acls) -> dict[ResourcePattern, tuple[Acl, ...]]:
-        """Those it takes, by the pattern that they stand on."""
-        taken = {
-            pattern: tuple(acl for acl in standing if self.takes(acl))
-            for pattern, standing in acls.items()
+        """Returns the matching ACLs by pattern."""
+        matching = {
+            pattern: tuple(acl for acl in rules if self.takes(acl))
+            for pattern, rules in acls.items()
             if self.takes_pattern(pattern)
         }
-        return {pattern: standing for pattern, standing in taken.items() if standing}
+        return {pattern: rules for pattern, rules in matching.items() if rules}
 
 
 def count(acls: Iterable[tuple[Acl, ...]]) -> int:
@@ -172,5 +172,5 @@ def count(acls: Iterable[tuple[Acl, ...]]) -> int:
 
 
 def principal_named(name: str) -> str:
-    """`alice`, and `User:alice`, as ACLs have it."""
+    """Returns `User:alice` for `alice` and for `User:alice`."""
     return name if name.startswith(USER) else USER + name

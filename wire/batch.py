@@ -1,4 +1,4 @@
-"""Record batches, format v2: the 61-byte header, read and stamped in place.
+"""Record batches of format v2: the 61-byte header, read and stamped in place.
 
 A batch is never rebuilt. The broker checks the header and the CRC, writes the base offset and the
 leader epoch into the bytes it received (the CRC covers neither), and passes the bytes on.
@@ -18,7 +18,7 @@ from wire.errors import BatchError, ErrorCode
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size  # 61
-LENGTH_PREFIX = 12  # base offset and length: what `length` does not count
+LENGTH_PREFIX = 12  # base offset and length, which `length` does not include
 CRC_START = 21  # the CRC covers everything from the attributes on
 MAGIC = 2
 NO_PRODUCER = -1
@@ -40,7 +40,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class BatchHeader(NamedTuple):
-    """The fields of one batch's header, as they stand in the bytes."""
+    """The fields of a batch header, in wire order."""
 
     base_offset: int
     length: int
@@ -58,7 +58,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """The size of the whole batch."""
         return self.length + LENGTH_PREFIX
 
     @property
@@ -71,7 +71,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """Sequences wrap from 2³¹−1 to 0, as Kafka's do."""
+        """Sequences wrap from 2³¹−1 to 0, as in Kafka."""
         return next_sequence(self.base_sequence, self.last_offset_delta)
 
     @property
@@ -97,15 +97,15 @@ def next_sequence(sequence: int, increment: int) -> int:
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`; the caller has made sure that `HEADER_SIZE` bytes are there."""
+    """Reads the header at `position`, where the caller has ensured `HEADER_SIZE` bytes."""
     return BatchHeader._make(HEADER.unpack_from(buffer, position))
 
 
 def check_batch(view: memoryview) -> BatchHeader:
-    """The header of the one batch that `view` holds, exactly, with its CRC verified.
+    """Returns the header of the one batch that fills `view`, with its CRC verified.
 
-    This is all that a broker knows of a batch: what the CRC covers beyond the header is the
-    business of those who wrote it and those who will read it.
+    This is all that a broker knows of a batch: what the CRC covers beyond the header concerns its
+    writer and its readers.
     """
     size = len(view)
     if size < HEADER_SIZE:
@@ -137,13 +137,14 @@ def check_batch(view: memoryview) -> BatchHeader:
 
 
 def stamp(buffer: bytearray | memoryview, base_offset: int, leader_epoch: int) -> None:
-    """Write what the broker decides into a batch that begins the buffer."""
+    """Writes what the broker decides into the batch at the start of the buffer."""
     struct.pack_into(">q", buffer, 0, base_offset)
     struct.pack_into(">i", buffer, LENGTH_PREFIX, leader_epoch)
 
 
 def stamp_append_time(buffer: bytearray | memoryview, append_time: int) -> None:
-    """Put the broker's time into a batch that begins the buffer; the CRC covers that."""
+    """Writes the broker's time into the batch at the start of the buffer; updates the CRC, which
+    covers it."""
     view = memoryview(buffer)
     (attributes,) = struct.unpack_from(">h", view, CRC_START)
     struct.pack_into(">h", view, CRC_START, attributes | LOG_APPEND_TIME)
@@ -152,9 +153,10 @@ def stamp_append_time(buffer: bytearray | memoryview, append_time: int) -> None:
 
 
 def headers(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Position and header of each batch that lies whole in `buffer`, until the first that doesn't.
+    """Yields position and header of each batch that is complete in `buffer`, up to the first that
+    is not.
 
-    Trusts the lengths only as far as the buffer reaches; checks no CRC.
+    Trusts lengths only within the buffer; checks no CRC.
     """
     end = len(buffer)
     while position + HEADER_SIZE <= end:

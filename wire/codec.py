@@ -1,20 +1,20 @@
-"""Messages, encoded and decoded for any served version.
+"""Encodes and decodes messages of any supported version.
 
-Rule 1: kio's generated classes say what a version looks like on the wire: which fields, in which
-order, of which type. They are read as a schema, once per message and version, on first use.
+Rule 1: kio's generated classes describe each version on the wire: its fields, their order and
+        types. They are read as a schema, once per message and version, on first use.
 
-Rule 2: Penstock's own classes in `wire/messages` are the superset of all served versions, with the
-same field names. A field that a version lacks takes its default when a message is decoded, and is
-left out when one is encoded. So whoever handles a message never asks for its version.
+Rule 2: Penstock's own classes in `wire/messages` are the superset of all supported versions, with
+        the same field names. A field that a version lacks gets its default in decoding, and is
+        omitted in encoding. So handlers need not know the version.
 
-Rule 3: whatever bytes arrive, either they become one message or a `ProtocolError` is raised. Bytes
-after a response are an error. Bytes after a request are not, as in Kafka: librdkafka writes "all
-topics" of Metadata as four zero bytes where one belongs, and three are left over.
+Rule 3: any bytes either become one message or raise `ProtocolError`. Bytes after a response are an
+        error. Bytes after a request are not, as in Kafka: librdkafka writes "all topics" of
+        Metadata as four zero bytes instead of one, which leaves three over.
 
-Rule 4: what many elements take to be read or written can be done in pieces (`…_in_pieces`).
+Rule 4: messages with many elements can be read and written in pieces (`…_in_pieces`).
 
-kio's own reader is not used: it allocates what an array's count claims before it looks at the
-bytes, and a count of 2³¹−1 aborts the process.
+kio's own reader is not used: it allocates what an array's count claims before it checks the bytes,
+and a count of 2³¹−1 aborts the process.
 """
 
 import dataclasses
@@ -58,7 +58,7 @@ _SIZED: dict[str, Callable[..., tuple[Reader, Writer]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Api(Generic[Request, Response]):
-    """One of Kafka's APIs: its key, the versions that are spoken, and its two messages."""
+    """One of Kafka's APIs: its key, the supported versions, and its two messages."""
 
     key: int
     name: str
@@ -86,7 +86,7 @@ class Api(Generic[Request, Response]):
         return self.levelled(version, request)
 
     def levelled(self, version: int, request: Request) -> Request:
-        """What an older version says in another way, as the newest would."""
+        """Converts what an older version expresses differently to the newest version's form."""
         return request
 
     def encode_request(self, version: int, request: Request) -> MessageBuffer:
@@ -118,7 +118,7 @@ class Api(Generic[Request, Response]):
         return out
 
     def lowered(self, version: int, response: Response) -> Response:
-        """What an older version says in another way, as that does."""
+        """Converts what an older version expresses differently to that version's form."""
         return response
 
     def _request_codec(self, version: int) -> tuple[Reader, Writer]:
@@ -136,13 +136,13 @@ class Api(Generic[Request, Response]):
         return codec
 
     def is_flexible(self, version: int) -> bool:
-        """Whether request and response of this version carry tagged fields."""
+        """Whether request and response of this version have tagged fields."""
         return version >= self._first_flexible
 
     @cached_property
     def _first_flexible(self) -> int:
-        """Once flexible, an API stays so: halving loads a few versions' schemas, not all. Each is a
-        module of kio's, read from the disk while everybody waits."""
+        """Once flexible, an API stays so: bisection loads the schemas of a few versions, not of
+        all. Each is a kio module, and loading it blocks the event loop."""
 
         def is_flexible(version: int) -> bool:
             return request_schema(self.key, version).__flexible__
@@ -151,8 +151,8 @@ class Api(Generic[Request, Response]):
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A part of messages that is sent again and again, to many: each form that it is encoded to is
-    kept with it."""
+    """A part of messages that is sent repeatedly to many clients, and caches each of its encoded
+    forms."""
 
     @cached_property
     def _forms(self) -> dict[Writer, bytes]:
@@ -178,7 +178,7 @@ _compiled: dict[tuple[type[Any], type[Any]], tuple[Reader, Writer]] = {}
 
 
 def entity(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
-    """Reader and writer of `message` in the form that `schema` describes."""
+    """Returns reader and writer of `message` in the form that `schema` describes."""
     compiled = _compiled.get((schema, message))
     if compiled is None:
         compiled = _compiled[schema, message] = _compile(schema, message)
@@ -189,7 +189,7 @@ _compiled_in_pieces: dict[tuple[type[Any], type[Any]], InPieces | None] = {}
 
 
 def entity_in_pieces(schema: type[Any], message: type[Any]) -> InPieces | None:
-    """The same, in pieces; None if there is no array in it, or it is kept in its form."""
+    """Returns them in pieces; None if the message has no array, or is `Kept`."""
     key = schema, message
     if key not in _compiled_in_pieces:
         _compiled_in_pieces[key] = _compile_in_pieces(schema, message)
@@ -274,7 +274,7 @@ def _compile(schema: type[Any], message: type[Any]) -> tuple[Reader, Writer]:
 def _fields(
     schema: type[Any], message: type[Any]
 ) -> tuple[list[tuple[str, Reader, Writer]], dict[int, _TaggedField]]:
-    """Those that stand one after the other, and those that have tags."""
+    """Returns the sequential fields, and the tagged fields by tag."""
     types = get_type_hints(message)
     ours = {field.name: field for field in msgspec.structs.fields(message)}
     if unknown := {field.name for field in fields(schema)} - ours.keys():
@@ -347,7 +347,7 @@ def _field(schema: type[Any], field: Field[Any], ours: Any) -> tuple[Reader, Wri
         element_type, _ = without_none(get_args(theirs)[0])
         element = _element(field, element_type, get_args(ours)[0], flexible, nullable=False)
         return primitives.array(element, flexible=flexible, nullable=nullable)
-    # A tagged field that is null is simply absent.
+    # A tagged field that is null is absent.
     nullable = nullable and "tag" not in field.metadata
     return _element(field, theirs, ours, flexible, nullable=nullable)
 
@@ -365,7 +365,7 @@ def _element(
 
 
 def without_none(annotation: Any) -> tuple[Any, bool]:
-    """A type, and whether there may be none of it."""
+    """Returns the type without None, and whether it had None."""
     if get_origin(annotation) in {Union, UnionType}:
         rest = [part for part in get_args(annotation) if part is not NoneType]
         if len(rest) == 1:

@@ -1,9 +1,9 @@
-"""Kafka's compression codecs, with a bound on what they may unpack.
+"""Kafka's compression codecs, with a limit on the uncompressed size.
 
-A kilobyte can claim to be a terabyte, and the codecs believe it. So nothing is unpacked before its
-size is known to be within the limit: gzip stops by itself, snappy says its size, and frames of lz4
-and zstd are walked from block to block, which bounds them from above. The compressed bytes come
-from a peer; whatever is wrong with them is a `BatchError`.
+A kilobyte can claim to be a terabyte, and the codecs trust it. So nothing is decompressed before
+its size is known to be within the limit: gzip stops by itself, snappy states its size, and lz4 and
+zstd frames are walked block by block, which yields an upper bound. The compressed bytes come from a
+peer; anything wrong with them is a `BatchError`.
 """
 
 import mmap
@@ -23,7 +23,7 @@ _XERIAL_BLOCK = 32 * 1024
 _GZIP = 31  # zlib's window bits, +16 for gzip's header
 _PIECE = 1024 * 1024
 
-_SKIPPABLE_MAGIC = 0x184D2A50  # to …5F: lz4 and zstd share these frames
+_SKIPPABLE_MAGIC = 0x184D2A50  # to …5F: frames common to lz4 and zstd
 _LZ4_MAGIC = 0x184D2204
 _LZ4_RATIO = 255
 _LZ4_FORM_MASK = 0b1110_0011  # version, independent blocks, reserved, dictionary
@@ -35,7 +35,7 @@ _ZSTD_CONTENT_SIZE_SIZE = (0, 2, 4, 8)
 
 
 class TooLarge(BatchError):
-    """More comes out, or might come out, than there is room for."""
+    """The uncompressed data exceed, or may exceed, the available room."""
 
 
 class _FrameLibrary(Protocol):
@@ -55,7 +55,7 @@ class Codec(IntEnum):
 
 
 def compress(codec: Codec, data: bytes, *, level: int | None = None) -> bytes:
-    """`level` is that of gzip or zstd; the others have none."""
+    """Compresses; `level` applies to gzip and zstd only."""
     match codec:
         case Codec.NONE:
             return data
@@ -64,7 +64,7 @@ def compress(codec: Codec, data: bytes, *, level: int | None = None) -> bytes:
         case Codec.SNAPPY:
             return _to_xerial(data)
         case Codec.LZ4:
-            # Independent blocks: Kafka's own reader knows no others.
+            # Independent blocks: Kafka's own reader supports no others.
             compressor = cramjam.lz4.Compressor(level=1, content_checksum=False, block_linked=False)
             compressor.compress(data)
             return bytes(compressor.finish())
@@ -73,7 +73,7 @@ def compress(codec: Codec, data: bytes, *, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, data: memoryview, limit: int = MAX_UNPACKED) -> bytes | memoryview:
-    """What `data` holds: at most `limit` bytes of it, or a `BatchError`."""
+    """Returns the uncompressed data, at most `limit` bytes, or raises `BatchError`."""
     try:
         match codec:
             case Codec.NONE:
@@ -93,23 +93,23 @@ def decompress(codec: Codec, data: memoryview, limit: int = MAX_UNPACKED) -> byt
 def unpack_frame(
     codec: Codec, data: memoryview, room: memoryview, *, certainly: bool = False
 ) -> int:
-    """Unpack what `data` holds into `room`, and say how much it is; `TooLarge` if it does not fit.
+    """Decompresses into `room`; returns the size, or raises `TooLarge`.
 
-    `data` must be one frame, of a form that every client reads, and nothing behind it: of two
-    frames, some read only the first. `certainly` asks for `TooLarge`, before anything is unpacked
-    of lz4 or zstd, unless their blocks are so few that it must fit.
+    `data` must be exactly one frame, of a form that every client reads: of two frames, some clients
+    read only the first. With `certainly`, lz4 and zstd raise `TooLarge` before decompressing
+    anything unless the blocks are so few that the data must fit.
     """
     try:
         match codec:
             case Codec.NONE:
-                raise _corrupt("nothing is compressed here")
+                raise _corrupt("the batch is not compressed")
             case Codec.GZIP:
                 return _gzip_into(data, room)
             case Codec.SNAPPY:
                 return _snappy_into(data, room)
             case Codec.LZ4:
                 frame = _lz4_frame(data, 0)
-                # Java reads no other frames: version 1, no dictionary, blocks that are independent.
+                # Java reads only these frames: version 1, no dictionary, independent blocks.
                 if data[4] & _LZ4_FORM_MASK != _LZ4_FORM:
                     raise _corrupt(f"lz4: a frame with flags {data[4]:#04x}")
                 return _frame_into(cramjam.lz4, frame, data, room, certainly=certainly)
@@ -127,13 +127,13 @@ def _gzip_into(data: memoryview, room: memoryview) -> int:
     while not stream.eof:
         piece = stream.decompress(rest, min(_PIECE, len(room) - at + 1))
         if not piece and not stream.eof:
-            raise _corrupt("gzip: the data end too early")
+            raise _corrupt("gzip: truncated data")
         if at + len(piece) > len(room):
             raise _too_large(len(room))
         room[at : at + len(piece)] = piece
         at, rest = at + len(piece), stream.unconsumed_tail
     if stream.unused_data:
-        raise _corrupt("gzip: something follows the data")
+        raise _corrupt("gzip: trailing bytes")
     return at
 
 
@@ -141,7 +141,7 @@ def _snappy_into(data: memoryview, room: memoryview) -> int:
     if data[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         return _snappy_block_into(data, room)
     if data[: len(_XERIAL_HEADER)] != _XERIAL_HEADER:
-        raise _corrupt("snappy: a version of the framing that is not 1")
+        raise _corrupt("snappy: unsupported framing version")
     out, at = 0, len(_XERIAL_HEADER)
     while at < len(data):
         size = int.from_bytes(data[at : at + 4], "big")
@@ -178,7 +178,7 @@ def _frame_into(
     except cramjam.DecompressionError as error:
         if fits:
             raise
-        # Many small blocks have a generous bound, so unpacking decides.
+        # Many small blocks have a loose bound, so decompressing decides.
         raise TooLarge(
             ErrorCode.corrupt_message, f"more than {len(room)} bytes unpacked, or broken: {error}"
         ) from error
@@ -190,12 +190,13 @@ def _from_gzip(data: memoryview, limit: int) -> bytes:
     if len(unpacked) > limit:
         raise _too_large(limit)
     if not stream.eof or stream.unused_data:
-        raise _corrupt("gzip: the data end too early, or something follows them")
+        raise _corrupt("gzip: truncated data or trailing bytes")
     return unpacked
 
 
 def _to_xerial(data: bytes) -> bytes:
-    """Snappy as Java's library frames it, and so every Kafka client: blocks with their lengths."""
+    """Snappy in the framing of Java's library, which all Kafka clients use: blocks with their
+    lengths."""
     out = bytearray(_XERIAL_HEADER)
     for at in range(0, len(data), _XERIAL_BLOCK):
         block = bytes(cramjam.snappy.compress_raw(data[at : at + _XERIAL_BLOCK]))
@@ -226,14 +227,14 @@ def _from_snappy_block(block: memoryview, limit: int) -> bytes:
 
 
 def _from_frames(library: _FrameLibrary, bound: int, data: memoryview, limit: int) -> memoryview:
-    """Unpack lz4 or zstd frames, which hold at most `bound` bytes."""
+    """Decompresses lz4 or zstd frames, which hold at most `bound` bytes."""
     if bound <= limit:
-        # Into a buffer that is large enough: while one grows, it is copied, several times if the
-        # data are large (19 MB took seven times as long).
+        # Into a buffer that is large enough: a growing one is copied repeatedly (19 MB took seven
+        # times as long).
         buffer = bytearray(bound)
         return memoryview(buffer)[: library.decompress_into(data, buffer)]
-    # Many small blocks have a generous bound, so unpacking decides: into no more than the limit, in
-    # pages that become memory only when they are written.
+    # Many small blocks have a loose bound, so decompressing decides: into at most the limit, in
+    # pages that take memory only when they are written.
     out = mmap.mmap(-1, limit, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     try:
         return memoryview(out)[: library.decompress_into(data, out)]
@@ -242,7 +243,7 @@ def _from_frames(library: _FrameLibrary, bound: int, data: memoryview, limit: in
 
 
 def _lz4_bound(data: memoryview) -> int:
-    """At most so many bytes come out of these lz4 frames."""
+    """Returns an upper bound of the uncompressed size of these lz4 frames."""
     bound = at = 0
     while at < len(data):
         if _little(data, at, 4) & ~0xF == _SKIPPABLE_MAGIC:
@@ -254,7 +255,8 @@ def _lz4_bound(data: memoryview) -> int:
 
 
 def _lz4_frame(data: memoryview, at: int) -> tuple[int, int]:
-    """At most so many bytes come out of the frame at this position, which ends there."""
+    """Returns an upper bound of the uncompressed size of the frame at this position, and its
+    end."""
     if _little(data, at, 4) != _LZ4_MAGIC:
         raise _corrupt(f"lz4: no frame at byte {at}")
     bound = 0
@@ -269,7 +271,7 @@ def _lz4_frame(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def _zstd_bound(data: memoryview) -> int:
-    """At most so many bytes come out of these zstd frames."""
+    """Returns an upper bound of the uncompressed size of these zstd frames."""
     bound = at = 0
     while at < len(data):
         if _little(data, at, 4) & ~0xF == _SKIPPABLE_MAGIC:
@@ -281,15 +283,16 @@ def _zstd_bound(data: memoryview) -> int:
 
 
 def _zstd_frame(data: memoryview, at: int) -> tuple[int, int]:
-    """At most so many bytes come out of the frame at this position, which ends there."""
+    """Returns an upper bound of the uncompressed size of the frame at this position, and its
+    end."""
     if _little(data, at, 4) != _ZSTD_MAGIC:
         raise _corrupt(f"zstd: no frame at byte {at}")
     flags = data[at + 4]
     single_segment = flags >> 5 & 1
-    at += 6 - single_segment  # the window's size is left out where one segment holds all
+    at += 6 - single_segment  # a single segment omits the window size
     at += _ZSTD_DICTIONARY_ID_SIZE[flags & 3]
     size_of_size = _ZSTD_CONTENT_SIZE_SIZE[flags >> 6] or single_segment
-    said = _little(data, at, size_of_size) + (256 if size_of_size == 2 else 0)
+    content_size = _little(data, at, size_of_size) + (256 if size_of_size == 2 else 0)
     at += size_of_size
     last = of_blocks = 0
     while not last:
@@ -297,7 +300,7 @@ def _zstd_frame(data: memoryview, at: int) -> tuple[int, int]:
         last, kind, size = block & 1, block >> 1 & 3, block >> 3
         of_blocks += _ZSTD_BLOCK if kind == 2 else size
         at += 3 + (1 if kind == 1 else size)
-    bound = min(said, of_blocks) if size_of_size else of_blocks
+    bound = min(content_size, of_blocks) if size_of_size else of_blocks
     return bound, at + (4 if flags & 0x04 else 0)
 
 

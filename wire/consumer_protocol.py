@@ -1,21 +1,21 @@
-"""What the members of a group of protocol type `consumer` tell each other: subscriptions, which go
-to the leader with JoinGroup, and assignments, which come from it with SyncGroup.
+"""The member data of groups of protocol type `consumer`: subscriptions, which go to the leader with
+JoinGroup, and assignments, which come from it with SyncGroup.
 
-For the group's coordinator both are bytes that it hands on. Penstock's own members write them, and
-whoever shows a group reads those of all kinds of clients. They begin with their version, an int16;
-what follows is as kio's schema of that version says.
+For the group's coordinator both are opaque bytes. Penstock's own members write them, and commands
+that show groups read those of all kinds of clients. They begin with their version, an int16; the
+rest follows kio's schema of that version.
 
-Rule 1: versions only append. What is newer than LATEST is read as LATEST, and what is behind that
-is not looked at, as in Kafka.
+Rule 1: versions only append. A newer version is read as LATEST, and the bytes after that are
+        ignored, as in Kafka.
 
-Rule 2: bytes that end where an older version would end are read as that: kafka-go and
-sarama-cluster say version 1 and write version 0.
+Rule 2: bytes that end where an older version would are read as that version: kafka-go and
+        sarama-cluster declare version 1 and write version 0.
 
-Rule 3: no bytes at all say nothing: a coordinator shows neither of both while its group rebalances,
-and a member that the leader has left out is sent an empty assignment.
+Rule 3: empty bytes are an empty message: a coordinator returns neither of both while its group
+        rebalances, and a member left out by the leader gets an empty assignment.
 
-Rule 4: whatever else it may be is a `MemberDataError`. Lengths and counts are held against the
-bytes that are there, as everywhere in `wire.primitives`.
+Rule 4: anything else is a `MemberDataError`. Lengths and counts are checked against the available
+        bytes, as everywhere in `wire.primitives`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,40 +34,40 @@ from wire.primitives import MessageBuffer, Reader, Writer, read_int16, write_int
 PROTOCOL_TYPE: Final = "consumer"
 LATEST: Final = 3
 WITHOUT_COORDINATOR: Final = "penstock"
-"""What stands for a protocol where brokers describe a group of Penstock's own consumers, who claim
-partitions themselves."""
+"""The protocol that brokers report for groups of Penstock's own consumers, which claim partitions
+themselves."""
 
 
 class TopicPartitions(Struct, frozen=True, kw_only=True):
-    """Some partitions of one topic."""
+    """Partitions of one topic."""
 
     topic: str
     partitions: tuple[int, ...] = ()
 
 
 class Subscription(Struct, frozen=True, kw_only=True):
-    """What a member wants to read, and what it has."""
+    """The topics that a member wants, and the partitions that it has."""
 
     topics: tuple[str, ...] = ()
     user_data: bytes | None = None
-    """For the assignor, in a form of its own."""
+    """For the assignor, in its own format."""
     owned_partitions: tuple[TopicPartitions, ...] = ()
-    """What it goes on reading meanwhile (cooperative rebalancing); from version 1 on."""
+    """The partitions that it reads meanwhile (cooperative rebalancing); from version 1 on."""
     generation_id: int = -1
-    """The generation in which it was given these; from version 2 on."""
+    """The generation in which these were assigned; from version 2 on."""
     rack_id: str | None = None
     """From version 3 on."""
 
 
 class Assignment(Struct, frozen=True, kw_only=True):
-    """What a member is to read. All versions have the same form."""
+    """The partitions assigned to a member. All versions have the same form."""
 
     assigned_partitions: tuple[TopicPartitions, ...] = ()
     user_data: bytes | None = None
 
 
 def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicPartitions, ...]:
-    """Pairs of topic and partition, as the messages have them: in order, and each once."""
+    """Groups pairs of topic and partition by topic, sorted and without duplicates."""
     topics = groupby(sorted(set(partitions)), key=itemgetter(0))
     return tuple(
         TopicPartitions(topic=topic, partitions=tuple(partition for _, partition in pairs))
@@ -76,22 +76,23 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicPartitions, ..
 
 
 def pairs(topics: Iterable[TopicPartitions]) -> Iterator[tuple[str, int]]:
-    """Topic and partition of each, as they stand there. A topic may be listed more than once."""
-    return ((each.topic, partition) for each in topics for partition in each.partitions)
+    """Yields topic and partition of each, in the given order. A topic may be listed more than
+    once."""
+    return ((topic.topic, partition) for topic in topics for partition in topic.partitions)
 
 
 def read_subscription(data: bytes | memoryview) -> Subscription:
-    read: Subscription = _read("subscription", memoryview(data))
-    return read
+    subscription: Subscription = _read("subscription", memoryview(data))
+    return subscription
 
 
 def read_assignment(data: bytes | memoryview) -> Assignment:
-    read: Assignment = _read("assignment", memoryview(data))
-    return read
+    assignment: Assignment = _read("assignment", memoryview(data))
+    return assignment
 
 
 def write_subscription(subscription: Subscription, version: int = LATEST) -> bytes:
-    """The subscription; what that version lacks is left out."""
+    """Encodes the subscription without the fields that the version lacks."""
     return _write("subscription", subscription, version)
 
 
@@ -117,18 +118,18 @@ def _read(kind: str, data: memoryview) -> Any:
                 raise
             return older
     except ProtocolError as error:
-        raise MemberDataError(f"{len(data)} bytes are no consumer's {kind}: {error}") from None
+        raise MemberDataError(f"invalid {kind} of {len(data)} bytes: {error}") from None
 
 
 def _read_as_older(kind: str, newest: int, data: memoryview, start: int) -> Any:
-    """What ends where a version below `newest` would; None if none does."""
+    """Reads the data as a version below `newest` that ends at their end; None if there is none."""
     for version in reversed(range(newest)):
         try:
-            found, end = _form(kind, version)[0](data, start)
+            message, end = _form(kind, version)[0](data, start)
         except ProtocolError:
             continue
         if end == len(data):
-            return found
+            return message
     return None
 
 

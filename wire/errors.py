@@ -1,11 +1,11 @@
-"""What a peer can do wrong.
+"""Errors caused by peers.
 
-    WireError
-    ├── ProtocolError    the bytes are not Kafka's protocol: the connection is closed, one log line
-    ├── BatchError       a record batch must be refused: answered with its Kafka error code
-    └── MemberDataError  what a group's members tell each other cannot be read: nobody else minds
+  WireError
+  ├── ProtocolError    the bytes are not Kafka's protocol: the connection is closed, one log line
+  ├── BatchError       a record batch is refused: answered with its Kafka error code
+  └── MemberDataError  a group member's data are malformed: affects only that group
 
-Any other exception that leaves this package is a bug in it; the fuzzers in `tests/wire` say so.
+Any other exception from this package is a bug in it, as the fuzzers in `tests/wire` check.
 """
 
 from kio.schema.errors import ErrorCode
@@ -18,12 +18,11 @@ class WireError(Exception):
 
 
 class ProtocolError(WireError):
-    """The bytes of a connection cannot be understood; nothing after them can be trusted."""
+    """The bytes on a connection are malformed; what follows them cannot be trusted."""
 
 
 class BatchError(WireError):
-    """A record batch is refused; `code` is what the producer is told, and of which record that is
-    said, if of one."""
+    """A record batch is refused with `code`, because of that `record` if only one is at fault."""
 
     def __init__(self, code: ErrorCode, message: str, record: int | None = None) -> None:
         super().__init__(message)
@@ -32,4 +31,4 @@ class BatchError(WireError):
 
 
 class MemberDataError(WireError):
-    """A subscription or an assignment of a consumer group is not in the form of its protocol."""
+    """A subscription or assignment in a consumer group is malformed."""

@@ -1,18 +1,18 @@
-"""Memory for requests that have not arrived whole: bounded over all connections, shared fairly.
+"""Memory for incomplete requests: bounded over all connections, shared fairly.
 
-    buffers    `limit` bytes, for frames whose beginning has come; and one frame beyond that
-    kept       a quarter of it, for what was received before there was a buffer for it
-    pool       buffers that are used again, 16 MiB at most
+  buffers    `limit` bytes, for frames that have begun to arrive; and one frame beyond that
+  kept       a quarter of it, for bytes received before there was a buffer for them
+  pool       reused buffers, at most 16 MiB
 
-Rule 1: bytes are counted that have come, or for which there is room; announcing costs nothing.
-        Large frames are received into mappings of their own: of these only what has been received
-        takes memory, and what is not pooled goes back to the system with the frame.
-Rule 2: one address has at most half of it, and frames above a megabyte three quarters of that and
-        of all, so that the frames of others, and the usual ones, still find room.
-Rule 3: when there is no room, one frame at a time may go beyond the limit until it is whole, so
-        frames never wait for each other; what it has beyond is not taken from the others' room.
-        The others wait; each address in turn.
-Rule 4: who has no room is closed where even what must be kept has come to its bound.
+Rule 1: memory counts for bytes received, and for buffers granted; announced sizes count nothing.
+        Large frames are received into their own mappings: only the received part takes memory, and
+        unless pooled it is returned to the system with the frame.
+Rule 2: an address gets at most half of the limit, and frames above a megabyte three quarters of
+        that and of the whole, so that other addresses and ordinary frames still find room.
+Rule 3: when there is no room, one frame at a time may exceed the limit until it is complete, so
+        frames never wait for each other; its excess is not taken from the others' room. The other
+        frames wait; addresses take turns.
+Rule 4: a connection without room is closed if even the bytes to be kept reach their bound.
 """
 
 from collections import deque
@@ -24,75 +24,76 @@ from wire.errors import ProtocolError
 
 Buffer = bytearray | mmap
 
-SHARED_BUFFER = 64 * 1024  # that all connections receive into: no larger frame lies in there
+SHARED_BUFFER = 64 * 1024  # all connections receive into it; no larger frame fits
 SMALLEST_BUFFER = 16 * 1024
-LARGEST_WHOLE = 2 * 1024 * 1024  # above it, a frame has a mapping, of which it takes what it needs
+LARGEST_WHOLE = 2 * 1024 * 1024  # larger frames get a mapping, which takes memory as needed
 _LARGEST_POOLED = 8 * 1024 * 1024
-_USUAL_FRAME = 1100 * 1024  # a batch of a megabyte, and what is around it
+_USUAL_FRAME = 1100 * 1024  # a batch of a megabyte and its overhead
 _POOL_BYTES = 16 * 1024 * 1024
 _TRIED_AT_ONCE = 16
 
 
 class MemoryHolder(Protocol):
-    """Who asks for memory."""
+    """A holder of frame memory."""
 
     @property
     def address(self) -> str:
-        """Who sends it: those of one address share what one may have."""
+        """The sender's address; frames from one address share its limit."""
 
     @property
     def wanted(self) -> int:
-        """How large the frame will be."""
+        """The size of the frame."""
 
 
 class FrameMemory:
-    """All memory for unfinished frames. `retry` functions return whether they need not wait."""
+    """All memory for incomplete frames. `retry` functions return whether they are done waiting."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self.beyond = 0  # by who is favoured
+        self.beyond = 0  # excess of the favoured frame
         self.kept = 0
         self._used_by: dict[str, int] = {}
         self._kept_by: dict[str, int] = {}
-        self._favoured: object = None  # who may exceed the limit
+        self._favoured: object = None  # the holder that may exceed the limit
         self._waiting: dict[tuple[str, bool], deque[Callable[[], bool]]] = {}
         self._pool: dict[int, list[Buffer]] = {}
         self._pooled = 0
 
     def most_at_once(self, address: str, usual: int) -> int:
-        """How much to receive at a time from there: little, while that might have to be kept."""
+        """The number of bytes to receive at once from the address: few while they might have to be
+        kept."""
         if not self.used and not self.kept:
             return usual
         if self.kept * 8 > self.limit or self._kept_by.get(address, 0) * 16 > self.limit:
             return min(usual, SMALLEST_BUFFER // 4)
-        its_own = self._used_by.get(address, 0)
-        scarce = self.used * 8 > self.limit * 5 or its_own * 8 > self.limit * 3
+        address_bytes = self._used_by.get(address, 0)
+        scarce = self.used * 8 > self.limit * 5 or address_bytes * 8 > self.limit * 3
         return min(usual, SMALLEST_BUFFER) if scarce else usual
 
     @property
     def contended(self) -> bool:
-        """Whether somebody waits."""
+        """Whether a frame is waiting."""
         return bool(self._waiting)
 
     # Buffers
 
     def reserve(self, size: int, who: MemoryHolder) -> bool:
-        """Room for `size` bytes more, unless too much is taken."""
-        most = self.limit * 3 // 4 if who.wanted > _USUAL_FRAME else self.limit
-        its_own = self._used_by.get(who.address, 0)
-        if self.used + size > most or (its_own + size) * 2 > most:
+        """Reserves `size` more bytes, unless too much is in use."""
+        limit = self.limit * 3 // 4 if who.wanted > _USUAL_FRAME else self.limit
+        address_bytes = self._used_by.get(who.address, 0)
+        if self.used + size > limit or (address_bytes + size) * 2 > limit:
             if self._favoured not in (None, who):
                 return False
             self._favoured = who
             self.beyond += size
         else:
             self.used += size
-            self._used_by[who.address] = its_own + size
+            self._used_by[who.address] = address_bytes + size
         return True
 
     def release(self, size: int, who: MemoryHolder) -> None:
-        """Room is needed no more."""
+        """Releases reserved bytes."""
         if self._favoured is who:
             beyond = min(size, self.beyond)
             self.beyond -= beyond
@@ -101,7 +102,7 @@ class FrameMemory:
         _take_from(self._used_by, who.address, size)
 
     def buffer(self, size: int) -> Buffer:
-        """What `size` bytes fit into, for which there is room."""
+        """Returns a buffer for `size` bytes, which must be reserved."""
         size = capacity(size)
         if pooled := self._pool.get(size):
             self._pooled -= size
@@ -116,16 +117,16 @@ class FrameMemory:
             self._pooled += size
             self._pool.setdefault(size, []).append(buffer)
 
-    # What was received and has no buffer
+    # Received bytes without a buffer
 
     def keep(self, size: int, address: str) -> None:
-        """Count bytes that were received already. Raises `ProtocolError` if that is too much, and
-        has not counted them."""
-        its_own = self._kept_by.get(address, 0) + size
-        if self.kept + size > self.limit // 4 or its_own > self.limit // 8:
-            raise ProtocolError("there is no memory for more requests (requests_in_memory_bytes)")
+        """Counts bytes that were received already. If that is too much, raises `ProtocolError` and
+        counts nothing."""
+        address_bytes = self._kept_by.get(address, 0) + size
+        if self.kept + size > self.limit // 4 or address_bytes > self.limit // 8:
+            raise ProtocolError("no memory for more requests (requests_in_memory_bytes)")
         self.kept += size
-        self._kept_by[address] = its_own
+        self._kept_by[address] = address_bytes
 
     def keep_no_more(self, size: int, address: str) -> None:
         self.kept -= size
@@ -134,7 +135,7 @@ class FrameMemory:
     # Waiting
 
     def done(self, who: MemoryHolder) -> None:
-        """`who` holds nothing any more: let those who wait try again, each address in turn."""
+        """`who` holds nothing any more: waiting frames try again, addresses taking turns."""
         if self._favoured is who:
             self._favoured = None
         for _ in range(min(len(self._waiting), _TRIED_AT_ONCE)):
@@ -143,11 +144,11 @@ class FrameMemory:
             while queue and queue[0]():
                 queue.popleft()
             if queue:
-                queue.extend(self._waiting.pop(key, ()))  # who has begun to wait meanwhile
+                queue.extend(self._waiting.pop(key, ()))  # frames that have begun to wait meanwhile
                 self._waiting[key] = queue
 
     def wait(self, retry: Callable[[], bool], who: MemoryHolder) -> None:
-        """Call `retry` when memory was given back, until it returns True."""
+        """Calls `retry` whenever memory is released, until it returns True."""
         key = (who.address, who.wanted > _USUAL_FRAME)
         self._waiting.setdefault(key, deque()).append(retry)
 
@@ -160,15 +161,15 @@ class FrameMemory:
 
 
 def capacity(size: int) -> int:
-    """Sizes that are pooled are powers of two; larger ones are what they are."""
+    """Rounds sizes that are pooled up to powers of two; larger ones stay as they are."""
     if size > _LARGEST_POOLED:
         return size
     return max(SMALLEST_BUFFER, 1 << (size - 1).bit_length())
 
 
 def _take_from(counts: dict[str, int], address: str, size: int) -> None:
-    left = counts.get(address, 0) - size
-    if left > 0:
-        counts[address] = left
+    remaining = counts.get(address, 0) - size
+    if remaining > 0:
+        counts[address] = remaining
     else:
         counts.pop(address, None)

@@ -1,16 +1,16 @@
-"""A connection's bytes, cut into frames: four bytes of size, then that many bytes.
+"""Cuts a connection's bytes into frames: four bytes of size, then as many bytes.
 
-The reader does no I/O. It says where the next bytes should go (`targets`), is told how many came
-(`received`), and yields the frames that are whole. Small frames are seen where they arrived, in a
-buffer that all connections share; a frame that did not fit gets memory of its own
-(`wire.frame_memory`), and the rest of it is received right into that.
+The reader does no I/O. It says where the next bytes should go (`targets`), is told how many arrived
+(`received`), and yields complete frames. Small frames are views of the buffer that all connections
+share; a larger frame gets its own memory (`wire.frame_memory`), into which the rest of it is
+received directly.
 
-Rule 1: a size is believed only up to the limit for the kind of request that follows it, and memory
-        is granted for bytes that have come, not for bytes that were announced.
-Rule 2: a frame that finds no room is starved: nothing is received for it until there is. While
-        memory is scarce, little is received at a time, and that little is kept.
-Rule 3: a frame is valid until the next one is asked for. Who cannot take the next one yet calls
-        `suspend`, and goes on with the same generator later.
+Rule 1: a size is accepted only up to the limit for the request's API, and memory is granted for
+        bytes received, not for bytes announced.
+Rule 2: a frame without memory is starved: nothing is received for it until memory is granted. While
+        memory is scarce, little is received at a time, and that is kept.
+Rule 3: a frame is valid until the next is requested. A caller that cannot take the next one yet
+        calls `suspend`, and continues the same generator later.
 """
 
 import struct
@@ -22,11 +22,11 @@ from wire.frame_memory import LARGEST_WHOLE, SMALLEST_BUFFER, Buffer, FrameMemor
 _SIZE = struct.Struct(">i")
 _SIZE_AND_KEY = struct.Struct(">ih")
 _SMALLEST_FRAME = 8  # api key, version, correlation id
-_TLS_RECORD = 0x160301  # how a handshake of TLS begins
+_TLS_RECORD = 0x160301  # the beginning of a TLS handshake
 _GROWTH = 4
 _LARGE_STEP = 1024 * 1024
 
-# The largest frame of an API, or of any while the key is not known.
+# The size limit of an API, or of any API while the key is unknown.
 SizeLimit = Callable[[int | None], int]
 
 
@@ -41,26 +41,26 @@ class FrameReader:
     def __init__(
         self, scratch: memoryview, memory: FrameMemory, limit: SizeLimit, address: str = ""
     ) -> None:
-        self.address = address  # the bytes come from there
+        self.address = address  # the sender's
         self._scratch = scratch
         self._memory = memory
         self._limit = limit
-        self._data, self._start, self._end = scratch, 0, 0  # received, and not cut yet
-        self._rest = b""  # begun, and too short to be judged, or waiting for its first memory
-        self._kept = 0  # how much of the rest has been counted
-        self._buffer: Buffer | None = None  # what the frame on its way is received into
-        self._view = scratch[:0]  # of it, as far as there is room
+        self._data, self._start, self._end = scratch, 0, 0  # received, not yet cut
+        self._rest = b""  # too short to be checked, or waiting for its first memory
+        self._kept = 0  # how much of the rest is counted
+        self._buffer: Buffer | None = None  # receives the incomplete frame
+        self._view = scratch[:0]  # the usable part of the buffer
         self._filled = 0
-        self.wanted = 0  # size of the frame on its way, with its prefix; 0 while not known
+        self.wanted = 0  # size of the incomplete frame with its prefix; 0 while unknown
 
     @property
     def partial(self) -> bool:
-        """Whether a frame has begun and not ended."""
+        """Whether a frame is incomplete."""
         return bool(self.wanted or self._rest)
 
     @property
     def held(self) -> int:
-        """Bytes of a frame that has begun and not ended."""
+        """The received bytes of the incomplete frame."""
         return self._filled or len(self._rest)
 
     @property
@@ -69,7 +69,7 @@ class FrameReader:
         return bool(self.wanted) and self._filled == len(self._view)
 
     def targets(self) -> list[memoryview]:
-        """Where the next bytes go, in this order. Receive right away: the buffer is shared."""
+        """The buffers for the next bytes, in order. Receive immediately: the buffer is shared."""
         scratch = self._scratch
         scratch = scratch[: self._memory.most_at_once(self.address, len(scratch))]
         if self._buffer is not None:
@@ -82,7 +82,7 @@ class FrameReader:
         return [scratch]
 
     def received(self, count: int) -> Generator[memoryview, None, None]:
-        """The frames that `count` more bytes in `targets` complete, without their size prefix."""
+        """Yields the frames, without size prefix, that `count` more bytes in `targets` complete."""
         self._data, self._start = self._scratch, 0
         if self._buffer is not None:
             missing = self.wanted - self._filled
@@ -106,22 +106,22 @@ class FrameReader:
         yield from self._cut()
 
     def suspend(self) -> None:
-        """Put by what has not been cut, so that the shared buffer is free for others.
+        """Copies the bytes that are not cut yet, so that others can use the shared buffer.
 
-        The generator that `received` gave goes on from there later.
+        The generator from `received` continues from there later.
         """
-        left = self._end - self._start
-        if left and self._data is self._scratch:
-            self._memory.keep(left, self.address)
-            # Writable: whoever takes a batch stamps it in place.
+        uncut = self._end - self._start
+        if uncut and self._data is self._scratch:
+            self._memory.keep(uncut, self.address)
+            # Writable, because batches are stamped in place.
             self._data = memoryview(bytearray(self._scratch[self._start : self._end]))
-            self._start, self._end = 0, left
+            self._start, self._end = 0, uncut
 
     def grant(self) -> bool:
-        """Give the frame on its way room for more bytes than it has, if there is memory."""
+        """Gives the incomplete frame room for more bytes, if there is memory."""
         held, memory = self.held, self._memory
         if self._buffer is not None and len(self._buffer) >= self.wanted:
-            # A large one: there is room as it is received.
+            # A large frame gets room as it is received.
             step = min(_LARGE_STEP, self.wanted - held)
             if not memory.reserve(step, self):
                 return False
@@ -143,7 +143,7 @@ class FrameReader:
         return True
 
     def _move_to(self, buffer: Buffer, counted: int, room: int) -> None:
-        """Receive into another buffer, of which `room` bytes may be used, from now on."""
+        """Switches to another buffer, of which `room` bytes may be used."""
         view = memoryview(buffer)[:room]
         if self._buffer is None:
             self._filled = len(self._rest)
@@ -156,7 +156,7 @@ class FrameReader:
 
     @property
     def _room(self) -> int:
-        """What has been reserved for the frame on its way."""
+        """The memory reserved for the incomplete frame."""
         buffer = self._buffer
         if buffer is None:
             return 0
@@ -170,7 +170,7 @@ class FrameReader:
             self._memory.give_back(buffer)
 
     def close(self) -> None:
-        """Give back all memory; the reader is of no use any more."""
+        """Releases all memory; the reader is unusable afterwards."""
         self._release()
         self._keep_no_rest()
         self._give_back()
@@ -198,7 +198,7 @@ class FrameReader:
             self._kept = len(rest)
 
     def _release(self) -> None:
-        """Forget what was received, and what `suspend` kept."""
+        """Drops received bytes, and those kept by `suspend`."""
         data, self._data, self._start, self._end = self._data, self._scratch, 0, 0
         if data is not self._scratch:
             self._memory.keep_no_more(len(data), self.address)
@@ -211,7 +211,7 @@ class FrameReader:
 
     def _check(self, size: int, key: int | None) -> None:
         if size >> 8 == _TLS_RECORD:
-            raise ProtocolError("TLS on a listener that has none")
+            raise ProtocolError("TLS on a listener without TLS")
         if size < _SMALLEST_FRAME:
             raise ProtocolError(f"a frame of {size} bytes")
         if size > (limit := self._limit(key)):

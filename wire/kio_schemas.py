@@ -1,9 +1,9 @@
-"""What kio knows of a message, in a module of its own, imported when it is first asked for.
+"""kio's message schemas, each a module that is imported on first use.
 
-Until Python 3.12, an import that begins while another one in the same thread is just beginning, as
-in a finalizer that the garbage collector runs then, makes that one fail with a KeyError, and leaves
-its module's lock taken by this thread. So it is tried again here, in the same thread: that has the
-lock already. https://github.com/python/cpython/issues/91351
+Until Python 3.12, an import that starts while another in the same thread is just starting, as in a
+finalizer run by the garbage collector, makes that one fail with a KeyError, and leaves its module's
+lock held by this thread. So the import is retried in the same thread, which holds the lock.
+https://github.com/python/cpython/issues/91351
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from kio.static.constants import EntityType
 from kio.static.protocol import Entity, RequestPayload, ResponsePayload
 
 Arguments = ParamSpec("Arguments")
-Found = TypeVar("Found")
+Schema = TypeVar("Schema")
 
-_TIMES = 3  # in a row it is as good as impossible
+_TIMES = 3  # so many failures in a row are practically impossible
 
 
 def request_schema(key: int, version: int) -> type[RequestPayload]:
@@ -28,19 +28,19 @@ def response_schema(key: int, version: int) -> type[ResponsePayload]:
 
 
 def data_schema(name: str, version: int) -> type[Entity]:
-    """Of what is in a message as bytes."""
+    """The schema of data that messages carry as bytes."""
     return imported(index.load_entity_schema, name, version, EntityType.data)
 
 
 def imported(
-    load: Callable[Arguments, Found], *args: Arguments.args, **named: Arguments.kwargs
-) -> Found:
+    load: Callable[Arguments, Schema], *args: Arguments.args, **kwargs: Arguments.kwargs
+) -> Schema:
     for _ in range(_TIMES - 1):
         try:
-            return load(*args, **named)
+            return load(*args, **kwargs)
         except KeyError:
             continue
-    return load(*args, **named)
+    return load(*args, **kwargs)
 
 
 __all__ = ["data_schema", "imported", "request_schema", "response_schema"]

@@ -1,13 +1,13 @@
-"""Whether the records of a large batch are what they must be, piece by piece.
+"""Checks the records of large batches piece by piece.
 
-The same questions as `wire.record_check` asks, for batches that would hold up an event loop or its
-memory if they were looked through at once: a megabyte may unpack to sixty, or be a record with half
-a million headers, each of which becomes an object. `unpack_large` may run on any thread, and leaves
-the interpreter to others meanwhile. So does `walk_large`, which does all there is to do, where
-`_records.c` is compiled. Where it is not, `LargeBatch.check` takes turns: it yields after each
-piece. Records are cut by their lengths, and those of usual size are parsed many at a time by
-aiokafka's C parser; the header that it wants before them is written over records that have been
-looked at already. Large records are looked at here, without copying what they hold.
+The same checks as in `wire.record_check`, for batches that would block an event loop or exhaust its
+memory if checked at once: a megabyte may decompress to sixty, or be a record with half a million
+headers, each of which becomes an object. `unpack_large` may run on any thread, and releases the
+interpreter. So does `walk_large`, which does the whole check, if `_records.c` is compiled.
+Otherwise `LargeBatch.check` takes turns: it yields after each piece. Records are cut by their
+lengths, and those of ordinary size are parsed many at a time by aiokafka's C parser; the header
+that it needs is written over records that are already checked. Large records are checked here,
+without copying their contents.
 """
 
 import mmap
@@ -27,13 +27,13 @@ _RECORDS_A_PIECE: Final = 4096
 
 
 def unpack_large(batch: memoryview, header: BatchHeader, limit: int) -> memoryview:
-    """The batch in memory of its own, with its records unpacked; at most `limit` bytes of them."""
+    """Returns the batch in its own memory with its records uncompressed, at most `limit` bytes."""
     codec = header.attributes & CODEC_MASK
     if not codec:
         room = memoryview(bytearray(len(batch) + SLACK))
         room[: len(batch)] = batch
         return room[: len(batch)]
-    # In pages that become memory only when they are written.
+    # In pages that take memory only when they are written.
     pages = mmap.mmap(-1, HEADER_SIZE + limit + SLACK, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     room = memoryview(pages)
     try:
@@ -44,14 +44,14 @@ def unpack_large(batch: memoryview, header: BatchHeader, limit: int) -> memoryvi
 
 
 def walk_large(batch: memoryview, header: BatchHeader, limit: int, *, keyed: bool) -> None:
-    """Raise `BatchError` if the records are not what they must be. Walks over its own copy: whom
-    the batch was received from may leave, and its memory be another's."""
+    """Raises `BatchError` if the records are malformed. Walks over its own copy: the connection may
+    close, and its memory be reused."""
     walk_batch(unpack_large(batch, header, limit), header.record_count, keyed)
 
 
 class LargeBatch:
-    """One that `unpack_large` has unpacked to `plain`. `allows` is asked whether the forms of so
-    many records may be looked at, which takes time."""
+    """A batch that `unpack_large` has unpacked to `plain`. `allows` says whether the forms of that
+    many records may be checked, which takes time."""
 
     def __init__(
         self,
@@ -68,32 +68,32 @@ class LargeBatch:
         self._allows = allows
 
     def check(self) -> Iterator[None]:
-        """Raise `BatchError` if its records are not what they must be. Overwrites them."""
+        """Raises `BatchError` if its records are malformed. Overwrites them."""
         plain = self._plain
         end = len(plain)
-        start = at = HEADER_SIZE  # of the records that were cut and not parsed, and behind them
+        start = at = HEADER_SIZE  # start and end of records that are cut and not parsed
         first = 0
         try:
             for number in range(self._count):
                 byte = plain[at]
-                if not byte & 0x81:  # one byte, and not below zero
+                if not byte & 0x81:  # one byte, not negative
                     size, body = byte >> 1, at + 1
                 elif not byte & 1 and plain[at + 1] < 0x80:  # two
                     size, body = (plain[at + 1] << 7 | byte & 0x7F) >> 1, at + 2
                 else:
                     size, body = length_at(plain, at)
-                behind = body + size
-                if size < 0 or behind > end:
+                record_end = body + size
+                if size < 0 or record_end > end:
                     raise invalid(f"a record of {size} bytes at byte {at} of {end}")
                 large = size > _LARGE_RECORD
-                if large or behind - start > _PIECE or number - first >= _RECORDS_A_PIECE:
+                if large or record_end - start > _PIECE or number - first >= _RECORDS_A_PIECE:
                     self._parse(start, at, range(first, number))
                     start, first = at, number
                     yield
                 if large:
-                    _check_record(plain[:behind], body, number, keyed=self._keyed)
-                    start, first = behind, number + 1
-                at = behind
+                    _check_record(plain[:record_end], body, number, keyed=self._keyed)
+                    start, first = record_end, number + 1
+                at = record_end
         except IndexError:
             raise invalid("malformed records: they end in the middle of one") from None
         if at != end:
@@ -111,7 +111,7 @@ class LargeBatch:
 
 
 def _check_record(plain: memoryview, at: int, offset: int, *, keyed: bool) -> None:
-    """The last record of `plain`, whose body begins at `at`."""
+    """Checks the last record of `plain`, whose body begins at `at`."""
     end = len(plain)
     if plain[at] > 0x7F:
         raise invalid(f"a record's attributes are {plain[at]:#04x}, beyond 0x7f")
@@ -121,9 +121,9 @@ def _check_record(plain: memoryview, at: int, offset: int, *, keyed: bool) -> No
         at += 1
     if at - times >= _INT64_SIZE:
         raise invalid("a time of more than ten bytes")
-    found, at = length_at(plain, at + 1)
-    if found != offset:
-        raise invalid(f"offset delta {found} where {offset} must be", offset)
+    offset_delta, at = length_at(plain, at + 1)
+    if offset_delta != offset:
+        raise invalid(f"offset delta {offset_delta} where {offset} must be", offset)
     size, at = length_at(plain, at)
     if keyed and size < 0:
         raise invalid("a compacted topic needs a key in every record", offset)

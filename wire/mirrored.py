@@ -1,9 +1,9 @@
-"""What a copy of another cluster's topic is marked with, and who may write it.
+"""The topic configs of a mirrored topic, and the transactional id under which mirrors write.
 
-A topic that is a copy has the topic config `penstock.mirror.of`. It says of which topic it is one:
-`dc1/page_views/5QDhz2mVQt6JbSHYXm9lKg` is `page_views` of the cluster `dc1`, by that id; where the
-source has no ids there is nothing behind the last slash. Every partition of the copy is that of the
-same number there, with the same offsets. Values only.
+A topic that is a copy has the topic config `penstock.mirror.of`, which names its source:
+`dc1/page_views/5QDhz2mVQt6JbSHYXm9lKg` is the topic `page_views` of the cluster `dc1`, with that
+id; without topic ids in the source nothing follows the last slash. Each partition of the copy
+corresponds to that of the same number, with the same offsets. Values only.
 """
 
 import re
@@ -15,16 +15,16 @@ MIRROR_OF: Final = "penstock.mirror.of"
 """The topic config that makes a topic a copy."""
 
 ACCEPT_GAP: Final = "penstock.mirror.accept.gap"
-"""The topic config that names gaps which a copy takes: `partition:from-to`."""
+"""The topic config that lists gaps to accept in a copy: `partition:from-to`."""
 
 CUT: Final = "penstock.mirror.cut"
-"""The topic config that names what a copy has had and its source has not: `MirrorCut`s."""
+"""The topic config that lists what to cut from a copy because its source lacks it: `MirrorCut`s."""
 
 PAUSED: Final = "penstock.mirror.paused"
-"""The topic config by which the mirror leaves a copy alone for a while."""
+"""The topic config that pauses mirroring into a copy."""
 
 MIRROR_ID: Final = "penstock-mirror"
-"""The transactional id of a Produce whose batches keep their offsets."""
+"""The transactional id of a Produce request whose batches keep their offsets."""
 
 _CUT: Final = re.compile(
     r"([a-zA-Z0-9_-]{22})/([0-9]{1,6}):([0-9]{1,18})-([0-9]{1,18})@([0-9]{1,10})"
@@ -37,7 +37,7 @@ _PARTS: Final = 3
 
 
 class MirrorOf(msgspec.Struct, frozen=True):
-    """Which topic of which cluster a topic is a copy of. `ValueError` if it can be none."""
+    """The source of a copy. Raises `ValueError` for invalid names."""
 
     cluster: str
     topic: str
@@ -50,13 +50,13 @@ class MirrorOf(msgspec.Struct, frozen=True):
             raise ValueError(f"a topic cannot be named {self.topic!r}")
         if self.topic_id and not _TOPIC_ID.fullmatch(self.topic_id):
             raise ValueError(
-                f"{self.topic_id[:_SHOWN]!r} is no topic id: those have 22 characters, "
+                f"{self.topic_id[:_SHOWN]!r} is not a topic id: these have 22 characters, "
                 "letters, digits, '-' and '_'"
             )
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read what `str` writes. `ValueError` says what is allowed."""
+        """Parses the output of `str`. `ValueError` says what is allowed."""
         parts = text.split("/")
         if len(parts) != _PARTS:
             raise ValueError(
@@ -70,18 +70,19 @@ class MirrorOf(msgspec.Struct, frozen=True):
 
     @property
     def of_penstocks_own(self) -> bool:
-        """Whether nobody's events are in it, as in `_schemas`: ledgers do not speak of it."""
+        """Whether it is an internal topic without events, such as `_schemas`: ledgers do not cover
+        it."""
         return self.topic.startswith("_")
 
     @property
     def place(self) -> str:
-        """What people call it: `dc1/page_views`."""
+        """The name for people: `dc1/page_views`."""
         return f"{self.cluster}/{self.topic}"
 
 
 class MirrorCut(msgspec.Struct, frozen=True):
-    """What is to be gone from a partition: the offsets from `first` on, up to `end`, which were
-    written under leader epochs up to this one. `topic_id` is the copy's own."""
+    """A cut: removes the offsets from `first` to `end`, written in leader epochs up to this one,
+    from a partition. `topic_id` is that of the copy."""
 
     topic_id: str
     partition: int
@@ -91,23 +92,23 @@ class MirrorCut(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read what `str` writes. `ValueError` says what is allowed."""
-        found = _CUT.fullmatch(text)
-        if found is None or int(found[3]) >= int(found[4]):
+        """Parses the output of `str`. `ValueError` says what is allowed."""
+        match = _CUT.fullmatch(text)
+        if match is None or int(match[3]) >= int(match[4]):
             raise ValueError(
                 f"{text[:_SHOWN]!r} is not [topicId]/[partitionId]:[from]-[to]@[leaderEpoch], with "
                 "the first offset that is cut off, and the one behind the last"
             )
-        return cls(found[1], *map(int, found.groups()[1:]))
+        return cls(match[1], *map(int, match.groups()[1:]))
 
     def __str__(self) -> str:
         place = f"{self.topic_id}/{self.partition}"
         return f"{place}:{self.first}-{self.end}@{self.leader_epoch}"
 
 
-def _check_name(what: str, name: str) -> None:
+def _check_name(kind: str, name: str) -> None:
     if len(name) > _LONGEST or not _NAME.fullmatch(name):
         raise ValueError(
-            f"{name[:_SHOWN]!r} is no name of a {what}: 1 to {_LONGEST} ASCII letters, digits, "
+            f"{name[:_SHOWN]!r} is not a {kind} name: 1 to {_LONGEST} ASCII letters, digits, "
             "'.', '_' and '-'"
         )

@@ -1,9 +1,8 @@
-"""Kafka's primitive types, read from and written to buffers.
+"""Reads and writes Kafka's primitive types.
 
-A reader takes `(buffer, position)` and returns `(value, next position)`. Every length is held
-against the bytes that are really there before anything is allocated for it, and an array may not
-have more than `MAX_ELEMENTS`; whatever does not fit is a `ProtocolError`. A writer takes
-`(out, value)` and appends.
+A reader takes `(buffer, position)` and returns `(value, next position)`. Every length is checked
+against the available bytes before anything is allocated for it, and an array has at most
+`MAX_ELEMENTS`; violations are `ProtocolError`s. A writer takes `(out, value)` and appends.
 
 Times are milliseconds, error codes `ErrorCode`, the zero UUID is None.
 """
@@ -21,14 +20,14 @@ Part = bytes | bytearray | memoryview | FileSlice
 
 
 class MessageBuffer(bytearray):
-    """A message being written, with the file slices that belong between its bytes."""
+    """A message being written, and the file slices between its bytes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.slices: list[tuple[int, FileSlice]] = []
 
     def parts(self) -> list[Part]:
-        """Bytes and file slices in the order in which they are sent."""
+        """Returns bytes and file slices in the order in which they are sent."""
         view, start = memoryview(self), 0
         parts: list[Part] = []
         for position, piece in self.slices:
@@ -41,7 +40,7 @@ class MessageBuffer(bytearray):
         return parts
 
 
-# Elements are of many types; what is read is as typed as the schema it was compiled from.
+# Elements have many types; values are as typed as the schema that the reader was compiled from.
 Reader = Callable[[memoryview, int], tuple[Any, int]]
 Writer = Callable[[MessageBuffer, Any], None]
 
@@ -51,8 +50,8 @@ _MOST_TAGS: Final = 100
 
 
 class InPieces(NamedTuple):
-    """A reader and a writer that stop each time they have done a piece, so that others may have
-    their turn: some ten microseconds."""
+    """A reader and a writer that yield after each piece, about ten microseconds' work, so that
+    others get their turn."""
 
     read: Callable[[memoryview, int], Generator[None, None, tuple[Any, int]]]
     write: Callable[[MessageBuffer, Any], Generator[None, None, None]]
@@ -189,7 +188,7 @@ def byte_string(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
 
 
 def record_bytes(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
-    """Record batches stay where they are: read as a view of the buffer, sent from their file."""
+    """Record batches are not copied: read as a view of the buffer, sent from their file."""
     read, write_bytes = _sized(
         *_lengths(flexible), lambda view: view, lambda value: value, nullable
     )
@@ -236,7 +235,8 @@ def array_in_pieces(
     flexible: bool,
     nullable: bool,
 ) -> InPieces:
-    """The same array; of its elements those are read and written in pieces that have arrays."""
+    """Like `array`, in pieces; elements that contain arrays are themselves read and written in
+    pieces."""
     read_count, write_count = _counts(flexible=flexible, nullable=nullable)
     read_element, write_element = element
 
@@ -269,7 +269,7 @@ def array_in_pieces(
 
 
 def _counts(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
-    """How many elements an array has that is read; how many one has that is written."""
+    """Returns reader and writer of an array's number of elements."""
     read_length, write_length = _lengths(flexible)
 
     def read(buffer: memoryview, position: int) -> tuple[int | None, int]:
@@ -278,7 +278,7 @@ def _counts(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
             if nullable and count == -1:
                 return None, position
             raise ProtocolError(f"array of {count} elements at byte {position}")
-        # No element takes less than a byte.
+        # Every element takes at least a byte.
         if count > MAX_ELEMENTS or count > len(buffer) - position:
             raise ProtocolError(f"array of {count} elements at byte {position} of {len(buffer)}")
         return count, position
@@ -292,7 +292,7 @@ def _counts(*, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
 
 
 def nullable_structure(structure: tuple[Reader, Writer]) -> tuple[Reader, Writer]:
-    """A byte below zero where there is none, else one before it."""
+    """A negative byte represents null; any other precedes the structure."""
     read_structure, write_structure = structure
 
     def read(buffer: memoryview, position: int) -> tuple[Any, int]:
@@ -310,12 +310,14 @@ def nullable_structure(structure: tuple[Reader, Writer]) -> tuple[Reader, Writer
 def read_tag_count(buffer: memoryview, position: int) -> tuple[int, int]:
     count, position = read_unsigned_varint(buffer, position)
     if count > _MOST_TAGS:
-        raise ProtocolError(f"{count} tagged fields at byte {position}, where there are a few")
+        raise ProtocolError(
+            f"{count} tagged fields at byte {position}, at most {_MOST_TAGS} are accepted"
+        )
     return count, position
 
 
 def skip_tagged_fields(buffer: memoryview, position: int) -> int:
-    """Past tagged fields of which none is known."""
+    """Skips tagged fields, all of which are unknown."""
     count, position = read_tag_count(buffer, position)
     for _ in range(count):
         _, position = read_unsigned_varint(buffer, position)
@@ -331,7 +333,7 @@ def _lengths(flexible: bool) -> tuple[Reader, Writer]:
 _COMPACT: tuple[Reader, Writer] = (_read_compact_length, _write_compact_length)
 
 
-def _underflow(buffer: memoryview, position: int, wanted: int) -> ProtocolError:
+def _underflow(buffer: memoryview, position: int, expected: int) -> ProtocolError:
     return ProtocolError(
-        f"the message ends at byte {len(buffer)}, {wanted} more expected at byte {position}"
+        f"the message ends at byte {len(buffer)}, {expected} more expected at byte {position}"
     )

@@ -1,23 +1,21 @@
-"""Whether the records of a producer's batch are what its header says, looked at before it is kept.
+"""Checks that a producer's records match the batch header, before the batch is stored.
 
-A batch with the right CRC and garbage behind it stops everyone who reads its partition, for ever:
-clients stay where it begins, and try again. So every batch is unpacked, and its records are looked
-through. Refused is what is not: `record_count` records that end where the batch ends, with offsets
-that ascend from the base one by one, headers whose names are UTF-8, in one compressed frame with
-nothing behind it.
+A batch with the right CRC and garbage inside blocks every reader of its partition forever: clients
+stop where it begins, and retry. So every batch is decompressed, and its records are walked. They
+must be `record_count` records that end where the batch ends, with offsets that ascend by one from
+the base, and headers with UTF-8 names, in one compressed frame without trailing bytes.
 
-Where `_records.c` is compiled (`NATIVE`), it walks over all records where they lie, and asks
-all that is asked, for 7 to 10 ns a record. The rest of this file is for where it is not: there,
-aiokafka's C parser (`wire.unaided_records`) makes an object of each.
+If `_records.c` is compiled (`NATIVE`), it walks over all records in place and does all checks, for
+7 to 10 ns a record. The rest of this file is for Python without it: there, aiokafka's C parser
+(`wire.unaided_records`) makes an object of each.
 
-The parser looks up to twenty bytes behind the end before it notices that it is there, and believes
-none of them: a record that went on there would not end where it must. So it is given a room of its
-own, with so many bytes to spare. A batch for which that room is too small is left to
-`wire.large_batches`.
+The parser reads up to twenty bytes beyond the end before it notices, but does not accept them: a
+record that went on there would not end where it must. So it gets a buffer with as many bytes to
+spare. A batch too large for that buffer is left to `wire.large_batches`.
 
-Three things it takes that some client does not (`check_forms`). Nobody writes them by accident, and
-to look for them costs five times as much, so that is done as far as an allowance goes: of every
-batch where no more comes than that, and of a sample where more does.
+It accepts three things that some client does not (`check_forms`). No client writes them by
+accident, and checking costs five times as much. So that check has an allowance: it covers every
+batch while traffic is below it, and a sample above.
 """
 
 import re
@@ -35,23 +33,25 @@ else:
     NATIVE = True
 
 SLACK: Final = 32
-# What is more than this is not looked at while everyone waits.
-_LARGEST: Final = 1024 * 1024 + 4096  # unpacked; the default of `max.message.bytes`, and a bit
+# Larger batches are not checked at once, since everything else would wait.
+_LARGEST: Final = (
+    1024 * 1024 + 4096
+)  # uncompressed; a little above the default of `max.message.bytes`
 _LARGEST_PACKED: Final = 64 * 1024
-_LARGEST_WALKED: Final = 4 * 1024 * 1024  # where there is nothing to unpack
+_LARGEST_WALKED: Final = 4 * 1024 * 1024  # if uncompressed
 _MOST_RECORDS: Final = 16_384
 
-# Records whose forms are looked at: so many a millisecond, some 1 % of a core, and so many at once.
+# The allowance in records: per millisecond, about 1 % of a core, and at once.
 _ALLOWED_PER_MS: Final = 20
 _MOST_ALLOWED: Final = 20_000
 
 _OFFSETS: Final = list(range(_MOST_RECORDS))
 _RECORD_NAMED: Final = re.compile(r"\(record ([0-9]{1,10})[,)]")
-_INT32_SIZE: Final = 5  # bytes that a varint of 32 bits may have
+_INT32_SIZE: Final = 5  # the longest varint of 32 bits
 
 
 class RecordCheck:
-    """Looks through batches, one at a time, in memory that it keeps."""
+    """Checks batches, one at a time, in a buffer of its own."""
 
     def __init__(self, *, native: bool = NATIVE) -> None:
         self._native = native
@@ -63,10 +63,10 @@ class RecordCheck:
         self._allowed_at = 0
 
     def check(self, batch: memoryview, header: BatchHeader, keyed: bool, now_ms: int) -> bool:
-        """Raise `BatchError` if the records are not what they must be; False if the batch is too
-        large to be looked through at once. `keyed`: each must have a key."""
+        """Raises `BatchError` if the records are malformed; returns False if the batch is too large
+        to be checked at once. With `keyed`, each record must have a key."""
         if header.base_offset:
-            raise invalid(f"the base offset is {header.base_offset}, a producer's is 0")
+            raise invalid(f"the base offset is {header.base_offset}, a producer's must be 0")
         if header.record_count > self._most_records:
             return False
         if codec := header.attributes & CODEC_MASK:
@@ -88,7 +88,8 @@ class RecordCheck:
         return True
 
     def _parse(self, batch: memoryview, header: BatchHeader, keyed: bool, now_ms: int) -> None:
-        """What `walk_batch` does, without it. What was unpacked is in the room already."""
+        """Does the work of `walk_batch` without it. Decompressed records are in the buffer
+        already."""
         count, size = header.record_count, len(batch)
         plain = self._room[:size]
         if header.attributes & CODEC_MASK:
@@ -103,13 +104,14 @@ class RecordCheck:
             check_forms(plain, count)
 
     def allow_more(self, now_ms: int) -> None:
-        """The time has gone on: look at the forms of some more."""
-        gained = max(0, now_ms - self._allowed_at) * _ALLOWED_PER_MS
-        self._allowed = min(_MOST_ALLOWED, self._allowed + gained)
+        """Adds the allowance for the time that has passed."""
+        allowance = max(0, now_ms - self._allowed_at) * _ALLOWED_PER_MS
+        self._allowed = min(_MOST_ALLOWED, self._allowed + allowance)
         self._allowed_at = now_ms
 
     def allows(self, count: int) -> bool:
-        """Whether the forms of so many records may be looked at, which is then done."""
+        """Whether the forms of that many records may be checked; deducts them from the
+        allowance."""
         if self._allowed < count:
             return False
         self._allowed -= count
@@ -117,7 +119,7 @@ class RecordCheck:
 
 
 def walk_batch(plain: memoryview, count: int, keyed: bool) -> None:
-    """Raise `BatchError` unless so many sound records are behind the header. Only if `NATIVE`."""
+    """Raises `BatchError` unless that many sound records follow the header. Only if `NATIVE`."""
     try:
         walk(plain[HEADER_SIZE:], count, keyed)
     except ValueError as error:
@@ -125,8 +127,8 @@ def walk_batch(plain: memoryview, count: int, keyed: bool) -> None:
 
 
 def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:
-    """Raise `BatchError` unless the batch that `plain` holds has records with these offsets."""
-    from wire import unaided_records  # noqa: PLC0415  it imports all of aiokafka
+    """Raises `BatchError` unless the batch in `plain` has records with these offsets."""
+    from wire import unaided_records  # noqa: PLC0415  imports all of aiokafka
 
     try:
         unaided_records.parse(plain, offsets, keyed)
@@ -135,17 +137,17 @@ def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:
 
 
 def _record_named(error: ValueError, count: int) -> int | None:
-    """The number of the record that is at fault, if it is one of so many."""
-    found = _RECORD_NAMED.search(str(error))
-    return int(found[1]) if found and int(found[1]) < count else None
+    """Returns the number of the faulty record, if the message names one of the batch."""
+    match = _RECORD_NAMED.search(str(error))
+    return int(match[1]) if match and int(match[1]) < count else None
 
 
 def check_forms(plain: memoryview, count: int) -> None:
-    """Raise `BatchError` if some client cannot read records that could be parsed.
+    """Raises `BatchError` if some client cannot read records that could be parsed.
 
-    The parser of aiokafka takes a record's attributes for a varint, where others see one byte. It
-    reads numbers of up to ten bytes where Java reads five. And all lengths below zero are null to
-    it, where librdkafka knows only -1, and stops at others.
+    aiokafka's parser reads a record's attributes as a varint, other clients as one byte. It accepts
+    numbers of up to ten bytes where Java accepts five. And it takes all negative lengths for null,
+    where librdkafka accepts only -1 and stops at others.
     """
     at = HEADER_SIZE
     try:
@@ -163,7 +165,7 @@ def check_forms(plain: memoryview, count: int) -> None:
             if plain[at] > 0x7F:
                 raise invalid(f"a record's attributes are {plain[at]:#04x}, beyond 0x7f")
             at += 1
-            while plain[at] > 0x7F:  # the time, which may be of ten bytes
+            while plain[at] > 0x7F:  # the time, of up to ten bytes
                 at += 1
             at += 1
             if plain[at] > 0x7F:  # the offset
@@ -192,7 +194,7 @@ def _check_headers(plain: memoryview, at: int) -> None:
 
 
 def length_at(data: memoryview, at: int) -> tuple[int, int]:
-    """A number of 32 bits that is not below -1, and the position behind it."""
+    """Reads a 32-bit number that is at least -1; returns it and the position after it."""
     byte = data[at]
     number = byte & 0x7F
     shift = 7
@@ -209,5 +211,5 @@ def length_at(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def invalid(message: str, record: int | None = None) -> BatchError:
-    """What Kafka, too, answers where a batch has the right CRC and the wrong bytes."""
+    """Kafka's error, too, for a batch with the right CRC and wrong content."""
     return BatchError(ErrorCode.invalid_record, message, record)

@@ -1,12 +1,13 @@
-"""The records inside a batch, read and written.
+"""Reads and writes the records in a batch.
 
-Readers trust nothing. What reads them is handed plain bytes only (`wire.compression` unpacks,
-bounded), and whatever is wrong with a batch is a `BatchError`. The CRC is not looked at: it was
-when the batch came in, and whoever has it from elsewhere calls `check_batch`. They are read by
-`_records.c`; where that is not compiled, by aiokafka's parser, in `wire.unaided_records`.
+Readers trust nothing. They get uncompressed bytes only (`wire.compression` decompresses within
+bounds), and anything wrong with a batch is a `BatchError`. The CRC is not checked: it was when the
+batch was received, and code that has it from elsewhere calls `check_batch`. `_records.c` reads the
+records; if it is not compiled, aiokafka's parser does, in `wire.unaided_records`.
 
-Written here rather than with aiokafka's builder, because a compacted batch keeps its base offset,
-last offset and base timestamp whichever of its records are left, and the builder fixes all three.
+Batches are encoded here rather than by aiokafka's builder, because a compacted batch keeps its base
+offset, last offset and base timestamp whichever of its records remain, and the builder determines
+all three itself.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,9 +42,9 @@ else:
 
 __all__ = ["Codec", "Record", "build_batch", "records"]
 
-DELETE_HORIZON = 0x40  # attribute bit: the base timestamp is when tombstones may go
+DELETE_HORIZON = 0x40  # attribute bit: the base timestamp is the delete horizon of tombstones
 
-_PIECE = 1024  # records, and bytes, that are made into objects at a time
+_PIECE = 1024  # records, and bytes, to be turned into objects at a time
 _PIECE_BYTES = 256 * 1024
 
 
@@ -58,7 +59,7 @@ class Record(NamedTuple):
 
 
 def records(batch: Buffer, limit: int = MAX_UNPACKED, *, native: bool = NATIVE) -> Iterator[Record]:
-    """The records of the one batch that `batch` holds, of which at most `limit` bytes unpack."""
+    """Yields the records of the one batch in `batch`, decompressing at most `limit` bytes."""
     view = memoryview(batch)
     if len(view) < HEADER_SIZE:
         raise _corrupt(f"a record batch has at least {HEADER_SIZE} bytes, this has {len(view)}")
@@ -66,7 +67,7 @@ def records(batch: Buffer, limit: int = MAX_UNPACKED, *, native: bool = NATIVE) 
     if header.magic != MAGIC or header.size != len(view):
         raise _corrupt(
             f"not one batch of format {MAGIC}: format {header.magic}, "
-            f"says it has {header.size} bytes, has {len(view)}"
+            f"{len(view)} bytes where the header says {header.size}"
         )
     if header.record_count < 0:
         raise _corrupt(f"a batch of {header.record_count} records")
@@ -81,23 +82,25 @@ def records(batch: Buffer, limit: int = MAX_UNPACKED, *, native: bool = NATIVE) 
 
 
 def _read(unpacked: Buffer, header: BatchHeader) -> Iterator[Record]:
-    left, at, previous = header.record_count, 0, header.base_offset - 1
+    remaining, at, previous = header.record_count, 0, header.base_offset - 1
     time = header.max_timestamp if header.is_append_time else None
     frame = header.base_offset, header.last_offset, header.base_timestamp, time
-    while left:
+    while remaining:
         try:
-            some, at = read(Record, unpacked, at, min(left, _PIECE), _PIECE_BYTES, frame, previous)
-        except (ValueError, OverflowError) as error:  # the latter of offsets beyond 64 bits
+            portion, at = read(
+                Record, unpacked, at, min(remaining, _PIECE), _PIECE_BYTES, frame, previous
+            )
+        except (ValueError, OverflowError) as error:  # OverflowError for offsets beyond 64 bits
             raise _corrupt(str(error)) from None
-        left -= len(some)
-        previous = some[-1].offset
-        yield from some
+        remaining -= len(portion)
+        previous = portion[-1].offset
+        yield from portion
     if at != len(unpacked):
         raise _corrupt(f"{len(unpacked) - at} bytes behind {header.record_count} records")
 
 
 def _read_unaided(unpacked: bytes | memoryview, header: BatchHeader) -> Iterator[Record]:
-    from wire.unaided_records import parsed  # noqa: PLC0415  it imports all of aiokafka
+    from wire.unaided_records import parsed  # noqa: PLC0415  imports all of aiokafka
 
     try:
         for fields in parsed(unpacked, header):
@@ -120,11 +123,11 @@ def build_batch(
     producer_epoch: int = -1,
     base_sequence: int = NO_SEQUENCE,
 ) -> bytes:
-    """A batch of these messages, whose offsets ascend from `base_offset`, not without gaps.
+    """Builds a batch of messages with ascending offsets from `base_offset` on, which may have gaps.
 
-    `attributes` are the flags besides the codec. What is not given follows from the messages: the
-    batch ends at the last, its base timestamp is the first's and its maximum the highest. Without
-    messages it is an empty batch, of which all that counts is given.
+    `attributes` are the flags besides the codec. Other values default to those of the messages: the
+    batch ends at the last, its base timestamp is the first's and its maximum the highest. An empty
+    batch needs all of them.
     """
     messages = tuple(messages)
     if base_timestamp is None:
@@ -183,8 +186,8 @@ def _sized(data: bytes | None) -> bytes:
 
 
 def _time(delta: int) -> bytes:
-    """Of two times that are too far apart for 64 bits, readers come to the right one all the same:
-    they add as Kafka does, and wrap round."""
+    """Deltas beyond 64 bits wrap around; readers add like Kafka, with wrap-around, and get the
+    right time."""
     try:
         return VARINTS[delta]
     except OverflowError:

@@ -1,9 +1,9 @@
-"""Answers to requests that are not served: UNSUPPORTED_VERSION, in the form that the client reads.
+"""Responses to unsupported requests: UNSUPPORTED_VERSION, in the form that the client reads.
 
-Where a response has an error at its top, it is empty else. Where it has one for each element, there
-is one for each that was asked about. What an element is called, in the request and in the response,
-the names of their fields tell: `name` is `topic_name`, `partition` is `partition_index`, and of
-`group_ids` each is `group_id`.
+If the response has an error code at its top, the rest is empty. If it has one for each element,
+there is one for each element of the request. Field names show how elements in request and response
+correspond: `name` is `topic_name`, `partition` is `partition_index`, and each of `group_ids` is a
+`group_id`.
 """
 
 import functools
@@ -20,26 +20,26 @@ from wire.kio_schemas import request_schema, response_schema
 from wire.primitives import MessageBuffer
 from wire.requests import read_client_id
 
-_LONGEST: Final = 512  # bytes of a request: the elements of a longer one would hold up others
+_LONGEST: Final = 512  # bytes of a request; the elements of a longer one would delay others
 _EMPTY: Final[dict[str, Any]] = {"string": "", "bytes": b"", "records": b"", "uuid": None}
 
 
 def refusal(key: int, version: int, frame: memoryview) -> tuple[MessageBuffer, bool] | None:
-    """The answer to this request, and whether its header has tags. None where that is not known, or
-    is too long to be told by elements. Raises `ProtocolError`."""
+    """Returns the response, and whether its header has tags. None if the API is unknown, or the
+    request too long to be refused by elements. Raises `ProtocolError`."""
     if version not in schema_name_map.get(api_key_map.get(key, ""), ()):
         return None
-    asked, answered = request_schema(key, version), response_schema(key, version)
-    shape = _shape(answered)
+    request_kind, response_kind = request_schema(key, version), response_schema(key, version)
+    shape = _shape(response_kind)
     request = None
     if not any(field.is_error for field in shape.fields):
         if len(frame) > _LONGEST:
             return None
-        _, body = read_client_id(frame, flexible=asked.__flexible__)
-        request, _ = entity(asked, _shape(asked).ours)[0](body, 0)
+        _, body = read_client_id(frame, flexible=request_kind.__flexible__)
+        request, _ = entity(request_kind, _shape(request_kind).ours)[0](body, 0)
     out = MessageBuffer()
-    entity(answered, shape.ours)[1](out, _refused(shape, (request,)))
-    return out, answered.__header_schema__.__version__ == 1
+    entity(response_kind, shape.ours)[1](out, _refused(shape, (request,)))
+    return out, response_kind.__header_schema__.__version__ == 1
 
 
 class _Field(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,16 +50,16 @@ class _Field(msgspec.Struct, frozen=True, kw_only=True):
     is_nullable: bool
     is_tagged: bool
     structure: "_Shape | None"
-    """Of it, or of its elements."""
+    """The field's structure, or that of its elements."""
 
     @property
     def is_name(self) -> bool:
-        """Whether it may tell one element from the others."""
+        """Whether it may identify an element."""
         return not self.is_array and self.structure is None and not self.name.startswith("error_")
 
 
 class _Shape(msgspec.Struct, frozen=True, eq=False):
-    """One of kio's classes, and one of our own with the same fields."""
+    """One of kio's classes, and a class of our own with the same fields."""
 
     fields: tuple[_Field, ...]
     ours: type[msgspec.Struct]
@@ -71,7 +71,7 @@ class _Shape(msgspec.Struct, frozen=True, eq=False):
 
 @functools.cache
 def _shape(schema: Any) -> _Shape:
-    found: list[_Field] = []
+    shape_fields: list[_Field] = []
     members: list[tuple[str, Any, Any]] = []
     for field in fields(schema):
         theirs, is_nullable = without_none(field.type)
@@ -83,7 +83,7 @@ def _shape(schema: Any) -> _Shape:
         default = () if is_array else None if structure else _EMPTY.get(kind, 0)
         type_: Any = structure.ours if structure else Any
         members.append((field.name, tuple[type_, ...] if is_array else type_, default))
-        found.append(
+        shape_fields.append(
             _Field(
                 name=field.name,
                 default=default,
@@ -95,11 +95,11 @@ def _shape(schema: Any) -> _Shape:
             )
         )
     ours = msgspec.defstruct(schema.__name__, members, kw_only=True)
-    return _Shape(tuple(found), ours)
+    return _Shape(tuple(shape_fields), ours)
 
 
-def _refused(shape: _Shape, asked: Sequence[Any]) -> msgspec.Struct:
-    """`asked` is what was asked for: the request, the element, one within that."""
+def _refused(shape: _Shape, path: Sequence[Any]) -> msgspec.Struct:
+    """`path` leads from the request to the element that the response is about."""
     values: dict[str, Any] = {}
     for field in shape.fields:
         structure = field.structure
@@ -108,26 +108,28 @@ def _refused(shape: _Shape, asked: Sequence[Any]) -> msgspec.Struct:
         if field.is_error:
             values[field.name] = ErrorCode.unsupported_version
         elif structure is None:
-            values[field.name] = () if field.is_array else _named(field, asked)
+            values[field.name] = () if field.is_array else _named(field, path)
         elif field.is_array:
-            elements = _elements(structure.names, asked[-1])
-            values[field.name] = tuple(_refused(structure, (*asked, each)) for each in elements)
+            elements = _elements(structure.names, path[-1])
+            values[field.name] = tuple(
+                _refused(structure, (*path, element)) for element in elements
+            )
         else:
-            values[field.name] = None if field.is_nullable else _refused(structure, asked)
+            values[field.name] = None if field.is_nullable else _refused(structure, path)
     return shape.ours(**values)
 
 
-def _elements(names: Sequence[str], within: Any) -> Iterator[Any]:
-    """What the elements of a response are about, which are told by these names: the outermost of
-    the request that have something by one of them, or are nothing but a name."""
-    if not isinstance(within, msgspec.Struct):
+def _elements(names: Sequence[str], parent: Any) -> Iterator[Any]:
+    """Yields the request's elements that those of the response are about, given the names of their
+    identifying fields: the outermost ones with a corresponding field, and bare values."""
+    if not isinstance(parent, msgspec.Struct):
         return
-    for listed in _values(within):
-        for each in listed if isinstance(listed, tuple) else ():
-            if not isinstance(each, msgspec.Struct) or not names or _has_one_of(each, names):
-                yield each
+    for listed in _values(parent):
+        for element in listed if isinstance(listed, tuple) else ():
+            if not isinstance(element, msgspec.Struct) or not names or _has_one_of(element, names):
+                yield element
             else:
-                yield from _elements(names, each)
+                yield from _elements(names, element)
 
 
 def _has_one_of(element: msgspec.Struct, names: Sequence[str]) -> bool:
@@ -139,15 +141,15 @@ def _has_one_of(element: msgspec.Struct, names: Sequence[str]) -> bool:
     )
 
 
-def _named(field: _Field, asked: Sequence[Any]) -> Any:
-    """The value that the request has by this name, the innermost first; else nothing."""
-    for within in reversed(asked):
-        if isinstance(within, msgspec.Struct):
-            for name, value in zip(within.__struct_fields__, _values(within), strict=True):
+def _named(field: _Field, path: Sequence[Any]) -> Any:
+    """Returns the value with a corresponding name, innermost first; otherwise the default."""
+    for level in reversed(path):
+        if isinstance(level, msgspec.Struct):
+            for name, value in zip(level.__struct_fields__, _values(level), strict=True):
                 if type(value) is type(field.default) and _is_called(field.name, name):
                     return value
-        elif type(within) is type(field.default):
-            return within
+        elif type(level) is type(field.default):
+            return level
     return field.default
 
 
@@ -157,6 +159,6 @@ def _values(structure: msgspec.Struct) -> list[Any]:
 
 @functools.cache
 def _is_called(name: str, other: str) -> bool:
-    """By the same name, or with one word more."""
+    """Whether the names are equal, or one has one more word at an end."""
     short, long = sorted((name, other), key=len)
     return short == long or long.startswith(f"{short}_") or long.endswith(f"_{short}")

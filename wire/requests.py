@@ -1,10 +1,10 @@
-"""Request headers, and the frames that requests and responses travel in.
+"""Request headers, and the frames of requests and responses.
 
     request    size i32 | api key i16 | version i16 | correlation id i32 | client id | [tags] | body
     response   size i32 | correlation id i32 | [tags] | body
 
-The tags are there in flexible versions; except that the client id is never compact, and that the
-response to ApiVersions never has them, so that a client can read it before it knows the broker.
+Flexible versions have tags. But the client id is never compact, and the response to ApiVersions
+never has tags, so that a client can read it before it knows the broker.
 """
 
 import struct
@@ -31,12 +31,12 @@ class RequestHeader(NamedTuple):
 
 
 def read_header(frame: memoryview) -> RequestHeader:
-    """The part of the header that has one form in all versions."""
+    """Reads the part of the header that is the same in all versions."""
     return RequestHeader._make(_FIXED.unpack_from(frame))
 
 
 def read_client_id(frame: memoryview, *, flexible: bool) -> tuple[str | None, memoryview]:
-    """The client id, and the body that follows the header."""
+    """Returns the client id, and the body after the header."""
     client_id, position = _read_client_id(frame, _FIXED.size)
     if flexible:
         position = primitives.skip_tagged_fields(frame, position)
@@ -44,7 +44,7 @@ def read_client_id(frame: memoryview, *, flexible: bool) -> tuple[str | None, me
 
 
 def read_body(frame: memoryview, *, flexible: bool) -> memoryview:
-    """The body alone, for whoever does not ask for the client id."""
+    """Returns the body without decoding the client id."""
     try:
         (size,) = _CLIENT_ID_SIZE.unpack_from(frame, _FIXED.size)
     except struct.error:
@@ -69,7 +69,7 @@ def request_frame(
 
 
 def response_frame(correlation_id: int, body: MessageBuffer, *, tagged_header: bool) -> list[Part]:
-    """The response as the bytes and file slices to send."""
+    """Returns the response as the bytes and file slices to send."""
     parts = body.parts()
     size = (
         4
@@ -81,7 +81,7 @@ def response_frame(correlation_id: int, body: MessageBuffer, *, tagged_header: b
 
 
 def read_response(frame: memoryview, *, tagged_header: bool) -> tuple[int, memoryview]:
-    """Correlation id and body of a response frame."""
+    """Returns correlation id and body of a response frame."""
     correlation_id, position = primitives.read_int32(frame, 0)
     if tagged_header:
         position = primitives.skip_tagged_fields(frame, position)

@@ -1,4 +1,4 @@
-"""A stretch of a file that is sent as it is, without passing through the process."""
+"""A part of a file that is sent without passing through the process."""
 
 from typing import Protocol
 
@@ -6,13 +6,13 @@ import msgspec
 
 
 class HasFileno(Protocol):
-    """An open file. Whoever holds it keeps it open: files close when nobody holds them."""
+    """An open file. Its holders keep it open; it closes with the last of them."""
 
     def fileno(self) -> int: ...
 
 
 class FileSlice(msgspec.Struct, frozen=True):
-    """`length` bytes of `file`, from `position` on: what `sendfile` takes."""
+    """`length` bytes of `file` from `position` on: the arguments of `sendfile`."""
 
     file: HasFileno
     position: int

@@ -1,8 +1,7 @@
-"""Records of batches where `_records.c` is not compiled: by aiokafka's C parser.
+"""Reads records with aiokafka's C parser, where `_records.c` is not compiled.
 
-It makes an object of each record, which costs 100 to 300 ns, and to import it costs every program
-45 ms and 5 MB: aiokafka imports its whole client with it. So this module is imported where it is
-needed.
+It makes an object of each record, which takes 100 to 300 ns, and importing it costs 45 ms and 5 MB,
+because aiokafka imports its whole client. So this module is only imported where it is needed.
 """
 
 from collections.abc import Iterator
@@ -11,22 +10,22 @@ from typing import Final
 
 from aiokafka.errors import CorruptRecordException
 
-# Imported by its own name: without the C extension this must fail, not become thirty times slower.
+# Imported by its own name: without the C extension it must fail, not be thirty times slower.
 from aiokafka.record._crecords import DefaultRecordBatch
 
 from ground.varints import long_at
 from wire.batch import CODEC_MASK, HEADER, NO_TIMESTAMP, BatchHeader
 
-# The parser looks at up to two bytes behind the end before it notices that it is there.
+# The parser reads up to two bytes beyond the end before it notices.
 _SLACK: Final = bytes(16)
-# A header of two bytes becomes an object of 64, all of one record's at once. Batches beyond this
-# size are looked through for records that would become gigabytes.
+# A header of two bytes becomes an object of 64, all of a record's at once. Batches beyond this size
+# are searched for records that would become gigabytes.
 _SUSPICIOUS_BATCH: Final = 4 * 1024 * 1024
 _SUSPICIOUS_RECORD: Final = 1024 * 1024
 _MAX_HEADERS: Final = 65_536
 
-# MemoryError: a length near 2⁶³ overflows in the parser's own check. What a true length asks for is
-# at most the buffer that is there already.
+# MemoryError: a length near 2⁶³ overflows in the parser's own check. A valid length requires at
+# most the size of the buffer.
 _MALFORMED: Final = (CorruptRecordException, UnicodeDecodeError, OverflowError, MemoryError)
 _offset: Final = attrgetter("offset")
 _key: Final = attrgetter("key")
@@ -35,7 +34,7 @@ Fields = tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | No
 
 
 def parsed(unpacked: bytes | memoryview, header: BatchHeader) -> Iterator[Fields]:
-    """What records of a batch hold: offset, time, key, value, headers. Raises ValueError."""
+    """Yields offset, time, key, value and headers of a batch's records. Raises ValueError."""
     if len(unpacked) > _SUSPICIOUS_BATCH:
         _refuse_header_bombs(unpacked, header.record_count)
     plain = header._replace(attributes=header.attributes & ~CODEC_MASK)
@@ -62,21 +61,23 @@ def parsed(unpacked: bytes | memoryview, header: BatchHeader) -> Iterator[Fields
 
 
 def parse(plain: memoryview, offsets: list[int], keyed: bool) -> None:
-    """Raise ValueError unless the batch that `plain` holds has records with these offsets."""
+    """Raises ValueError unless the batch in `plain` has records with these offsets."""
     try:
         if keyed:
             records = list(DefaultRecordBatch(plain))
-            found = list(map(_offset, records))
+            actual_offsets = list(map(_offset, records))
             keys = list(map(_key, records))
             if None in keys:
                 number = offsets[keys.index(None)]
                 raise ValueError(f"a compacted topic needs a key in every record (record {number})")
         else:
-            found = list(map(_offset, DefaultRecordBatch(plain)))
+            actual_offsets = list(map(_offset, DefaultRecordBatch(plain)))
     except _MALFORMED as error:
         raise ValueError(f"malformed records: {error or type(error).__name__}") from None
-    if found != offsets:
-        delta, expected = next(pair for pair in zip(found, offsets, strict=True) if ne(*pair))
+    if actual_offsets != offsets:
+        delta, expected = next(
+            pair for pair in zip(actual_offsets, offsets, strict=True) if ne(*pair)
+        )
         raise ValueError(f"offset delta {delta} where {expected} must be (record {expected})")
 
 

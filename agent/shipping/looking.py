@@ -15,7 +15,7 @@ from client.brokers import Brokers
 from client.delivery import Stamped, TopicPartition
 from client.errors import ErrorCode, Refused, Unsupported
 from client.log_search import Searched, search
-from client.lookup import producer_states
+from client.producer_states import producer_states
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from wire.messages.describe_producers import ProducerState
 

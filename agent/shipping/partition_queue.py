@@ -31,7 +31,7 @@ from client.delivery import Stamped, TopicPartition
 from client.errors import ClientError, ConnectionLost
 from client.identity import Identity
 from client.log_search import BatchLocation
-from client.verdicts import FENCED
+from client.produce_errors import FENCED
 
 STAND_SECONDS: Final = 60.0
 _CURELESS_PAUSE: Final = 5.0  # what a cure needs may be known soon

@@ -20,7 +20,7 @@ from broker.replication.copied_batches import BadCopy, Overlaps, checked_runs
 from broker.storage.checkpoints import Key
 from broker.storage.errors import StorageError
 from broker.storage.log import Log
-from client.asking import Wanted
+from client.fetch_session import Wanted
 from client.patience import Pauses
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode

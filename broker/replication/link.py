@@ -3,7 +3,7 @@ one, what catches up another (copying.py).
 
     connect → ask ⇄ take the answer, flush → …        after an error a pause, and again
 
-Rule 1: one request is under way, in an incremental session (client/asking.py).
+Rule 1: one request is under way, in an incremental session (client/fetch_session.py).
 Rule 2: what an answer brings is appended before the next request, and flushed before its partition
         is asked for again: a fetch offset is what is on disk.
 Rule 3: nobody waits long for somebody else's disk. When all that came is flushed, or a moment is
@@ -39,10 +39,10 @@ from broker.replication.copied_partition import CopiedPartition
 from broker.replication.throttle import Throttle
 from broker.storage.checkpoints import Key
 from client.addresses import Address
-from client.asking import Asking
 from client.bootstrap import IN_THE_CLEAR, Access
 from client.connection import REQUEST_SECONDS
 from client.errors import ClientError, refusal
+from client.fetch_session import FetchSession
 from client.leader_connection import LeaderConnection
 from client.patience import Pauses
 from wire.errors import ErrorCode
@@ -100,7 +100,7 @@ class Link:
         self._catches_up = catches_up
         self._others_join = others_join
         self._bytes = min(fetching.bytes, _PORTION) if catches_up else fetching.bytes
-        self._asking = Asking(fetching.broker_id, self._bytes)
+        self._asking = FetchSession(fetching.broker_id, self._bytes)
         self._copied: dict[Key, CopiedPartition] = {}
         self._aside: dict[Key, CopiedPartition] = {}  # being worked on, or resting
         self._hungry: set[Key] = set()

@@ -1,9 +1,9 @@
-"""Who reads which partitions: the paper's assignment, a function of what every member sees.
+"""Assigns partitions to members: the paper's assignment, a function of what every member sees.
 
-Of each topic, its partitions and the members that subscribe to it are both put in order. Each
-member gets a range: the paper's `n = |P| / |C|`, where the first members get one more if that does
-not come out even. So the shares of a topic differ by one at most, and who has the same view has the
-same assignment. A share is empty where there are more members than partitions.
+For each topic, its partitions and the members that subscribe to it are sorted. Each member gets a
+range of the paper's `n = |P| / |C|` partitions; if that leaves a remainder, the first members get
+one more. So the shares of a topic differ by at most one, and members with the same view compute the
+same assignment. A share is empty if there are more members than partitions.
 
     10 partitions, members a, b, c:   a has 0 to 3, b has 4 to 6, c has 7 to 9
 """
@@ -16,8 +16,8 @@ from cluster.values import TopicPartition
 def assigned(
     member: str, members: Mapping[str, Collection[str]], partitions: Mapping[str, int]
 ) -> frozenset[TopicPartition]:
-    """The share of one: `members` says which topics each subscribes to, `partitions` how many each
-    topic has."""
+    """Returns the share of `member`, from each member's topics and each topic's number of
+    partitions."""
     return frozenset(
         TopicPartition(topic, number)
         for topic in members.get(member, ())
@@ -30,7 +30,7 @@ def _subscribers(members: Mapping[str, Collection[str]], topic: str) -> list[str
 
 
 def _share(member: str, subscribers: list[str], partitions: int) -> range:
-    each, more = divmod(partitions, len(subscribers))
-    before = subscribers.index(member)
-    first = before * each + min(before, more)
-    return range(first, first + each + (before < more))
+    share, remainder = divmod(partitions, len(subscribers))
+    position = subscribers.index(member)
+    first = position * share + min(position, remainder)
+    return range(first, first + share + (position < remainder))

@@ -1,16 +1,16 @@
-"""Reads topics as a member of a group of the paper's kind: each message is some member's.
+"""Reads topics as a member of a group without a coordinator: each message goes to one member.
 
-Rule 1: a message is handed out only while its partition is certainly this member's (member.py).
-Rule 2: what was handed out counts as done when the next message is asked for. `commit` writes down
-        what is done, for whoever owns the partition next; so each message is handed out at least
-        once, to one or another.
-Rule 3: where to begin in a partition without an offset is decided once, by its first owner, who
-        commits it before he reads. In partitions that came after the group began to read a topic
-        that is their beginning: with `End`, too, nothing that was written to them is left out.
-Rule 4: if the log no longer has what would be next, reading goes on where the log begins, and the
-        program's log says what is missing.
+Rule 1: a message is returned only while its partition certainly belongs to this member (member.py).
+Rule 2: a returned message counts as processed when the next one is requested. `commit` records what
+        is processed for the partition's next owner, so each message is returned at least once, to
+        some member.
+Rule 3: the start position in a partition without an offset is decided once, by its first owner, who
+        commits it before reading. For partitions added after the group began to read a topic it is
+        their beginning: even with `End`, nothing written to them is left out.
+Rule 4: if the log no longer has the next message, reading continues where the log begins, and a log
+        line says what is missing.
 
-One thread. ZooKeeper and the brokers are other people's: neither is closed here.
+Not thread-safe. ZooKeeper session and brokers belong to the caller: neither is closed here.
 """
 
 import logging
@@ -34,14 +34,14 @@ from wire.errors import BatchError
 from wire.messages import list_offsets
 from wire.records import Record, records
 
-_SLICE_S: Final = 0.1  # that brokers are waited for, before somebody looks after the group
-_UNHEARD_S: Final = 0.2  # until brokers are asked again for what they did not know
+_SLICE_S: Final = 0.1  # the longest wait for brokers before the member is tended
+_RETRY_S: Final = 0.2  # before brokers are asked again about a partition unknown to them
 
 log = logging.getLogger(__name__)
 
 
 class GroupRecord(NamedTuple):
-    """A record and where it is."""
+    """A record and its partition."""
 
     topic: str
     partition: int
@@ -49,7 +49,7 @@ class GroupRecord(NamedTuple):
 
 
 class _Position(NamedTuple):
-    """The next offset of a partition; the epoch is that of the record before."""
+    """The next offset of a partition, and the epoch of the record before it."""
 
     offset: int
     leader_epoch: int = NO_EPOCH
@@ -69,16 +69,16 @@ class GroupConsumer:
         before_release: Callable[[], None] | None = None,
         name: str = "",
     ) -> None:
-        """`start` is for partitions of which the group has no offset. `before_release` is called
-        before partitions are given up: who then commits what is done leaves nothing to be read
-        twice. `session` must be no other member's."""
+        """`start` is for partitions without a committed offset. `before_release` is called before
+        partitions are given up: if it commits, nothing is read twice. `session` must not be shared
+        with another member."""
         self._brokers = brokers
         self._session = session
         self._start = start
         self._before_release = before_release
         self._fetchers = {topic: Fetcher(brokers, topic, {}) for topic in topics}
-        self._unplaced: set[TopicPartition] = set()  # gained, and nobody knows yet where to begin
-        self._place_at = 0.0  # monotonic: not before
+        self._unplaced: set[TopicPartition] = set()  # gained, but without a start position yet
+        self._place_at = 0.0  # monotonic: the earliest time
         self._positions: dict[TopicPartition, _Position] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._waiting: deque[tuple[str, FetchedBatch]] = deque()
@@ -97,11 +97,11 @@ class GroupConsumer:
 
     @property
     def partitions(self) -> frozenset[TopicPartition]:
-        """What is this member's to read."""
+        """The partitions that belong to this member."""
         return frozenset(self.member.claims)
 
     def close(self) -> None:
-        """Leave the group: the others share at once what was this member's."""
+        """Leaves the group; the others share this member's partitions at once."""
         try:
             self.member.leave()
         finally:
@@ -109,7 +109,7 @@ class GroupConsumer:
                 fetcher.close()
 
     def poll(self, seconds: float) -> Iterator[GroupRecord]:
-        """The messages that come next; none if that takes longer than `seconds`.
+        """Yields the next messages; none if they take longer than `seconds`.
 
         Raises ClientError, ClusterError.
         """
@@ -120,27 +120,27 @@ class GroupConsumer:
             for message in self._messages():
                 has_any = True
                 yield message
-            left = deadline - time.monotonic()
-            if has_any or left <= 0:
+            remaining = deadline - time.monotonic()
+            if has_any or remaining <= 0:
                 return
-            self._fetch(min(_SLICE_S, left))
+            self._fetch(min(_SLICE_S, remaining))
 
     def commit(self) -> None:
-        """Write down how far was read. Raises Fenced, if that is another member's affair by now;
+        """Commits the positions. Raises Fenced if a partition belongs to another member by now;
         Unavailable."""
         now_ms = time.time_ns() // 1_000_000
         due = {
-            each: CommittedOffset(
+            partition: CommittedOffset(
                 offset=position.offset, leader_epoch=position.leader_epoch, committed_ms=now_ms
             )
-            for each, position in self._positions.items()
-            if self._committed.get(each) != position.offset
+            for partition, position in self._positions.items()
+            if self._committed.get(partition) != position.offset
         }
         if due:
             self.member.commit(due)
-            self._committed |= {each: offset.offset for each, offset in due.items()}
+            self._committed |= {partition: offset.offset for partition, offset in due.items()}
 
-    # What the member says
+    # Called by the member
 
     def gained(self, partitions: Collection[TopicPartition]) -> None:
         self._unplaced |= set(partitions)
@@ -154,11 +154,11 @@ class GroupConsumer:
         self._forget(partitions)
 
     def _forget(self, partitions: Collection[TopicPartition]) -> None:
-        for each in partitions:
-            self._unplaced.discard(each)
-            self._positions.pop(each, None)
-            self._committed.pop(each, None)
-            self._fetchers[each.topic].forget(each.partition)
+        for partition in partitions:
+            self._unplaced.discard(partition)
+            self._positions.pop(partition, None)
+            self._committed.pop(partition, None)
+            self._fetchers[partition.topic].forget(partition.partition)
         self._waiting = deque(
             (topic, batch)
             for topic, batch in self._waiting
@@ -170,47 +170,47 @@ class GroupConsumer:
         if self._unplaced and self.member.may_read and time.monotonic() >= self._place_at:
             try:
                 self._place()
-            except Fenced:  # the member knows, and what was gained is lost
+            except Fenced:  # the member has handled it, and the partitions are lost
                 return
             except Unavailable as error:
                 log.warning("offsets of a group cannot be read error=%r", str(error))
             except Refused as error:
-                self._check_unheard(error)
-                self._place_at = time.monotonic() + _UNHEARD_S
+                self._check_unknown_partition(error)
+                self._place_at = time.monotonic() + _RETRY_S
 
     def _place(self) -> None:
-        """Find out where to begin in what was gained."""
+        """Determines the start positions in the gained partitions."""
         committed = read_offsets(self._session, self.member.group, sorted(self._unplaced))
-        found = {
-            each: _Position(offset.offset, offset.leader_epoch)
-            for each, offset in committed.items()
+        resumed = {
+            partition: _Position(offset.offset, offset.leader_epoch)
+            for partition, offset in committed.items()
         }
         chosen = self._chosen(self._unplaced - committed.keys())
         if chosen:
             now_ms = time.time_ns() // 1_000_000
             self.member.commit(
                 {
-                    each: CommittedOffset(offset=position.offset, committed_ms=now_ms)
-                    for each, position in chosen.items()
+                    partition: CommittedOffset(offset=position.offset, committed_ms=now_ms)
+                    for partition, position in chosen.items()
                 }
             )
-        for each, position in (found | chosen).items():
-            self._positions[each] = position
-            self._committed[each] = position.offset
-            self._fetchers[each.topic].begin(each.partition, position.offset)
+        for partition, position in (resumed | chosen).items():
+            self._positions[partition] = position
+            self._committed[partition] = position.offset
+            self._fetchers[partition.topic].begin(partition.partition, position.offset)
         self._unplaced.clear()
 
     def _chosen(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, _Position]:
         chosen: dict[TopicPartition, _Position] = {}
-        for topic in sorted({each.topic for each in partitions}):
+        for topic in sorted({partition.topic for partition in partitions}):
             self._brokers.topic(topic, Operation.READ)
             first = self.member.first_partitions(topic)
-            numbers = sorted(each.partition for each in partitions if each.topic == topic)
-            for those, start in (
-                ([each for each in numbers if each < first], self._start),
-                ([each for each in numbers if each >= first], Beginning()),
+            numbers = sorted(target.partition for target in partitions if target.topic == topic)
+            for part, start in (
+                ([number for number in numbers if number < first], self._start),
+                ([number for number in numbers if number >= first], Beginning()),
             ):
-                offsets = start_offsets(self._brokers, topic, those, start) if those else {}
+                offsets = start_offsets(self._brokers, topic, part, start) if part else {}
                 chosen |= {
                     TopicPartition(topic, number): _Position(offset)
                     for number, offset in offsets.items()
@@ -229,33 +229,34 @@ class GroupConsumer:
                 if error.code is ErrorCode.offset_out_of_range:
                     self._begin_again(fetcher, error)
                     continue
-                self._check_unheard(error)
-                time.sleep(min(seconds, _UNHEARD_S))  # the next poll asks brokers what there is
+                self._check_unknown_partition(error)
+                time.sleep(min(seconds, _RETRY_S))  # the next poll refreshes the metadata
             else:
                 self._waiting += [(fetcher.topic, batch) for batch in batches]
 
-    def _check_unheard(self, error: Refused) -> None:
-        """Members hear of new partitions by themselves: before the brokers do, it may be, and after
-        these were asked last. Raises the error if it is another one."""
+    def _check_unknown_partition(self, error: Refused) -> None:
+        """Members may learn of new partitions before brokers do, or after the latest metadata.
+        Raises any other error."""
         if error.code is not ErrorCode.invalid_partitions:
             raise error
         log.info("a new partition is not known yet error=%r", str(error))
 
     def _begin_again(self, fetcher: Fetcher, error: Refused) -> None:
-        """Where the log still has something. Raises the error if it has what was asked for."""
+        """Continues where the log still has messages. Raises the error if the log has the position
+        after all."""
         numbers = sorted(fetcher.positions)
         first = offsets_at(self._brokers, fetcher.topic, numbers, list_offsets.EARLIEST)
         end = offsets_at(self._brokers, fetcher.topic, numbers, list_offsets.LATEST)
         moved = False
         for number in numbers:
-            wanted = fetcher.positions[number]
-            nearest = max(first[number], min(wanted, end[number]))
-            if nearest != wanted:
+            position = fetcher.positions[number]
+            nearest = max(first[number], min(position, end[number]))
+            if nearest != position:
                 log.warning(
                     "messages missing group=%r partition=%s-%d first=%d next=%d",
-                    *(self.member.group, fetcher.topic, number, wanted, nearest),
+                    *(self.member.group, fetcher.topic, number, position, nearest),
                 )
-                # Nothing of it waits to be handed out: that comes before more is fetched.
+                # None of its messages are waiting: those are returned before more are fetched.
                 fetcher.begin(number, nearest)
                 self._positions[TopicPartition(fetcher.topic, number)] = _Position(nearest)
                 moved = True
@@ -271,12 +272,12 @@ class GroupConsumer:
                 if position is None or record.offset < position.offset:
                     continue
                 if not self.member.may_read or self.member.has_news:
-                    return  # `tend` has something to do, and what is left here may be another's
+                    return  # `tend` has work to do, and the rest may be another member's
                 yield GroupRecord(topic, batch.partition, record)
-                # Who asks for the next one may have spent any time on this one.
+                # The caller may have spent any time on this message.
                 if where in self._positions:
                     self._positions[where] = _Position(record.offset + 1, batch.header.leader_epoch)
-            if self._waiting and self._waiting[0][1] is batch:  # else: its partition is given up
+            if self._waiting and self._waiting[0][1] is batch:  # otherwise it was given up
                 self._waiting.popleft()
             if where in self._positions:
                 self._positions[where] = _Position(

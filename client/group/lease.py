@@ -1,13 +1,13 @@
-"""How long a member may rely on its claims without asking: by its own clock.
+"""How long a member may rely on its claims without asking, by its own clock.
 
-Rule 1: a claim stands as long as the session, and the session lives at least its timeout from the
-        moment at which ZooKeeper's leader has heard of it last. A member cannot see that moment.
-        It knows when it asked a question that the leader has answered (a sync).
-Rule 2: the session was heard of at most three eighths of its timeout before that: a server tells
-        the leader of its sessions with every half tick, a session lasts two ticks at least, and a
-        question is asked every eighth of a timeout. The claims are relied on for half a timeout
-        from the question on: an eighth is left for clocks that do not run alike.
-Rule 3: the clock goes on while the machine sleeps or the process is stopped.
+Rule 1: a claim lasts as long as the session, and the session lives at least its timeout from when
+        ZooKeeper's leader last heard of it. A member cannot see that moment. It knows when it sent
+        a question that the leader has answered (a sync).
+Rule 2: the leader heard of the session at most three eighths of its timeout before that: a server
+        reports its sessions to the leader every half tick, a session lasts at least two ticks, and
+        a question is sent every eighth of a timeout. A member relies on its claims for half a
+        timeout from the question; an eighth is left for clocks that run at different rates.
+Rule 3: the clock continues while the machine sleeps or the process is stopped.
 """
 
 import time
@@ -23,7 +23,7 @@ def boottime() -> float:
 
 
 class Lease:
-    """Of one session: it does not hold before it was renewed once."""
+    """The lease of one session; it does not hold before the first renewal."""
 
     def __init__(self, clock: Callable[[], float] = boottime) -> None:
         self._clock = clock
@@ -35,14 +35,15 @@ class Lease:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to ask."""
+        """Whether it is time to ask again."""
         return self._clock() >= self._due
 
     def asked(self) -> float:
-        """Now a question is put; the moment is what `renew` wants with the answer."""
+        """Returns the moment of a question, for `renew`."""
         return self._clock()
 
     def renew(self, asked: float, timeout_s: float) -> None:
-        """The leader has answered; `timeout_s` is what it grants to the session."""
+        """Extends the lease after the leader's answer; `timeout_s` is the granted session
+        timeout."""
         self._ends = asked + timeout_s * _RELIED_ON
         self._due = asked + timeout_s * _ASKED_EVERY

@@ -1,15 +1,15 @@
-"""One member of a group: it registers, claims what is its own, and knows when it may not read.
+"""One member of a group: registers, claims its share of partitions, and knows when it may not read.
 
-Rule 1: it may read what it has claimed, and only while its lease holds (lease.py). A process that
-        was stopped for longer than its session finds that out before it reads on.
-Rule 2: when members or partitions come or go, it computes its share anew. What is not its own any
-        more it gives up, after its reader was told and has committed; what is new it claims, and
-        asks again, as soon as something happens to the owners, while another member still has it.
-        What stays its own it reads on: nobody else claims that.
-Rule 3: when its session is lost, or a transaction says that it is fenced, all claims are lost, and
-        it joins anew under another id.
+Rule 1: it may read what it has claimed, but only while its lease holds (lease.py). A process that
+        was stopped for longer than its session notices before it reads on.
+Rule 2: when members or partitions change, it computes its share again. It gives up what no longer
+        belongs to it, after its reader was told and has committed. It claims what is new, and tries
+        again, at every change of the owners, while another member still has it. It reads on in what
+        it keeps: no other member claims that.
+Rule 3: when its session is lost, or a transaction reports that it is fenced, all claims are lost,
+        and it joins again under another id.
 
-All of it happens on the reader's thread, in `tend`. Watches and the session's state only set flags.
+All of this happens in `tend`, on the reader's thread. Watches and session events only set flags.
 """
 
 import logging
@@ -29,23 +29,24 @@ from cluster.errors import Fenced, Unavailable
 from cluster.session import Session, SessionState
 from cluster.values import CommittedOffset, Membership, OwnedTopic, TopicPartition
 
-_BETWEEN_S: Final = 0.1  # two rebalances: when many come at once, not one for each
-_LOOK_AGAIN_S: Final = 2.0  # for what another member still has, even if nothing was heard
+_BETWEEN_S: Final = 0.1  # between rebalances, so that many simultaneous changes take only one
+_LOOK_AGAIN_S: Final = 2.0  # for partitions that another member still has, even without an event
 _WAIT_S: Final = 0.1  # for ZooKeeper, when there is nothing else to do
 
 log = logging.getLogger(__name__)
 
 
 class Reader(Protocol):
-    """Who reads what the member claims; called within `tend` and `leave`."""
+    """The reader of claimed partitions; called within `tend` and `leave`."""
 
     def gained(self, partitions: Collection[TopicPartition]) -> None: ...
 
     def releasing(self, partitions: Collection[TopicPartition]) -> None:
-        """They are given up when this returns; offsets can still be committed."""
+        """The partitions are given up when this returns; offsets can still be committed."""
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """They are no longer this member's, and were read without having been committed."""
+        """The partitions no longer belong to this member; uncommitted messages will be read
+        again."""
 
 
 def unique_name() -> str:
@@ -53,7 +54,7 @@ def unique_name() -> str:
 
 
 class Member:
-    """Of one group, in one session that it shares with no other member."""
+    """A member of one group, in a session that it shares with no other member."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class Member:
         name: str = "",
         clock: Callable[[], float] = boottime,
     ) -> None:
-        """`name` must be nobody else's, now or ever."""
+        """`name` must be unique, now and forever."""
         self.group = group
         self.claims: set[TopicPartition] = set()
         self._session = session
@@ -73,7 +74,7 @@ class Member:
         self._reader = reader
         self._name = name or unique_name()
         self._clock = clock
-        self._sessions = 0  # that it was a member in
+        self._sessions = 0  # in which it was a member
         self._membership: Membership | None = None
         self._former: tuple[Membership, frozenset[TopicPartition]] | None = None
         self._lease = Lease(clock)
@@ -88,17 +89,17 @@ class Member:
 
     @property
     def name(self) -> str:
-        """As it is registered now; empty if it is not."""
+        """The registered name; empty if not registered."""
         return self._membership.member if self._membership is not None else ""
 
     @property
     def may_read(self) -> bool:
-        """Whether what is claimed is certainly nobody else's at this moment."""
+        """Whether the claimed partitions certainly belong to this member at this moment."""
         return self._lease.holds and self._is_current
 
     @property
     def has_news(self) -> bool:
-        """Whether there is something to do for `tend` that others wait for."""
+        """Whether `tend` has work to do that other members wait for."""
         now = self._clock()
         if self._session.state is not SessionState.CONNECTED or now < self._not_before:
             return False
@@ -106,11 +107,11 @@ class Member:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it has all that is its own, as far as it has heard."""
+        """Whether it has its whole share, as far as it knows."""
         return self.may_read and not self._changed.is_set() and self._at_latest == float("inf")
 
     def tend(self) -> None:
-        """Do what is due: join, ask whether the session lives, rebalance."""
+        """Does what is due: join, confirm the session, rebalance."""
         try:
             if self._membership is not None and not self._is_current:
                 self._lose()
@@ -133,7 +134,7 @@ class Member:
             self._not_before = self._clock() + _BETWEEN_S
 
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Write them down, if all of these partitions are still its own.
+        """Commits offsets, if all of these partitions still belong to this member.
 
         Raises Fenced, and then all claims are lost; Unavailable.
         """
@@ -146,7 +147,7 @@ class Member:
             raise
 
     def leave(self) -> None:
-        """Give all up, and go."""
+        """Gives up all claims, and leaves the group."""
         try:
             if self.claims and self._confirm():
                 self._reader.releasing(frozenset(self.claims))
@@ -158,12 +159,12 @@ class Member:
                 try:
                     group_members.leave(self._session, membership, claims)
                 except Unavailable as error:
-                    log.warning("group member left without a word error=%r", str(error))
+                    log.warning("group member could not leave cleanly error=%r", str(error))
 
-    # On threads of kazoo's
+    # On kazoo's threads
 
     def _on_state(self, _: SessionState) -> None:
-        self._changed.set()  # watches are gone
+        self._changed.set()  # watches are lost
 
     def _on_change(self, _: object) -> None:
         self._changed.set()
@@ -176,7 +177,7 @@ class Member:
         return membership is not None and self._session.session_id == membership.session_id
 
     def _lose(self) -> None:
-        """What was claimed is another's by now, or may be."""
+        """Drops all claims: they may belong to another member by now."""
         membership, claims = self._membership, frozenset(self.claims)
         self._membership = None
         self._question = None
@@ -194,7 +195,7 @@ class Member:
             self._reader.lost(claims)
 
     def _join(self) -> None:
-        if self._former is not None:  # its session may live: it was fenced by somebody's hand
+        if self._former is not None:  # its session may be alive, if an operator fenced it
             group_members.leave(self._session, *self._former)
             self._former = None
         self._sessions += 1
@@ -205,7 +206,7 @@ class Member:
         log.info("group joined group=%r member=%s", self.group, name)
 
     def _confirm(self) -> bool:
-        """Whether the session lives, by an answer that is young enough; waits a little for one."""
+        """Whether a recent answer shows that the session is alive; waits briefly for one."""
         if self._question is None and self._lease.is_due:
             self._question = self._lease.asked(), self._session.start_sync()
         if self._question is not None:
@@ -218,12 +219,12 @@ class Member:
         try:
             answer.get(_WAIT_S)
         except Unavailable:
-            if answer.is_here:  # with bad news, and not just late
+            if answer.is_here:  # an error, not a late answer
                 self._question = None
                 time.sleep(_WAIT_S / 10)
             return
         self._question = None
-        # It is this session that has lived, unless there is another one by now.
+        # The answer is about this session, unless there is a new one by now.
         if self._is_current:
             self._lease.renew(asked, self._session.granted_timeout_s)
 
@@ -233,55 +234,55 @@ class Member:
         self._changed.clear()
         self._not_before, self._at_latest = self._clock() + _BETWEEN_S, float("inf")
         self._known = group_members.members(self._session, self.group, self._known, self._on_change)
-        if membership.member not in self._known:  # somebody has removed it
+        if membership.member not in self._known:  # it was removed
             raise group_members.fenced(self._session, membership.member, self.group)
         counts = self._open_topics(membership)
-        wanted = assigned(membership.member, self._known, counts)
-        surplus = frozenset(self.claims - wanted)
+        share = assigned(membership.member, self._known, counts)
+        surplus = frozenset(self.claims - share)
         if surplus:
             self._reader.releasing(surplus)
             if self._membership is None:
-                return  # lost while it committed
+                return  # lost during the commit
             self.claims -= surplus
             group_members.release(self._session, membership, surplus)
-        missing = wanted - self.claims
-        for topic in sorted({each.topic for each in missing}):
-            self._claim(membership, topic, {each[1] for each in missing if each.topic == topic})
+        missing = share - self.claims
+        for topic in sorted({partition.topic for partition in missing}):
+            self._claim(membership, topic, {target[1] for target in missing if target[0] == topic})
 
     def _open_topics(self, membership: Membership) -> dict[str, int]:
-        """How many partitions each has. Of one that has another one's name by now, nothing is this
-        member's."""
+        """Returns the number of partitions of each topic. Claims on a topic that was recreated
+        meanwhile are dropped."""
         counts: dict[str, int] = {}
         for topic in self._topics:
-            found = group_members.topic_of(self._session, topic, self._on_change)
-            if found is None:
+            topic_state = group_members.topic_of(self._session, topic, self._on_change)
+            if topic_state is None:
                 continue
-            opened = group_members.open_topic(self._session, membership, topic, *found)
-            before = self._opened.get(topic)
-            if before is not None and before.version != opened.version:
-                gone = frozenset(each for each in self.claims if each.topic == topic)
+            opened = group_members.open_topic(self._session, membership, topic, *topic_state)
+            previous = self._opened.get(topic)
+            if previous is not None and previous.version != opened.version:
+                gone = frozenset(claim for claim in self.claims if claim.topic == topic)
                 self.claims -= gone
                 if gone:
                     self._reader.lost(gone)
                 group_members.release(self._session, membership, gone)
             self._opened[topic] = opened
-            counts[topic] = found[1]
+            counts[topic] = topic_state[1]
         return counts
 
     def _claim(self, membership: Membership, topic: str, numbers: set[int]) -> None:
         opened = self._opened[topic]
         claimed = group_members.claim(self._session, membership, opened, numbers)
-        gained = frozenset(TopicPartition(topic, each) for each in claimed)
+        gained = frozenset(TopicPartition(topic, number) for number in claimed)
         self.claims |= gained
         if gained:
             self._reader.gained(gained)
         if blocked := numbers - claimed:
-            # Whoever has them gives them up when he hears what we have heard, or loses them.
+            # Their owners give them up once they see the same change, or lose them.
             taken = group_members.owned(self._session, self.group, topic, self._on_change)
             self._at_latest = self._clock() + _LOOK_AGAIN_S
             if not blocked <= taken:
                 self._changed.set()
 
     def first_partitions(self, topic: str) -> int:
-        """How many it had when the group began to read it."""
+        """How many partitions the topic had when the group began to read it."""
         return self._opened[topic].partitions

@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Final, NamedTuple
 
-from client.asking import Key
 from client.committed import READ_COMMITTED
+from client.fetch_session import Key
 from client.leader_connection import LeaderConnection
 from client.mirrored_produce import MirroredBatches, mirrored_body
 from mirror.batches import Cut

@@ -22,10 +22,10 @@ import msgspec
 from msgspec.structs import replace
 
 from client.addresses import Address
-from client.asking import Key
 from client.bootstrap import Access
 from client.brokers import Brokers
 from client.connection import BrokerConnection
+from client.fetch_session import Key
 from mirror.beginnings import (
     Again,
     Beginning,

@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from client.addresses import Address
-from client.asking import Key
 from client.bootstrap import Access, Bootstrap
 from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.errors import Unsupported
+from client.fetch_session import Key
 from mirror.beginnings import Wanted
 from mirror.kafka_target.appending import Appending
 from mirror.kafka_target.beginnings import Beginnings, Found

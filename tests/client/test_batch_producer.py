@@ -230,7 +230,7 @@ def test_a_lent_identity_is_not_given_up(brokers: Brokers, target: TopicPartitio
         ship(theirs, [numbered_batch(target, 0)])
         (event,) = ship(producer, [numbered_batch(target, 1)])
         assert code_of(event) is ErrorCode.invalid_producer_epoch
-        with pytest.raises(ValueError, match="not ours to change"):
+        with pytest.raises(ValueError, match="must not be changed"):
             producer.renew(target)
     assert numbers_in_log(brokers, target) == [0]
 

@@ -61,8 +61,8 @@ def test_a_request_takes_the_highest_version_both_speak() -> None:
 @pytest.mark.parametrize(
     ("served", "said"),
     [
-        ({3: (13, 20)}, "speaks versions 13 to 20 of Metadata"),
-        ({}, "speaks no version of Metadata"),
+        ({3: (13, 20)}, "supports versions 13 to 20 of Metadata"),
+        ({}, "supports no version of Metadata"),
     ],
 )
 def test_no_version_in_common(served: dict[int, tuple[int, int]], said: str) -> None:

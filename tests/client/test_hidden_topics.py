@@ -14,8 +14,8 @@ from client.delivery import TopicPartition
 from client.epochs import end_offsets_of_epochs
 from client.errors import NotAllowed
 from client.fetcher import Fetcher
-from client.lookup import producer_states
 from client.offsets import offsets_at
+from client.producer_states import producer_states
 from tests.client.scripted_broker import ScriptedBroker, frame, greeting
 from wire.errors import ErrorCode
 from wire.messages import api_versions, metadata

@@ -140,13 +140,13 @@ def test_who_speaks_in_the_clear(locked: Locked) -> None:
 
 def test_a_broker_that_is_not_believed(locked: Locked, tmp_path: Path) -> None:
     other = Authority(tmp_path / "other")
-    with pytest.raises(NotLetIn, match="its certificate is not believed"):
+    with pytest.raises(NotLetIn, match="its certificate is not trusted"):
         Brokers(Bootstrap.of(locked.bootstrap, Security(tls=Tls(ca=str(other.ca)))))
 
 
 def test_a_broker_by_another_name(locked: Locked, authority: Authority) -> None:
     tls = Tls(ca=str(authority.ca), server_name="kafka.example")
-    with pytest.raises(NotLetIn, match="its certificate is not believed: Hostname mismatch"):
+    with pytest.raises(NotLetIn, match="its certificate is not trusted: Hostname mismatch"):
         Brokers(Bootstrap.of(locked.bootstrap, Security(tls=tls)))
 
 

@@ -19,7 +19,7 @@ from client.plain_batches import PlainBatches
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
-from harness.made_anew import create_again
+from harness.recreated_topics import create_again
 from tests.client.shipped_topics import delete_before, ship
 from tests.client.shipper import RECORDS, numbered_batch
 from wire.batch import read_header
@@ -128,7 +128,7 @@ def test_what_was_deleted_is_named(brokers: Brokers, new_topic: str) -> None:
     admin.create_topic(brokers, new_topic)
     shipped(brokers, new_topic, 5)
     delete_before(brokers, new_topic, 4)
-    said = f"{new_topic}-0: offsets 0 to 8 cannot be read: they are not there"
+    said = f"{new_topic}-0: offsets 0 to 8 cannot be read: they are not in the log"
     with pytest.raises(OffsetsMissing, match=said) as missing:
         read(PartitionReader(brokers, new_topic, 0, 0, 9))
     assert (missing.value.first, missing.value.end) == (0, 9)
@@ -144,7 +144,7 @@ def test_a_topic_made_anew_is_not_the_one_that_was_meant(brokers: Brokers, new_t
     admin.delete_topic(brokers, new_topic)
     create_again(brokers, new_topic)
     shipped(brokers, new_topic, 3)
-    with pytest.raises(OffsetsMissing, match=f"the topic was made anew, .* after {old}"):
+    with pytest.raises(OffsetsMissing, match=f"the topic was recreated, .* after {old}"):
         read(PartitionReader(brokers, new_topic, 0, 0, 9, topic_id=old))
 
 

@@ -61,7 +61,7 @@ def test_a_leader_that_knows_less_ends_it(log: ScriptedLog, brokers: Brokers) ->
     log.batches, log.end = [batch(base, 10) for base in range(0, 100, 10)], 100
     reader = PartitionReader(brokers, TOPIC, 0, 0, 100, fetch_bytes=1)
     found = []
-    with pytest.raises(OffsetsMissing, match=r"[45]0 to 99 .* new leader's log parts at 30"):
+    with pytest.raises(OffsetsMissing, match=r"[45]0 to 99 .* new leader's log diverges at 30"):
         for each in reader:
             found.append(each.header.base_offset)
             if len(found) == 4:
@@ -137,7 +137,7 @@ def test_a_topic_made_anew_while_it_is_read(log: ScriptedLog, brokers: Brokers) 
     log.batches, log.end = [batch(0, 10)], 10
     reader = PartitionReader(brokers, TOPIC, 0, 0, 10, topic_id=str(UUID(int=1)))
     found = []
-    with pytest.raises(OffsetsMissing, match="the topic was made anew"):
+    with pytest.raises(OffsetsMissing, match="the topic was recreated"):
         for each in reader:
             found.append(each)
             log.topic_id = UUID(int=2)
@@ -237,7 +237,9 @@ def test_what_brokers_never_send_is_missing(cleanup: str) -> None:
     with scripted_log(patience_seconds=0.3) as (log, brokers):
         log.batches, log.end, log.cleanup = [batch(0, 10)], 30, cleanup
         reader = PartitionReader(brokers, TOPIC, 0, 0, 20)
-        said = "t-0: offsets 10 to 19 cannot be read: the log ends at 30, and brokers send nothing"
+        said = (
+            "t-0: offsets 10 to 19 cannot be read: the log ends at 30, but brokers send no batches"
+        )
         with pytest.raises(OffsetsMissing, match=said):
             offsets(reader)
         assert reader.next_offset == 10

@@ -35,7 +35,7 @@ def jwt(claims: object) -> str:
         ),
         (
             on_topic(ALICE, "shop", Operation.WRITE, creates=True),
-            "User:alice needs WRITE on topic shop, and CREATE if it is not there yet",
+            "User:alice needs WRITE on topic shop, and CREATE if it does not exist",
         ),
         (on_topic(ALICE, "", Operation.WRITE), "User:alice needs WRITE on a topic"),
         (on_group(ALICE, "g", Operation.READ), "User:alice needs READ on group g"),

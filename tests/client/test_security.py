@@ -31,10 +31,10 @@ def test_what_is_whole() -> None:
         ),
         (
             {"mechanism": "PLAIN", "user": "me", "password_file": "/x", "token_file": "/t"},
-            "understands user, password_file and password_env alone",
+            "takes only user, password_file and password_env",
         ),
         ({"mechanism": "OAUTHBEARER"}, "one of token_file or token_url"),
-        ({"mechanism": "OAUTHBEARER", "token_file": "/t", "user": "me"}, "understands token_file"),
+        ({"mechanism": "OAUTHBEARER", "token_file": "/t", "user": "me"}, "takes only token_file"),
         ({"mechanism": "OAUTHBEARER", "token_url": "https://x"}, "`token_url` needs `client_id`"),
         (
             {"mechanism": "OAUTHBEARER", "token_url": "https://x", "client_id": "me"},
@@ -43,13 +43,13 @@ def test_what_is_whole() -> None:
         ({"mechanism": "GSSAPI", "keytab": "/x"}, "`keytab` needs the `principal`"),
         (
             {"mechanism": "GSSAPI", "principal": "me", "keytab": "/x", "ccache": "/y"},
-            "give one of them",
+            "set one of them",
         ),
         ({"mechanism": "GSSAPI", "service": "kafka/host"}, "the part of a principal"),
-        ({"mechanism": "GSSAPI", "user": "me"}, "understands principal, keytab, ccache and serv"),
+        ({"mechanism": "GSSAPI", "user": "me"}, "takes only principal, keytab, ccache and serv"),
         (
             {"mechanism": "PLAIN", "user": "me", "password_file": "/x", "service": "kafka2"},
-            "understands user, password_file and password_env alone",
+            "takes only user, password_file and password_env",
         ),
     ],
 )

@@ -319,7 +319,7 @@ def test_a_lent_epoch_ends_with_what_is_refused() -> None:
     assert isinstance(rejected, Rejected)
     assert isinstance(unsettled, Unsettled)
     assert [each.batch for each in unsettled.batches] == [sender.batches[2]]
-    with pytest.raises(ValueError, match="not ours to change"):
+    with pytest.raises(ValueError, match="must not be changed"):
         sender.stream.renew()
 
 

@@ -101,11 +101,11 @@ def test_and_again_before_its_end(tmp_path: Path) -> None:
     [
         (
             (401, b'{"error": "invalid_client", "text": "PEER SAYS"}'),
-            "answers with 401",
+            "HTTP status 401",
         ),
         ((200, b"<html>PEER SAYS</html>"), "its answer is no token"),
         ((200, b'{"access_token": ""}'), "its answer is no token"),
-        ((200, b"[" * 300_000), "answers with more than"),
+        ((200, b"[" * 300_000), "its response exceeds"),
     ],
 )
 def test_what_goes_wrong_is_said_without_a_secret(

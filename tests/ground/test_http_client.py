@@ -328,19 +328,19 @@ def test_a_closed_client_keeps_nothing() -> None:
         (b"", NoAnswer, "remote end closed connection without response"),
         (b"SSH-2.0-OpenSSH\r\n", NotHttp, r"it does not speak HTTP \(BadStatusLine\)$"),
         (b"\0\0\0\x10kafka says no", NotHttp, "it does not speak HTTP"),
-        (b"\x15\x03\x01\0\x02\x02\x46", NotHttp, r"but TLS: https:// in place of http://\?"),
+        (b"\x15\x03\x01\0\x02\x02\x46", NotHttp, r"but TLS: https:// instead of http://\?"),
         (OK + b"X: " + b"x" * 100_000 + b"\r\n\r\n", NotHttp, "it does not speak HTTP"),
         (OK + b"X: x\r\n" * 1_000 + b"\r\n", NotHttp, "it does not speak HTTP"),
         (OK + (b"X: " + b"x" * 9_000 + b"\r\n") * 90, NotHttp, r"not speak HTTP \(LineTooLong\)"),
-        (OK, NoAnswer, "the answer broke off"),
-        (OK + b"Content-Length: 1", NoAnswer, "the answer broke off"),
-        (answer(b"short", length=100), NoAnswer, "the answer broke off"),
-        (CHUNKED + b"5\r\nsho", NoAnswer, "the answer broke off"),
-        (CHUNKED + b"zz\r\nsho", NoAnswer, "the answer broke off"),
-        (answer(b"", length=1_001), TooLarge, "it answers with more than 1,000 bytes"),
-        (answer(b"", length=10**12), TooLarge, "it answers with more than 1,000 bytes"),
-        (LENGTHLESS + b"x" * 1_001, TooLarge, "it answers with more than 1,000 bytes"),
-        (CHUNKED + b"ffffffffffff\r\n" + b"x" * 1_001, TooLarge, "more than 1,000 bytes"),
+        (OK, NoAnswer, "the response was cut off"),
+        (OK + b"Content-Length: 1", NoAnswer, "the response was cut off"),
+        (answer(b"short", length=100), NoAnswer, "the response was cut off"),
+        (CHUNKED + b"5\r\nsho", NoAnswer, "the response was cut off"),
+        (CHUNKED + b"zz\r\nsho", NoAnswer, "the response was cut off"),
+        (answer(b"", length=1_001), TooLarge, "its response exceeds 1,000 bytes"),
+        (answer(b"", length=10**12), TooLarge, "its response exceeds 1,000 bytes"),
+        (LENGTHLESS + b"x" * 1_001, TooLarge, "its response exceeds 1,000 bytes"),
+        (CHUNKED + b"ffffffffffff\r\n" + b"x" * 1_001, TooLarge, "exceeds 1,000 bytes"),
     ],
 )
 def test_what_is_no_answer(content: bytes, error: type[HttpError], why: str) -> None:
@@ -365,8 +365,8 @@ NO_ANSWER = rf"no answer within {SHORT} s"
         (dribbles(CHUNKED + b"0\r\n", b"a: b\r\n"), NoAnswer, NO_ANSWER),
         (floods(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), NotHttp, "it does not speak HTTP"),
         (floods(OK, b"a: b\r\n"), NotHttp, "it does not speak HTTP"),
-        (floods(LENGTHLESS, b"x"), TooLarge, "more than 1,000 bytes"),
-        (floods(CHUNKED, b"1\r\nx\r\n"), TooLarge, "more than 1,000 bytes"),
+        (floods(LENGTHLESS, b"x"), TooLarge, "exceeds 1,000 bytes"),
+        (floods(CHUNKED, b"1\r\nx\r\n"), TooLarge, "exceeds 1,000 bytes"),
         (floods(CHUNKED + b"0\r\n", b"a: b\r\n"), NoAnswer, NO_ANSWER),
     ],
 )
@@ -454,7 +454,7 @@ def test_a_resolver_that_hangs_is_given_up_and_asked_by_one_thread() -> None:
 
     with HttpClient(HttpUrl("http", "slow.example", 80), resolve=resolve) as client:
         for _ in range(3):
-            with ends_in_time(NotReached, f"its name is not resolved within {SHORT} s"):
+            with ends_in_time(NotReached, f"its name was not resolved within {SHORT} s"):
                 client.ask("GET", "/", within=SHORT)
         assert asked_for == ["slow.example"]
         over.set()
@@ -467,7 +467,7 @@ def test_a_resolver_that_hangs_is_given_up_and_asked_by_one_thread() -> None:
 def test_what_no_host_can_be_called() -> None:
     with (
         HttpClient(HttpUrl("http", "a..b", 80)) as client,
-        ends_in_time(NotReached, "its name cannot be resolved: it is no host name"),
+        ends_in_time(NotReached, "its name cannot be resolved: not a host name"),
     ):
         client.ask("GET", "/", within=LONG)
 
@@ -528,7 +528,7 @@ def test_who_speaks_no_tls_is_found_out() -> None:
     with (
         peer(lambda connection: connection.sendall(answer(b""))) as port,
         HttpClient(at(port, "https")) as client,
-        ends_in_time(NotReached, r"it does not speak TLS \(.*\): http:// in place of https://\?"),
+        ends_in_time(NotReached, r"it does not speak TLS \(.*\): http:// instead of https://\?"),
     ):
         client.ask("GET", "/", within=LONG)
 

@@ -53,8 +53,8 @@ def test_without_its_secret_nobody_is_asked(tmp_path: Path) -> None:
         ({"user": "me"}, "`user` needs one of"),
         ({"user": "me", "password_file": "a", "password_env": "b"}, "`user` needs one of"),
         ({"password_file": "a"}, "needs a `user`"),
-        ({"user": "me", "password_file": "a", "token_file": "b"}, "give a `user`"),
-        ({"token_env": "a", "token_file": "b"}, "give a `user`"),
+        ({"user": "me", "password_file": "a", "token_file": "b"}, "set only one of `user`"),
+        ({"token_env": "a", "token_file": "b"}, "set only one of `user`"),
         ({"user": "m:e", "password_file": "a"}, "colon"),
     ],
 )

@@ -108,10 +108,10 @@ def test_a_token_opens_what_nobody_else_sees(files: Files) -> None:
         for path, size in (("/metrics", len(METRICS)), ("/status", 4_000_000)):
             assert len(ask(at, path, with_token(files)).body) == size
             refused = ask(at, path, nobody(files))
-            assert (refused.status, refused.body) == (401, b"it is not known who asks\n")
+            assert (refused.status, refused.body) == (401, b"authentication required\n")
         assert ask(at, "/nothing", nobody(files)).status == 401
         assert ask(at, "/nothing", with_token(files)).status == 404
-    assert refusals.counts == {"it is not known who asks": 3}
+    assert refusals.counts == {"authentication required": 3}
 
 
 def test_supervisors_are_told_whether_it_lives_and_no_more(files: Files) -> None:
@@ -259,14 +259,14 @@ def test_which_addresses_need_which_locks() -> None:
         check_pages("10.0.0.1", locks, insecure=False)
         assert not locks.are_open("10.0.0.1")
     for locks in too_few:
-        with pytest.raises(ValueError, match="or say `insecure: true`"):
+        with pytest.raises(ValueError, match="or set `insecure: true`"):
             check_pages("0.0.0.0", locks, insecure=False)
         assert locks.are_open("0.0.0.0")
 
 
 def test_what_is_refused_is_in_the_metrics() -> None:
-    insecure, refused = door_families("x_", Counter({"there is no such token": 3}), is_open=True)
+    insecure, refused = door_families("x_", Counter({"unknown token": 3}), is_open=True)
     assert [(each.name, each.value) for each in insecure.samples] == [("x_insecure", 1)]
     (sample,) = refused.samples
     assert sample.name == "x_pages_refused_total"
-    assert (sample.labels, sample.value) == ({"why": "there is no such token"}, 3)
+    assert (sample.labels, sample.value) == ({"why": "unknown token"}, 3)

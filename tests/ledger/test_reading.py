@@ -15,7 +15,7 @@ from client.brokers import Brokers
 from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
-from harness.made_anew import create_again
+from harness.recreated_topics import create_again
 from ledger.entries import GATHERED_BYTES
 from ledger.names import LEDGER_TOPIC
 from ledger.reading import LedgerChunk, LedgerPositions, LedgerReader

@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 from client import admin
-from client.asking import Key
 from client.brokers import Brokers
+from client.fetch_session import Key
 from harness.broker_process import BrokerProcess
 from harness.mirror_process import MirrorProcess
 from harness.waiting import wait_until

@@ -103,7 +103,7 @@ def test_an_agents_status_is_for_those_who_are_known(tmp_path: Path, site: Site)
             "agent", "--status", "--config", config, "--agent-security", str(without)
         )
         assert refused.returncode == 1
-        assert "rejected these credentials: it is not known who asks" in refused.stderr
+        assert "rejected these credentials: authentication required" in refused.stderr
         shown = penstock(
             "agent", "--status", "--config", config, "--agent-security", str(site.told)
         )
@@ -112,7 +112,7 @@ def test_an_agents_status_is_for_those_who_are_known(tmp_path: Path, site: Site)
         metrics = site.page(agent.http_port, "/metrics")
         assert metrics is not None
         assert b"penstock_agent_insecure 0.0\n" in metrics.body
-        counted = b'penstock_agent_pages_refused_total{why="it is not known who asks"} 1.0\n'
+        counted = b'penstock_agent_pages_refused_total{why="authentication required"} 1.0\n'
         assert counted in metrics.body
         assert b'penstock_certificate_expires_seconds{file="' in metrics.body
         assert TOKEN not in agent.log()

@@ -164,7 +164,7 @@ def test_absurd_counts_are_refused(count: int) -> None:
 
 
 def test_a_version_below_the_first_is_refused() -> None:
-    with pytest.raises(MemberDataError, match="no consumer's subscription: version -1"):
+    with pytest.raises(MemberDataError, match=r"invalid subscription of .* bytes: version -1"):
         read_subscription(b"\xff\xff" + write_subscription(SAID)[2:])
 
 

@@ -33,17 +33,17 @@ def test_a_source_without_topic_ids_leaves_the_last_part_empty() -> None:
         ("dc1", "'dc1' is not CLUSTER/TOPIC/TOPIC-ID"),
         ("dc1/logs", "'dc1/logs' is not CLUSTER/TOPIC/TOPIC-ID"),
         ("dc1/lo/gs/", "'dc1/lo/gs/' is not CLUSTER/TOPIC/TOPIC-ID"),
-        ("/logs/", "'' is no name of a cluster: 1 to 249 ASCII letters, digits,"),
-        ("dc 1/logs/", "'dc 1' is no name of a cluster"),
-        ("dc1//", "'' is no name of a topic: 1 to 249 ASCII letters, digits,"),
-        ("dc1/lögs/", "'lögs' is no name of a topic"),
-        ("dc1/logs\n/", "'logs\\n' is no name of a topic"),
+        ("/logs/", "'' is not a cluster name: 1 to 249 ASCII letters, digits,"),
+        ("dc 1/logs/", "'dc 1' is not a cluster name"),
+        ("dc1//", "'' is not a topic name: 1 to 249 ASCII letters, digits,"),
+        ("dc1/lögs/", "'lögs' is not a topic name"),
+        ("dc1/logs\n/", "'logs\\n' is not a topic name"),
         ("dc1/../", "a topic cannot be named '..'"),
-        ("dc1/" + 250 * "x" + "/", f"'{80 * 'x'}' is no name of a topic"),
-        (250 * "x" + "/logs/", f"'{80 * 'x'}' is no name of a cluster"),
-        ("dc1/logs/short", "'short' is no topic id: those have 22 characters"),
-        (f"dc1/logs/{TOPIC_ID}\n", "is no topic id"),
-        (f"dc1/logs/{TOPIC_ID}==", "is no topic id"),
+        ("dc1/" + 250 * "x" + "/", f"'{80 * 'x'}' is not a topic name"),
+        (250 * "x" + "/logs/", f"'{80 * 'x'}' is not a cluster name"),
+        ("dc1/logs/short", "'short' is not a topic id: these have 22 characters"),
+        (f"dc1/logs/{TOPIC_ID}\n", "is not a topic id"),
+        (f"dc1/logs/{TOPIC_ID}==", "is not a topic id"),
         (100_000 * "x", f"'{80 * 'x'}' is not"),
     ],
 )
@@ -54,7 +54,7 @@ def test_what_is_no_mark_is_refused_with_what_is_allowed(text: str, problem: str
 
 
 def test_a_mark_cannot_be_made_of_what_cannot_be_read_again() -> None:
-    with pytest.raises(ValueError, match="no name of a cluster"):
+    with pytest.raises(ValueError, match="not a cluster name"):
         MirrorOf("dc/1", "logs", "")
 
 

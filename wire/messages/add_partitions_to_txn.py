@@ -1,7 +1,7 @@
-"""AddPartitionsToTxn (key 24): partitions that become part of a producer's transaction.
+"""AddPartitionsToTxn (key 24): adds partitions to a producer's transaction.
 
-For clients only: Penstock's brokers serve no transactions. Left out: version 4, by which brokers
-ask for several transactions at once.
+For clients only: Penstock's brokers support no transactions. Not supported: version 4, in which
+brokers ask about several transactions at once.
 """
 
 from msgspec import Struct

@@ -1,4 +1,4 @@
-"""AlterClientQuotas (key 49): set and remove quotas of entities."""
+"""AlterClientQuotas (key 49): sets and removes quotas of entities."""
 
 from msgspec import Struct
 

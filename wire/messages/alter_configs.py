@@ -1,6 +1,7 @@
-"""AlterConfigs (key 33): replace all overrides of a resource by those given.
+"""AlterConfigs (key 33): replaces all overrides of a resource by those given.
 
-The resource may be a topic or a broker, of which `broker/dynamic_configs.py` names what may change.
+The resource is a topic or a broker; `broker/dynamic_configs.py` lists which broker configs may
+change.
 """
 
 from msgspec import Struct

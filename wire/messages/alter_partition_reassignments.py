@@ -1,7 +1,4 @@
-"""AlterPartitionReassignments (key 45): replicas moved to other brokers.
-
-Left out: nothing.
-"""
+"""AlterPartitionReassignments (key 45): moves replicas to other brokers."""
 
 from msgspec import Struct
 

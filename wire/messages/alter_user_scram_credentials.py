@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (key 51): set and remove passwords of users, salted by the client."""
+"""AlterUserScramCredentials (key 51): sets and removes users' passwords, salted by the client."""
 
 from msgspec import Struct
 
@@ -8,7 +8,7 @@ from wire.errors import ErrorCode
 
 class ScramCredentialDeletion(Struct, frozen=True, kw_only=True, gc=False):
     name: str
-    mechanism: int  # 1: SCRAM-SHA-256, 2: SCRAM-SHA-512; anything else is the peer's mistake
+    mechanism: int  # 1: SCRAM-SHA-256, 2: SCRAM-SHA-512; other values are the peer's error
 
 
 class ScramCredentialUpsertion(Struct, frozen=True, kw_only=True, gc=False):
@@ -19,7 +19,7 @@ class ScramCredentialUpsertion(Struct, frozen=True, kw_only=True, gc=False):
     salted_password: bytes
 
     def __repr__(self) -> str:
-        """Without what nobody should see."""
+        """Omits the secrets."""
         kind = type(self).__name__
         return (
             f"{kind}(name={self.name!r}, mechanism={self.mechanism}, iterations={self.iterations})"

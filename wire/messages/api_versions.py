@@ -1,9 +1,9 @@
-"""ApiVersions (key 18): which APIs, in which versions, a broker speaks.
+"""ApiVersions (key 18): the APIs and versions that a broker supports.
 
-The first request of most clients, sent before they know anything. A version that the broker does
-not know is answered in version 0 with `unsupported_version`; the response header is always v0.
-Left out: features (`supported_features`, `finalized_features`) are always empty, since Penstock
-has no feature that a cluster switches on.
+Most clients send it first, before they know anything about the broker. A version that the broker
+does not support is answered in version 0 with `unsupported_version`; the response header is always
+v0. Not supported: features (`supported_features`, `finalized_features`) are always empty, since
+Penstock has none that a cluster enables.
 """
 
 from msgspec import Struct

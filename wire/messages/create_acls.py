@@ -1,6 +1,6 @@
-"""CreateAcls (key 30): rules that are added, each with the pattern that it stands on.
+"""CreateAcls (key 30): adds rules, each with its pattern.
 
-Left out: version 0, which knows no prefixes. The fields' codes are those of `wire.acls`.
+Not supported: version 0, which has no prefixes. The fields' codes are those of `wire.acls`.
 """
 
 from msgspec import Struct

@@ -1,7 +1,4 @@
-"""CreatePartitions (key 37): more partitions for topics that exist.
-
-Left out: nothing.
-"""
+"""CreatePartitions (key 37): adds partitions to existing topics."""
 
 from msgspec import Struct
 

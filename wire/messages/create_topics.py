@@ -1,6 +1,6 @@
-"""CreateTopics (key 19): new topics with their partitions and configs.
+"""CreateTopics (key 19): creates topics with partitions and configs.
 
-Left out: nothing. `topic_config_error_code` stays 0, as configs are never hidden from who creates.
+`topic_config_error_code` is always 0, because configs are never hidden from a topic's creator.
 """
 
 import uuid

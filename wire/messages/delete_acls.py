@@ -1,6 +1,6 @@
-"""DeleteAcls (key 31): all rules that some filters take are removed, and told.
+"""DeleteAcls (key 31): removes all rules that match filters, and returns them.
 
-Left out: version 0, which knows no prefixes. The fields' codes are those of `wire.acls`.
+Not supported: version 0, which has no prefixes. The fields' codes are those of `wire.acls`.
 """
 
 from msgspec import Struct

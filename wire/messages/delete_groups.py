@@ -1,4 +1,4 @@
-"""DeleteGroups (key 42): consumer groups without members are forgotten, with their offsets."""
+"""DeleteGroups (key 42): deletes consumer groups without members, with their offsets."""
 
 from msgspec import Struct
 

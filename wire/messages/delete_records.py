@@ -1,7 +1,4 @@
-"""DeleteRecords (key 21): raise the start of partitions, so that older records are gone.
-
-Left out: nothing.
-"""
+"""DeleteRecords (key 21): raises the start offset of partitions, deleting older records."""
 
 from msgspec import Struct
 

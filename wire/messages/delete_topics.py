@@ -1,7 +1,4 @@
-"""DeleteTopics (key 20): topics, by name or (from version 6) by id, and all they hold.
-
-Left out: nothing.
-"""
+"""DeleteTopics (key 20): deletes topics and their data, by name or (from version 6) by id."""
 
 import uuid
 
@@ -18,7 +15,7 @@ class DeleteTopicState(Struct, frozen=True, kw_only=True, gc=False):
 
 class DeleteTopicsRequest(Struct, frozen=True, kw_only=True, gc=False):
     topics: tuple[DeleteTopicState, ...] = ()  # from version 6
-    topic_names: tuple[str, ...] = ()  # before
+    topic_names: tuple[str, ...] = ()  # up to version 5
     timeout: int
 
 

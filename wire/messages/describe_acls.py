@@ -1,7 +1,7 @@
-"""DescribeAcls (key 29): the ACLs that a filter takes, by the pattern that they stand on.
+"""DescribeAcls (key 29): returns the ACLs that match a filter, by pattern.
 
-Left out: version 0, which knows no prefixes. The fields' codes are those of `wire.acls`; they are
-plain integers here, since a peer may send any.
+Not supported: version 0, which has no prefixes. The fields' codes are those of `wire.acls`, as
+plain integers, since a peer may send any.
 """
 
 from msgspec import Struct

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (key 48): which quotas there are, for entities that match a filter."""
+"""DescribeClientQuotas (key 48): returns the quotas of entities that match a filter."""
 
 from enum import IntEnum
 
@@ -9,7 +9,7 @@ from wire.errors import ErrorCode
 
 
 class QuotaMatch(IntEnum):
-    """What a filter wants of one part of an entity."""
+    """A filter's condition on one part of an entity."""
 
     NAME = 0
     DEFAULT = 1
@@ -18,7 +18,7 @@ class QuotaMatch(IntEnum):
 
 class ComponentData(Struct, frozen=True, kw_only=True, gc=False):
     entity_type: str
-    match_type: int  # a QuotaMatch; anything else is the peer's mistake
+    match_type: int  # a QuotaMatch; other values are the peer's error
     match: str | None
 
 

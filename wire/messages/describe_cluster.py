@@ -1,6 +1,6 @@
-"""DescribeCluster (key 60): the cluster's id, controller and brokers.
+"""DescribeCluster (key 60): returns the cluster's id, controller and brokers.
 
-Left out: KRaft's controllers (`endpoint_type` 2).
+Not supported: KRaft's controllers (`endpoint_type` 2).
 """
 
 from msgspec import Struct
@@ -8,8 +8,8 @@ from msgspec import Struct
 from wire.codec import Api
 from wire.errors import ErrorCode
 
-NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
-BROKERS = 1  # the endpoint type that asks for brokers
+NOT_ASKED = -(2**31)  # authorized operations were not requested
+BROKERS = 1  # the endpoint type of brokers
 
 
 class DescribeClusterRequest(Struct, frozen=True, kw_only=True, gc=False):

@@ -1,6 +1,6 @@
-"""DescribeConfigs (key 32): configs of topics and brokers, where values come from, what they mean.
+"""DescribeConfigs (key 32): returns configs of topics and brokers, with their sources and types.
 
-Left out: broker loggers. The enumerations here are those of all three APIs for configs.
+Not supported: broker loggers. The enumerations here serve all three config APIs.
 """
 
 from enum import IntEnum
@@ -12,7 +12,7 @@ from wire.errors import ErrorCode
 
 
 class ResourceType(IntEnum):
-    """What has configs. The fields are plain integers, since a peer may send any."""
+    """Resources with configs. The fields are plain integers, since a peer may send any."""
 
     TOPIC = 2
     BROKER = 4
@@ -20,7 +20,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value was set."""
+    """Where a value is set."""
 
     UNKNOWN = 0
     TOPIC_CONFIG = 1
@@ -31,7 +31,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigType(IntEnum):
-    """How a value is to be read."""
+    """The type of a value."""
 
     UNKNOWN = 0
     BOOLEAN = 1
@@ -48,7 +48,7 @@ class ConfigType(IntEnum):
 class DescribeConfigsResource(Struct, frozen=True, kw_only=True, gc=False):
     resource_type: int
     resource_name: str
-    configuration_keys: tuple[str, ...] | None = ()  # null asks for all
+    configuration_keys: tuple[str, ...] | None = ()  # null requests all
 
 
 class DescribeConfigsRequest(Struct, frozen=True, kw_only=True, gc=False):

@@ -1,6 +1,5 @@
-"""DescribeGroups (key 15): state and members of consumer groups, by their coordinator.
-
-Left out: nothing.
+"""DescribeGroups (key 15): returns state and members of the consumer groups that a broker
+coordinates.
 """
 
 from msgspec import Struct
@@ -8,7 +7,7 @@ from msgspec import Struct
 from wire.codec import Api
 from wire.errors import ErrorCode
 
-NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
+NOT_ASKED = -(2**31)  # authorized operations were not requested
 
 
 class DescribeGroupsRequest(Struct, frozen=True, kw_only=True, gc=False):

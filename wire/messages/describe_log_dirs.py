@@ -1,6 +1,6 @@
-"""DescribeLogDirs (key 35): where partitions lie on disk and how large they are.
+"""DescribeLogDirs (key 35): returns where partitions lie on disk, and their sizes.
 
-Left out: a broker has one data directory, and no replica ever moves between directories.
+Not supported: several directories; a broker has one, and replicas never move between directories.
 """
 
 from msgspec import Struct

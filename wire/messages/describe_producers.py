@@ -1,6 +1,7 @@
-"""DescribeProducers (key 61): the producers that a partition remembers, and their last sequence.
+"""DescribeProducers (key 61): returns the producers that a partition remembers, with their last
+sequences.
 
-Left out: transactions; `coordinator_epoch` and `current_txn_start_offset` are always -1.
+Not supported: transactions; `coordinator_epoch` and `current_txn_start_offset` are always -1.
 """
 
 from msgspec import Struct

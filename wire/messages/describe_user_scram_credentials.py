@@ -1,4 +1,6 @@
-"""DescribeUserScramCredentials (key 50): which users have passwords, for which mechanisms."""
+"""DescribeUserScramCredentials (key 50): returns which users have passwords for which
+mechanisms.
+"""
 
 from msgspec import Struct
 

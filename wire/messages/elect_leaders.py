@@ -1,7 +1,4 @@
-"""ElectLeaders (key 43): other leaders for partitions.
-
-Left out: nothing.
-"""
+"""ElectLeaders (key 43): elects other leaders for partitions."""
 
 from enum import IntEnum
 

@@ -1,7 +1,7 @@
-"""EndTxn (key 26): the end of a producer's transaction, which a marker in each partition tells.
+"""EndTxn (key 26): ends a producer's transaction with a marker in each partition.
 
-For clients only: Penstock's brokers serve no transactions. Left out: version 5, with which the
-producer gets another epoch.
+For clients only: Penstock's brokers support no transactions. Not supported: version 5, which gives
+the producer a new epoch.
 """
 
 from msgspec import Struct

@@ -1,11 +1,12 @@
-"""Fetch (key 1): record batches of partitions, from an offset on.
+"""Fetch (key 1): returns record batches of partitions from an offset on.
 
-Sessions (`session_id`, `session_epoch`, `forgotten_topics_data`) are there from version 7, the rack
-of a consumer and the replica that it should rather ask (`rack_id`, `preferred_read_replica`) from
-11, the epoch of what was fetched last, where histories part and who leads (`last_fetched_epoch`,
-`diverging_epoch`, `current_leader`) from 12.
+From version 7 there are sessions (`session_id`, `session_epoch`, `forgotten_topics_data`); from 11
+a consumer's rack and the replica that it should prefer (`rack_id`, `preferred_read_replica`); from
+12 the epoch of the last fetched batch, the point where histories diverge, and the current leader
+(`last_fetched_epoch`, `diverging_epoch`, `current_leader`).
 
-Left out: aborted transactions, and what only KRaft's own quorum uses (`cluster_id`, `snapshot_id`).
+Not supported: aborted transactions, and what only KRaft's quorum uses (`cluster_id`,
+`snapshot_id`).
 """
 
 from msgspec import Struct

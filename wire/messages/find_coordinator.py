@@ -1,7 +1,7 @@
-"""FindCoordinator (key 10): which broker coordinates a consumer group or a transactional producer.
+"""FindCoordinator (key 10): returns the coordinator of a consumer group or transactional producer.
 
-Listed also because librdkafka compresses with lz4 only where version 0 of it is served.
-Left out: nothing. Up to version 3 a request asks for one key, from version 4 for several.
+librdkafka compresses with lz4 only if version 0 of it is supported. Up to version 3 a request has
+one key, from version 4 several.
 """
 
 from msgspec import Struct

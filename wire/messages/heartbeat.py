@@ -1,7 +1,4 @@
-"""Heartbeat (key 12): a member says that it is alive, and hears whether it must join again.
-
-Left out: nothing.
-"""
+"""Heartbeat (key 12): keeps a member alive, and tells it when to rejoin."""
 
 from msgspec import Struct
 

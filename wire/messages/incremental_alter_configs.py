@@ -1,6 +1,8 @@
-"""IncrementalAlterConfigs (key 44): set, unset, extend or shorten single configs of a resource.
+"""IncrementalAlterConfigs (key 44): sets, deletes, appends to or subtracts from configs of a
+resource.
 
-The resource may be a topic or a broker, of which `broker/dynamic_configs.py` names what may change.
+The resource is a topic or a broker; `broker/dynamic_configs.py` lists which broker configs may
+change.
 """
 
 from enum import IntEnum
@@ -12,7 +14,7 @@ from wire.errors import ErrorCode
 
 
 class ConfigOperation(IntEnum):
-    """What happens to one config; APPEND and SUBTRACT are for lists."""
+    """The change to one config; APPEND and SUBTRACT are for lists."""
 
     SET = 0
     DELETE = 1
@@ -22,7 +24,7 @@ class ConfigOperation(IntEnum):
 
 class AlterableConfig(Struct, frozen=True, kw_only=True, gc=False):
     name: str
-    config_operation: int  # a ConfigOperation; anything else is the peer's mistake
+    config_operation: int  # a ConfigOperation; other values are the peer's error
     value: str | None
 
 

@@ -1,6 +1,7 @@
-"""InitProducerId (key 22): the identity under which a producer numbers its batches.
+"""InitProducerId (key 22): assigns the producer id and epoch under which a producer numbers its
+batches.
 
-Left out: transactions; a request that names a transactional id is refused.
+Not supported: transactions; a request with a transactional id is refused.
 """
 
 from msgspec import Struct

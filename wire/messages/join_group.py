@@ -1,12 +1,11 @@
-"""JoinGroup (key 11): a member asks to belong to a group, and is told who else does.
+"""JoinGroup (key 11): a member asks to join a group, and learns its generation.
 
-The answer waits until all members have asked. The leader's says what each of them brought with it;
-the others' lists nobody.
+The response waits until all members have asked. The leader's lists all members and their metadata;
+the others' lists none.
 
-Differences between versions are levelled, so that no handler meets them: version 0 says no
-rebalance time-out, and means the session's; the versions before 7 have no null for the protocol's
-name, and are told an empty one; what a client of that version understands is said by two fields
-that do not travel. Left out: nothing.
+Version differences are hidden from handlers: version 0 has no rebalance timeout, and uses the
+session's; versions before 7 have an empty protocol name instead of null; two fields that are not on
+the wire say what a client of that version understands.
 """
 
 from msgspec import Struct
@@ -15,7 +14,7 @@ from msgspec.structs import replace
 from wire.codec import Api
 from wire.errors import ErrorCode
 
-UNKNOWN_MEMBER_ID = ""  # of who has not been given one yet
+UNKNOWN_MEMBER_ID = ""  # before the coordinator has assigned one
 
 
 class JoinGroupRequestProtocol(Struct, frozen=True, kw_only=True, gc=False):
@@ -33,9 +32,9 @@ class JoinGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     protocols: tuple[JoinGroupRequestProtocol, ...]
     reason: str | None = None
     understands_member_id_required: bool = False
-    """Whether it comes again, with the id that it was told with MEMBER_ID_REQUIRED (KIP-394)."""
+    """Whether it retries with the id that came with MEMBER_ID_REQUIRED (KIP-394)."""
     understands_skip_assignment: bool = False
-    """Whether, as the leader, it computes no assignment when it is told so (KIP-814)."""
+    """Whether, as the leader, it skips the assignment on request (KIP-814)."""
 
 
 class JoinGroupResponseMember(Struct, frozen=True, kw_only=True, gc=False):

@@ -1,8 +1,8 @@
-"""LeaveGroup (key 13): members leave a group, or are put out of it.
+"""LeaveGroup (key 13): members leave a group, or are removed from it.
 
-Up to version 2 one member leaves, and its error is that of the whole answer; from version 3 on any
-number, each with an error of its own. That is levelled: requests always have `members`, and so has
-what is answered to them. Left out: nothing.
+Up to version 2 one member leaves, and its error is that of the response; from version 3 any number,
+each with its own error. That is hidden from handlers: requests always have `members`, and so have
+responses.
 """
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ _FIRST_OF_SEVERAL = 3
 
 class MemberIdentity(Struct, frozen=True, kw_only=True, gc=False):
     member_id: str = ""
-    """Empty where only the instance is known: an operator's request."""
+    """Empty if only the instance is known, as in an operator's request."""
     group_instance_id: str | None = None
     reason: str | None = None
 

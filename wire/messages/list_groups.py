@@ -1,6 +1,5 @@
-"""ListGroups (key 16): the groups that a broker coordinates, from version 4 on also by state.
-
-Left out: nothing.
+"""ListGroups (key 16): returns the groups that a broker coordinates; from version 4 also by
+state.
 """
 
 from msgspec import Struct
@@ -11,7 +10,7 @@ from wire.errors import ErrorCode
 
 class ListGroupsRequest(Struct, frozen=True, kw_only=True, gc=False):
     states_filter: tuple[str, ...] = ()
-    """Empty for groups in any state."""
+    """Empty for all states."""
 
 
 class ListedGroup(Struct, frozen=True, kw_only=True, gc=False):

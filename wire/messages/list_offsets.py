@@ -1,6 +1,6 @@
-"""ListOffsets (key 2): the offset that belongs to a timestamp, or to a special one.
+"""ListOffsets (key 2): returns the offset for a timestamp, or for a special one.
 
-Left out: nothing. Both isolation levels are answered alike, as there are no transactions.
+Both isolation levels have the same result, as there are no transactions.
 """
 
 from msgspec import Struct

@@ -1,7 +1,4 @@
-"""ListPartitionReassignments (key 46): replicas that are on the move.
-
-Left out: nothing.
-"""
+"""ListPartitionReassignments (key 46): returns the moves of replicas in progress."""
 
 from msgspec import Struct
 

@@ -1,9 +1,8 @@
-"""Metadata (key 3): brokers, topics, partitions and who leads each of them.
+"""Metadata (key 3): returns brokers, topics, partitions and leaders.
 
-Two differences between versions are levelled when a request is read, so that no handler meets
-them: "all topics" is null (in version 0 an empty list says it), and a topic is asked for by id only
-from version 12 on (versions 10 and 11 have the field, but no answer for it).
-Left out: nothing.
+Two version differences are hidden from handlers: "all topics" is null (in version 0 an empty list),
+and topics are requested by id only from version 12 on (versions 10 and 11 have the field, but no
+response for it).
 """
 
 import uuid
@@ -15,7 +14,7 @@ from wire.codec import Api, Kept
 from wire.errors import ErrorCode
 from wire.primitives import MessageBuffer, Writer
 
-NOT_ASKED = -(2**31)  # what stands for authorized operations that nobody asked for
+NOT_ASKED = -(2**31)  # authorized operations were not requested
 
 
 class MetadataRequestTopic(Struct, frozen=True, kw_only=True, gc=False):
@@ -57,7 +56,7 @@ class MetadataResponseTopic(Kept, frozen=True, kw_only=True, dict=True):
 
 
 class AbsentTopic(MetadataResponseTopic, frozen=True, kw_only=True, dict=True):
-    """One that is not there, or not to be seen: nobody else is told the same, so it is not kept."""
+    """A topic that does not exist or is hidden. Its encoding is not cached, as it is sent once."""
 
     def encoded(self, write: Writer) -> bytes:
         out = MessageBuffer()

@@ -1,14 +1,11 @@
-"""OffsetCommit (key 8): how far a consumer group has come, told to the group's coordinator.
-
-Left out: nothing.
-"""
+"""OffsetCommit (key 8): commits a group's offsets, at the group's coordinator."""
 
 from msgspec import Struct
 
 from wire.codec import Api
 from wire.errors import ErrorCode
 
-NO_GENERATION = -1  # of who belongs to no group and only keeps its offsets under the name of one
+NO_GENERATION = -1  # of a client that is no member and only stores offsets under the group's name
 
 
 class OffsetCommitRequestPartition(Struct, frozen=True, kw_only=True, gc=False):

@@ -1,7 +1,4 @@
-"""OffsetDelete (key 47): offsets that a group has committed are forgotten.
-
-Left out: nothing.
-"""
+"""OffsetDelete (key 47): deletes committed offsets of a group."""
 
 from msgspec import Struct
 

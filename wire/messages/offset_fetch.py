@@ -1,10 +1,9 @@
-"""OffsetFetch (key 9): where groups go on reading, as they have committed it.
+"""OffsetFetch (key 9): returns the committed offsets of groups.
 
-Up to version 7 a request asks about one group, from version 8 on about several. That is levelled:
-whoever handles, and whoever asks, says and finds `groups`; what stands beside them is the form that
-older versions have on the wire. Their answer does not name its group. Version 1 has no error but
-each partition's: who refuses a group lists the partitions that were asked for all the same, and
-each is told the group's. Left out: nothing.
+Up to version 7 a request is for one group, from version 8 for several. That is hidden from handlers
+and callers: both use `groups`; the fields beside it are older versions' form on the wire. Older
+responses do not name their group. Version 1 has errors only by partition: a refused group is
+answered with the requested partitions, each with the group's error.
 """
 
 from msgspec import Struct
@@ -14,7 +13,7 @@ from wire.codec import Api
 from wire.errors import ErrorCode
 from wire.primitives import MessageBuffer
 
-NO_OFFSET = -1  # nothing was committed
+NO_OFFSET = -1  # no offset is committed
 
 _FIRST_WITH_A_GROUPS_ERROR = 2
 _FIRST_OF_SEVERAL = 8
@@ -28,7 +27,7 @@ class OffsetFetchRequestTopic(Struct, frozen=True, kw_only=True, gc=False):
 class OffsetFetchRequestGroup(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     topics: tuple[OffsetFetchRequestTopic, ...] | None
-    """None asks for all that the group has committed: from version 2 on."""
+    """None requests all of the group's offsets; from version 2 on."""
 
 
 class OffsetFetchRequest(Struct, frozen=True, kw_only=True, gc=False):

@@ -1,7 +1,4 @@
-"""OffsetForLeaderEpoch (key 23): where a leader's epoch ended, to find where logs part ways.
-
-Left out: nothing.
-"""
+"""OffsetForLeaderEpoch (key 23): returns where a leader epoch ended, to find where logs diverge."""
 
 from msgspec import Struct
 

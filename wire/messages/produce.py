@@ -1,9 +1,9 @@
-"""Produce (key 0): record batches for partitions.
+"""Produce (key 0): appends record batches to partitions.
 
-A broker advertises it from version 0, because librdkafka drops compression where the minimum is
-higher, but what came before version 3 carried record formats 0 and 1 and is refused.
-Left out: transactions. A batch is accepted or refused whole; from version 8 on, `record_errors`
-names the record for which it was refused, if it was one.
+Brokers advertise it from version 0, because librdkafka drops compression if the minimum is higher;
+but versions before 3 have record formats 0 and 1, and are refused. Not supported: transactions. A
+batch is accepted or refused as a whole; from version 8, `record_errors` names the faulty record, if
+it is only one.
 """
 
 from msgspec import Struct

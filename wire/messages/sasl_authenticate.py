@@ -1,4 +1,4 @@
-"""SaslAuthenticate (key 36): one step of a login, and at its end for how long it is good."""
+"""SaslAuthenticate (key 36): one step of a login; the last returns the session's lifetime."""
 
 from msgspec import Struct
 

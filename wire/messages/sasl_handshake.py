@@ -1,6 +1,6 @@
-"""SaslHandshake (key 17): which mechanism a login is made by; what follows is SaslAuthenticate.
+"""SaslHandshake (key 17): selects a login's mechanism; SaslAuthenticate follows.
 
-Version 0, after which tokens went without Kafka's frames, is not spoken.
+Not supported: version 0, after which tokens are sent outside of Kafka's frames.
 """
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
-"""SyncGroup (key 14): the leader of a group hands in what each member is to do, and every member is
-told its own part.
-
-Left out: nothing.
+"""SyncGroup (key 14): the leader sends the members' assignments, and every member receives its
+own.
 """
 
 from msgspec import Struct

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from client.verdicts import ErrorVerdict, verdict
+from client.produce_errors import ErrorVerdict, verdict
 from harness.waiting import wait_until
 from tests.agent.shipping.agent_side import AgentSide, Source, agent_side
 from tests.agent.shipping.refusing_broker import TAKEN, Outcome, RefusingBroker

@@ -15,7 +15,7 @@ from client.delivery import TopicPartition
 from client.errors import ClientError, NotKafka
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
-from harness.made_anew import create_again
+from harness.recreated_topics import create_again
 from harness.waiting import wait_until
 from tests.agent.shipping.agent_side import (
     AgentSide,

@@ -344,7 +344,7 @@ def test_the_mark_is_shown_and_a_topic_has_none_by_itself(
     ("key", "value", "problem"),
     [
         (MIRROR_OF, "dc1", "is not CLUSTER/TOPIC/TOPIC-ID"),
-        (MIRROR_OF, "dc1/a b/", "is no name of a topic"),
+        (MIRROR_OF, "dc1/a b/", "is not a topic name"),
         (ACCEPT_GAP, "3-5", "is not [partitionId]:[from]-[to]"),
         (ACCEPT_GAP, "0:5-5", "is not [partitionId]:[from]-[to]"),
         (ACCEPT_GAP, "0:3-5;1:3-5", "is not [partitionId]:[from]-[to]"),

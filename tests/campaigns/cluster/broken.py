@@ -11,7 +11,7 @@ from broker.replication.copied_partition import CopiedPartition
 from broker.replication.in_sync import InSyncChanges
 from broker.storage.log import Log
 from broker.topic_config import TopicConfig
-from client.asking import Wanted
+from client.fetch_session import Wanted
 from cluster.values import PartitionInfo
 from tests.campaigns.flaws import Flaw, in_place_of, run_broken
 from wire.errors import ErrorCode

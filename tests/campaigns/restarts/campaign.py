@@ -24,7 +24,7 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka.admin import AdminClient
 
-from harness.standing_still import freeze
+from harness.frozen_processes import freeze
 from harness.waiting import wait_until
 from tests.campaigns.command import REPOSITORY, Campaign, Runner
 from tests.campaigns.outcomes import NO_RUN, Objection, Outcome, Say

@@ -23,8 +23,8 @@ from typing import Any, Final, Self
 import yaml
 
 from ground import listening
+from harness.frozen_processes import freeze
 from harness.server_process import ServerProcess, free_ports, http_page
-from harness.standing_still import freeze
 from harness.systemd_process import Systemd
 from harness.waiting import wait_until
 from penstock.directory.places import Addresses, Places, Ports

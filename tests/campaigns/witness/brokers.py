@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from harness.asked_metadata import ask_metadata
+from harness.broker_metadata import ask_metadata
 from harness.server_process import free_ports
 from harness.waiting import wait_until
 from tests.campaigns.witness.programs import START, Program, ask

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
+from harness.frozen_processes import freeze
 from harness.server_process import free_ports
-from harness.standing_still import freeze
 from harness.waiting import wait_until
 from tests.campaigns.reading import (
     Message,

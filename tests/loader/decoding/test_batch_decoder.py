@@ -69,7 +69,7 @@ def test_events_of_times_that_are_not_wanted_are_dead(
     assert deaths(decoded)[:4] == [(at, "out of range") for at in (0, 1, 8, 9)]
     assert deaths(decoded)[4:] == [(10, "schema not registered")] * len(more)
     assert decoded.dead[0].value == records[0].value
-    assert decoded.dead[0].detail == f"{TIME} is no time from `oldest` to `newest`"
+    assert decoded.dead[0].detail == f"{TIME} is not a time from `oldest` to `newest`"
 
 
 def test_a_record_that_has_no_time_is_dead_where_its_time_is_the_rows() -> None:

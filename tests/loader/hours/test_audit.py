@@ -67,7 +67,7 @@ def test_a_connection_that_was_closed_meanwhile_is_made_anew(audit: Answering) -
         (
             200,
             b" " * (1 << 20) + b"{}",
-            "cannot be asked (it answers with more than 1,048,576 bytes)",
+            "cannot be asked (its response exceeds 1,048,576 bytes)",
         ),
         (400, b'{"error": "no such\\ntopic"}', "answers with HTTP 400: no such topic"),
         (503, b"<html>", "answers with HTTP 503"),

@@ -140,7 +140,7 @@ def test_a_topic_that_is_made_anew_before_it_is_read(
     admin.delete_topic(brokers, written.topic)
     wait_until(lambda: not brokers.refresh([written.topic]).has(written.topic))
     admin.create_topic(brokers, written.topic, partitions=2)
-    with pytest.raises(OffsetsMissing, match="the topic was made anew"):
+    with pytest.raises(OffsetsMissing, match="the topic was recreated"):
         rows_of(tasks, strict)
     assert rows_of(tasks, lenient) == []
 

@@ -101,8 +101,8 @@ def test_conditions_that_spark_pushes_down(
     ("more", "column", "said"),
     [
         ({"maxRecordsPerTrigger": "5"}, (), r"`maxRecordsPerTrigger` is for spark\.readStream"),
-        ({}, ("usr", "string"), "has a column usr, and there is none: there are"),
-        ({}, ("user", "long"), "column user is string, and not bigint"),
+        ({}, ("usr", "string"), "names an unknown column usr: the columns are"),
+        ({}, ("user", "long"), "column user is string, not bigint"),
     ],
 )
 def test_what_the_source_refuses(

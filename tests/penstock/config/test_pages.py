@@ -168,7 +168,7 @@ def test_the_page_has_every_metric_of_a_broker() -> None:
         more=lambda: (
             certificate_family({"ca.pem": 1_795_000_000.0}),
             *GroupCounts().families([(State.STABLE, 3)]),
-            *door_families("penstock_broker_", {"there is no such token": 1}, is_open=False),
+            *door_families("penstock_broker_", {"unknown token": 1}, is_open=False),
             *figures(
                 ClusterSnapshot(),
                 is_controller=True,

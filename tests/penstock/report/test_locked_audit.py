@@ -111,7 +111,7 @@ def test_no_secret_is_sent_in_the_clear(
     plain = locked.url.replace("https", "http")
     ended = penstock("report", "--audit", plain, "--audit-security", told)
     assert ended.returncode == 4
-    assert "would be sent as it is to an http:// URL" in ended.stderr
+    assert "would be sent in the clear to an http:// URL" in ended.stderr
 
 
 def test_a_loader_gets_in(locked: LockedAudit, token_file: Path) -> None:

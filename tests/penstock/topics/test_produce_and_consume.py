@@ -102,7 +102,7 @@ def test_where_reading_begins_and_ends(at: At, new_topic: str) -> None:
         f"{partition}{number}" for partition in (0, 1) for number in range(5)
     ]
     beyond = at.refused("consume", new_topic, "--partition", "1", "--from", "9")
-    assert beyond == f"penstock: {new_topic}-1: offset 9 is not there (any more)"
+    assert beyond == f"penstock: {new_topic}-1: offset 9 is not in the log (any more)"
 
 
 def test_what_does_not_exist(at: At, new_topic: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from client import admin
 from harness.agent_process import AgentProcess
 from harness.broker_process import BrokerProcess
-from harness.made_anew import create_again
+from harness.recreated_topics import create_again
 from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
 from tests.system.agent.incarnations import LogFile, check_one_partition

@@ -1,14 +1,14 @@
-"""What an answer to Produce says about the batch: the error codes, by what follows from them.
+"""What an error code in a Produce response means for the batch.
 
     TAKEN           it is in the log, now or since an earlier sending
-    AGAIN           this sending failed, the next may succeed: sent again, with the same numbers
-    OUT_OF_ORDER    its sequence is not the next one. Behind a batch that failed that is a matter of
-                    course; of the first it says that the broker knows other batches than we
-    OPEN            whoever numbers its batches like this is unknown, or fenced off, or the broker
-                    does not know itself what it did
+    AGAIN           this sending failed, the next may succeed: repeat with the same numbers
+    OUT_OF_ORDER    its sequence is not the next one: a consequence if an earlier batch failed; for
+                    the first open batch, the broker knows other batches than the producer
+    OPEN            the producer id or epoch is unknown or fenced off, or the broker itself does not
+                    know what it did
     REFUSED         this sending wrote nothing, and no other will
 
-Codes that are not named are AGAIN if Kafka calls them retriable, and REFUSED if not.
+Other codes are AGAIN if Kafka calls them retriable, and otherwise REFUSED.
 """
 
 from enum import Enum, auto
@@ -46,14 +46,14 @@ MOVED: Final = frozenset(
         ErrorCode.unknown_leader_epoch,
     }
 )
-"""The partition is led by another broker, or by none: metadata is out of date."""
+"""The partition has another leader, or none: metadata is outdated."""
 
 FENCED: Final = frozenset({ErrorCode.invalid_producer_epoch, ErrorCode.producer_fenced})
-"""Somebody else has a newer epoch: the next of ours may be theirs, only another id helps."""
+"""Another producer has a newer epoch and may use the next one too: only a new id helps."""
 
 NOTHING_WRITTEN: Final = frozenset({ErrorCode.not_enough_replicas, ErrorCode.corrupt_message})
-"""AGAIN, and decided before anything was written. Others may be said of a batch that was written
-and then could not be flushed, or not be replicated in time, or not by this leader."""
+"""AGAIN, and decided before anything was written. After other AGAIN codes the batch may have been
+written, but not flushed, or not replicated in time."""
 
 
 def verdict(code: ErrorCode) -> ErrorVerdict:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ground.connected import prepare
+from ground.socket_options import prepare
 
 HOSTS = pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 

@@ -12,10 +12,10 @@ from client.addresses import Address
 from client.batch_producer import BatchProducer
 from client.bootstrap import IN_THE_CLEAR, Bootstrap
 from client.channel import Channel
+from client.channel_pool import ChannelPool
 from client.connection import CONNECT_SECONDS
 from client.delivery import Rejected, TopicPartition
 from client.errors import ClientError, ConnectionLost, NotKafka, NotReachable
-from client.links import Links
 from client.patience import FIRST_PAUSE, NEVER
 from client.shipping import ShippingLimits
 from harness.broker_process import BrokerProcess
@@ -39,7 +39,7 @@ LARGE = 32 * 1024 * 1024
 
 
 class Called:
-    """What `Links` says, and what comes back from requests."""
+    """What `ChannelPool` says, and what comes back from requests."""
 
     def __init__(self) -> None:
         self.failed: list[ClientError] = []
@@ -50,26 +50,26 @@ class Called:
 
 
 @contextmanager
-def linked(address: Address) -> Iterator[tuple[Links, Channel, Called]]:
+def linked(address: Address) -> Iterator[tuple[ChannelPool, Channel, Called]]:
     called = Called()
-    links = Links("test", IN_THE_CLEAR, failed=called.link_failed)
+    pool = ChannelPool("test", IN_THE_CLEAR, failed=called.link_failed)
     try:
-        yield links, opened(links, address), called
+        yield pool, opened(pool, address), called
     finally:
-        links.close()
+        pool.close()
 
 
-def opened(links: Links, address: Address) -> Channel:
-    while (channel := links.channel(address, time.monotonic())) is None:
-        links.serve(5)
+def opened(pool: ChannelPool, address: Address) -> Channel:
+    while (channel := pool.channel(address, time.monotonic())) is None:
+        pool.serve(5)
     return channel
 
 
-def serve_until(links: Links, condition: Callable[[], bool]) -> None:
+def serve_until(pool: ChannelPool, condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
-        links.serve(0.5)
+        pool.serve(0.5)
 
 
 def greet(request: memoryview) -> bytes:
@@ -123,13 +123,13 @@ def test_a_large_request_and_a_large_answer_do_not_wait_for_each_other() -> None
     small = FetchRequest(max_wait=0, min_bytes=0, topics=())
     with (
         ScriptedBroker([greet, a_lot, taken]) as broker,
-        linked(broker.address) as (links, channel, called),
+        linked(broker.address) as (pool, channel, called),
     ):
         deadline = time.monotonic() + 60
         channel.ask(fetch.API, small, called.answers.append, deadline=deadline)
         channel.put(produce.API, 8, pieces, called.answers.append, deadline=deadline)
         assert channel.wants_to_write
-        serve_until(links, lambda: len(called.answers) == 2)
+        serve_until(pool, lambda: len(called.answers) == 2)
         assert not channel.wants_to_write
     assert [type(each) for each in called.answers] == [FetchResponse, ProduceResponse]
     assert called.failed == []
@@ -139,26 +139,26 @@ def test_a_large_request_and_a_large_answer_do_not_wait_for_each_other() -> None
 def test_answers_come_in_the_order_of_the_requests() -> None:
     with (
         ScriptedBroker([greet, nothing_known, nothing_known, hang_up]) as broker,
-        linked(broker.address) as (links, channel, called),
+        linked(broker.address) as (pool, channel, called),
     ):
         for _ in range(4):
             ask(channel, called)
         assert channel.under_way == 4
-        serve_until(links, lambda: len(called.answers) == 4)
+        serve_until(pool, lambda: len(called.answers) == 4)
         lost = called.answers[2:]
         assert [type(each) for each in called.answers[:2]] == [MetadataResponse] * 2
         assert lost == called.failed * 2
         assert isinstance(lost[0], ConnectionLost)
-        assert links.channels() == []
+        assert pool.channels() == []
 
 
 def test_garbage_ends_a_channel() -> None:
     with (
         ScriptedBroker([greet, garbage]) as broker,
-        linked(broker.address) as (links, channel, called),
+        linked(broker.address) as (pool, channel, called),
     ):
         ask(channel, called)
-        serve_until(links, lambda: bool(called.answers))
+        serve_until(pool, lambda: bool(called.answers))
     assert isinstance(called.answers[0], NotKafka)
     assert called.failed == called.answers
 
@@ -166,13 +166,13 @@ def test_garbage_ends_a_channel() -> None:
 def test_no_answer_in_time_ends_a_channel() -> None:
     with (
         ScriptedBroker([greet]) as broker,
-        linked(broker.address) as (links, channel, called),
+        linked(broker.address) as (pool, channel, called),
     ):
         began = time.monotonic()
         ask(channel, called, within=0.1)
         ask(channel, called, within=60)
         while not called.answers:
-            links.serve(links.next_time(time.monotonic()) - time.monotonic() + 0.01)
+            pool.serve(pool.next_time(time.monotonic()) - time.monotonic() + 0.01)
         assert 0.1 <= time.monotonic() - began < 60
     assert called.answers == called.failed * 2
     assert "no answer in time" in str(called.failed[0])
@@ -187,13 +187,13 @@ def test_what_has_no_answer_must_be_gone_in_time() -> None:
 
     with (
         ScriptedBroker([greet, read_no_more]) as broker,
-        linked(broker.address) as (links, channel, called),
+        linked(broker.address) as (pool, channel, called),
     ):
         for pieces in ([b"small"], [bytes(LARGE)]):
             deadline = time.monotonic() + 0.1
             channel.put_unanswered(produce.API, 8, pieces, told.append, deadline=deadline)
         assert told == [None]
-        serve_until(links, lambda: len(told) == 2)
+        serve_until(pool, lambda: len(told) == 2)
         let_go.set()
     assert told[1:] == called.failed
     assert isinstance(told[1], ConnectionLost)
@@ -202,14 +202,14 @@ def test_what_has_no_answer_must_be_gone_in_time() -> None:
 def test_who_hangs_up_when_nothing_is_under_way_is_connected_to_again_at_once() -> None:
     with (
         ScriptedBroker([greet, nothing_known]) as broker,
-        linked(broker.address) as (links, channel, called),
+        linked(broker.address) as (pool, channel, called),
     ):
         ask(channel, called)
-        serve_until(links, lambda: bool(called.answers))
+        serve_until(pool, lambda: bool(called.answers))
         broker.hang_up()
-        serve_until(links, lambda: bool(called.failed))
-        assert links.next_time(time.monotonic()) == NEVER
-        assert opened(links, broker.address) is not channel
+        serve_until(pool, lambda: bool(called.failed))
+        assert pool.next_time(time.monotonic()) == NEVER
+        assert opened(pool, broker.address) is not channel
 
 
 @pytest.mark.parametrize("answers", [[], [nothing_known]])
@@ -219,17 +219,17 @@ def test_who_breaks_connections_is_left_alone_for_longer_if_nothing_works(
     pauses: list[float] = []  # what is left of each, a moment after it began
     with (
         ScriptedBroker([greet, *answers, hang_up]) as broker,
-        linked(broker.address) as (links, _, called),
+        linked(broker.address) as (pool, _, called),
     ):
         began = time.monotonic()
         while len(pauses) < 5:
-            if channel := links.channel(broker.address, time.monotonic()):
+            if channel := pool.channel(broker.address, time.monotonic()):
                 for _ in range(1 + len(answers) - channel.under_way):
                     ask(channel, called)
-            links.serve(0.05)
+            pool.serve(0.05)
             if len(called.failed) > len(pauses):
                 now = time.monotonic()
-                pauses.append(links.next_time(now) - now)
+                pauses.append(pool.next_time(now) - now)
         took = time.monotonic() - began
     if answers:
         assert all(pause <= FIRST_PAUSE for pause in pauses if pause != NEVER)
@@ -246,10 +246,10 @@ def test_what_is_opened_too_late_is_closed() -> None:
         return greet(request)
 
     with ScriptedBroker([greet_late]) as broker:
-        links = Links("test", IN_THE_CLEAR, failed=Called().link_failed)
-        links.channel(broker.address, 0.0)
+        pool = ChannelPool("test", IN_THE_CLEAR, failed=Called().link_failed)
+        pool.channel(broker.address, 0.0)
         assert asked.wait(60)
-        links.close()
+        pool.close()
         closed.set()
         broker.wait_until_left()
 
@@ -260,15 +260,15 @@ def test_who_does_not_answer_holds_nobody_up(running_broker: BrokerProcess) -> N
     with socket.create_server(("127.0.0.1", 0)) as mute:
         silent = Address("127.0.0.1", mute.getsockname()[1])
         called = Called()
-        links = Links("test", IN_THE_CLEAR, failed=called.link_failed)
+        pool = ChannelPool("test", IN_THE_CLEAR, failed=called.link_failed)
         began = time.monotonic()
-        links.channel(nobody, began)
-        links.channel(silent, began)
-        channel = opened(links, Address(host, int(port)))
+        pool.channel(nobody, began)
+        pool.channel(silent, began)
+        channel = opened(pool, Address(host, int(port)))
         ask(channel, called)
-        serve_until(links, lambda: bool(called.answers) and bool(called.failed))
+        serve_until(pool, lambda: bool(called.answers) and bool(called.failed))
         assert time.monotonic() - began < CONNECT_SECONDS
-        links.close()
+        pool.close()
     assert isinstance(called.answers[0], MetadataResponse)
     assert isinstance(called.failed[0], NotReachable)
 

@@ -1,11 +1,9 @@
-"""Channels to brokers: opened when they are asked for, ended when they fail, served together.
+"""Channels to brokers: opened on demand, ended when they fail, and served together.
 
-A connection is opened by a thread of its own, which ends with it: looking up a name, connecting,
-and all that is said before the first request (TLS, versions, a login) may block there, as
-`client.connection` does, and nobody else waits. A broker that cannot be reached, or breaks
-connections, is tried again after a pause.
+A short-lived thread opens each connection, because name resolution, TLS, version exchange and login
+may block. A broker that cannot be reached, or breaks connections, is tried again after a pause.
 
-One thread at a time, but for `wake`.
+Not thread-safe, except for `wake`.
 """
 
 import selectors
@@ -25,8 +23,9 @@ from client.errors import ClientError, ConnectionLost
 from client.patience import NEVER, Pauses
 
 
-class _Link(msgspec.Struct):
-    """One broker's: an open channel, one that is being opened, or a pause before the next try."""
+class _Slot(msgspec.Struct):
+    """The state for one broker: an open channel, one being opened, or a pause before the next
+    attempt."""
 
     channel: Channel | None = None
     opening: bool = False
@@ -34,16 +33,16 @@ class _Link(msgspec.Struct):
     pauses: Pauses = msgspec.field(default_factory=Pauses)
 
 
-class Links:
+class ChannelPool:
     """The channels of one producer."""
 
     def __init__(
         self, client_id: str, access: Access, *, failed: Callable[[Address, ClientError], None]
     ) -> None:
-        """`failed` is called by `serve`, which alone lets things happen."""
+        """`failed` is called from `serve`, as all callbacks are."""
         self._failed = failed
         self._access = access
-        self._links: dict[Address, _Link] = {}
+        self._slots: dict[Address, _Slot] = {}
         self._selector = selectors.DefaultSelector()
         self._waking, self._woken = socket.socketpair()
         self._waking.setblocking(False)
@@ -53,41 +52,42 @@ class Links:
 
     @property
     def who(self) -> str:
-        """Who one is to the brokers, in words."""
+        """Describes the client as the brokers see it."""
         return self._access.who
 
     def channel(self, address: Address, now: float) -> Channel | None:
-        """The channel to this broker; without one, it is opened as soon as the pauses allow. One
-        whose login ends takes nothing more, and is opened anew when all is answered."""
-        link = self._links.setdefault(address, _Link())
-        if link.channel is not None and link.channel.spent_at <= now:
-            if link.channel.under_way or link.channel.wants_to_write:
+        """Returns the channel to this broker; if there is none, opens one as soon as pauses
+        allow. A channel whose login expires takes no more requests, and is replaced once all are
+        answered."""
+        slot = self._slots.setdefault(address, _Slot())
+        if slot.channel is not None and slot.channel.spent_at <= now:
+            if slot.channel.under_way or slot.channel.wants_to_write:
                 return None
-            self._selector.unregister(link.channel)
-            link.channel.close()
-            link.channel = None
-        if link.channel is None and not link.opening and link.not_before <= now:
-            link.opening = True
+            self._selector.unregister(slot.channel)
+            slot.channel.close()
+            slot.channel = None
+        if slot.channel is None and not slot.opening and slot.not_before <= now:
+            slot.opening = True
             self._arrivals.open(address)
-        return link.channel
+        return slot.channel
 
     def channels(self) -> list[Channel]:
-        """Those that are open."""
-        return [link.channel for link in self._links.values() if link.channel is not None]
+        """The open channels."""
+        return [slot.channel for slot in self._slots.values() if slot.channel is not None]
 
     def next_time(self, now: float) -> float:
-        """When the next pause is over or the next answer overdue; `NEVER` if neither is."""
-        pauses = [link.not_before for link in self._links.values() if link.not_before > now]
-        answers = [now if each.failure else each.deadline for each in self.channels()]
+        """When the next pause or deadline ends; `NEVER` if there is none."""
+        pauses = [slot.not_before for slot in self._slots.values() if slot.not_before > now]
+        answers = [now if channel.failure else channel.deadline for channel in self.channels()]
         return min([*pauses, *answers], default=NEVER)
 
     def wake(self) -> None:
-        """Ends `serve` in another thread."""
-        with suppress(BlockingIOError):  # it has been woken often enough
+        """Ends `serve`, from another thread."""
+        with suppress(BlockingIOError):  # the pipe is full: it will wake
             self._waking.send(b"\0")
 
     def serve(self, seconds: float) -> None:
-        """Waits so long for something to happen, and lets happen what can."""
+        """Waits for events, at most `seconds`, and handles them."""
         for channel in self.channels():
             self._watch(channel)
         for key, ready in self._selector.select(seconds):
@@ -107,18 +107,18 @@ class Links:
     def close(self) -> None:
         for channel in self.channels():
             channel.close()
-        self._links.clear()
+        self._slots.clear()
         self._arrivals.close()
         self._selector.close()
         self._waking.close()
         self._woken.close()
 
     def _watch(self, channel: Channel) -> None:
-        wanted = selectors.EVENT_READ
+        events = selectors.EVENT_READ
         if channel.wants_to_write:
-            wanted |= selectors.EVENT_WRITE
-        if self._selector.get_key(channel).events != wanted:
-            self._selector.modify(channel, wanted, channel)
+            events |= selectors.EVENT_WRITE
+        if self._selector.get_key(channel).events != events:
+            self._selector.modify(channel, events, channel)
 
     def _serve(self, channel: Channel, ready: int) -> None:
         before = channel.answers
@@ -131,32 +131,32 @@ class Links:
         except ClientError as error:
             failure = error
         if channel.answers > before:
-            self._links[channel.address].pauses.reset()
+            self._slots[channel.address].pauses.reset()
         if failure is not None:
             self._end(channel, failure)
 
     def _arrived(self, address: Address, arrived: BrokerConnection | ClientError) -> None:
-        link = self._links[address]
-        link.opening = False
+        slot = self._slots[address]
+        slot.opening = False
         if isinstance(arrived, BrokerConnection):
-            link.channel = Channel(arrived)
-            self._selector.register(link.channel, selectors.EVENT_READ, link.channel)
+            slot.channel = Channel(arrived)
+            self._selector.register(slot.channel, selectors.EVENT_READ, slot.channel)
         else:
-            link.not_before = time.monotonic() + link.pauses.next()
+            slot.not_before = time.monotonic() + slot.pauses.next()
             self._failed(address, arrived)
 
     def _end(self, channel: Channel, error: ClientError) -> None:
         self._selector.unregister(channel)
-        link = self._links[channel.address]
-        link.channel = None
-        if channel.under_way:  # else it was just closed for idleness
-            link.not_before = time.monotonic() + link.pauses.next()
+        slot = self._slots[channel.address]
+        slot.channel = None
+        if channel.under_way:  # otherwise the broker closed an idle connection
+            slot.not_before = time.monotonic() + slot.pauses.next()
         channel.end(error)
         self._failed(channel.address, error)
 
 
 class _Arrivals:
-    """Connections that threads have opened, or why they could not."""
+    """Connections opened by threads, or the errors why not."""
 
     def __init__(self, client_id: str, access: Access, wake: Callable[[], None]) -> None:
         self._client_id = client_id
@@ -176,7 +176,7 @@ class _Arrivals:
         return taken
 
     def close(self) -> None:
-        """Threads that are at it still close what they open."""
+        """Threads that are still opening connections will close them."""
         with self._lock:
             self._closed = True
             for _, arrived in self._arrived:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.delivery import TopicPartition
-from client.written_about import Reached, written_about
-from client.written_at import Place, Unknown
+from client.estimated_times import Reached, written_about
+from client.record_times import Place, Unknown
 
 NOW = 1_790_000_000
 TARGET = TopicPartition("t", 0)
@@ -70,10 +70,8 @@ def test_records_without_a_time_and_leaders_without_an_answer() -> None:
     def nothing_reaches(times: Mapping[TopicPartition, int]) -> dict[TopicPartition, Reached]:
         return dict.fromkeys(times, Reached(-1, -1))
 
-    assert written_about(nothing_reaches, [place], NOW) == {
-        place: Unknown("as it has no timestamp")
-    }
-    assert written_about(lambda _: {}, [place], NOW) == {place: Unknown("as no answer came")}
+    assert written_about(nothing_reaches, [place], NOW) == {place: Unknown("no timestamp")}
+    assert written_about(lambda _: {}, [place], NOW) == {place: Unknown("no answer")}
 
 
 def test_more_places_in_a_partition_than_are_looked_for() -> None:

@@ -1,11 +1,12 @@
-"""What became of unsettled batches, as far as the partition's leader remembers their producer.
+"""Determines which unsettled batches are in the log, from the leader's producer state.
 
-A leader takes a producer's batches strictly in the order of their sequences, so the last sequence
-that it has (DescribeProducers) says of every batch of that epoch whether it is in the log. It says
-nothing if the producer has been forgotten, or fenced off by a newer epoch: then only the batches in
-the log itself can tell.
+A leader accepts a producer's batches strictly in sequence order. So its last sequence
+(DescribeProducers) tells for every batch of that epoch whether it is in the log. It tells nothing
+if the producer was forgotten, or fenced off by a newer epoch: then only the batches in the log
+itself can tell.
 
-Ask when nothing of these batches can still be on its way, which a broken connection does not say.
+Call this only when none of the batches can still be in flight; a broken connection does not show
+that.
 """
 
 from typing import Final
@@ -25,7 +26,7 @@ _HALF: Final = (MAX_SEQUENCE + 1) // 2
 
 
 class LookedUp(msgspec.Struct, frozen=True):
-    """Which of the batches are in the log, and which are not."""
+    """The batches that are in the log, and those that are absent."""
 
     there: tuple[Stamped, ...]
     absent: tuple[Stamped, ...]
@@ -33,7 +34,7 @@ class LookedUp(msgspec.Struct, frozen=True):
 
 
 def look_up(brokers: Brokers, unsettled: Unsettled) -> LookedUp | None:
-    """None if the leader cannot tell. Raises a ClientError if it cannot be asked."""
+    """Returns None if the leader cannot tell. Raises a ClientError if it cannot be asked."""
     if not unsettled.batches:
         return None
     identity = unsettled.batches[0].identity
@@ -44,17 +45,17 @@ def look_up(brokers: Brokers, unsettled: Unsettled) -> LookedUp | None:
 
 
 def fate(batches: tuple[Stamped, ...], last_sequence: int) -> LookedUp | None:
-    """What a producer's last sequence says of its batches, which follow one another."""
-    there = tuple(each for each in batches if _is_not_before(last_sequence, each.last_sequence))
+    """Splits consecutive batches of a producer by its last sequence."""
+    there = tuple(batch for batch in batches if _is_not_before(last_sequence, batch.last_sequence))
     absent = batches[len(there) :]
     following = next_sequence(last_sequence, 1)
     if absent and absent[0].base_sequence != following:
-        return None  # what it has are not these
+        return None  # the log has other batches of this producer
     return LookedUp(there, absent, following)
 
 
 def producer_states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ...]:
-    """What the leader knows of producers. Raises a ClientError if it cannot be asked."""
+    """Returns the leader's producer states. Raises a ClientError if it cannot be asked."""
     return brokers.persist(lambda: _states(brokers, target))
 
 
@@ -65,10 +66,10 @@ def _is_not_before(sequence: int, other: int) -> bool:
 def _states(brokers: Brokers, target: TopicPartition) -> tuple[ProducerState, ...]:
     brokers.refresh([target.topic])
     (leader,) = brokers.leaders(target.topic, [target.partition], Operation.READ)
-    wanted = TopicRequest(name=target.topic, partition_indexes=(target.partition,))
-    request = DescribeProducersRequest(topics=(wanted,))
-    answer = brokers.broker(leader).call(describe_producers.API, request)
-    found = answer.topics[0].partitions[0]
+    topic_request = TopicRequest(name=target.topic, partition_indexes=(target.partition,))
+    request = DescribeProducersRequest(topics=(topic_request,))
+    response = brokers.broker(leader).call(describe_producers.API, request)
+    partition = response.topics[0].partitions[0]
     needs = on_topic(brokers.who, target.topic, Operation.READ)
-    check(found.error_code, str(target), found.error_message, needs=needs)
-    return found.active_producers
+    check(partition.error_code, str(target), partition.error_message, needs=needs)
+    return partition.active_producers

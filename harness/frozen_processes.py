@@ -1,5 +1,6 @@
-"""A process that is stopped, and is known to be: SIGSTOP takes effect some time after it was sent,
-on a busy machine after a thread has looked at a file once more."""
+"""Stops a process reliably: SIGSTOP takes effect some time after it was sent; on a busy machine a
+thread may still run for a moment.
+"""
 
 import os
 import signal
@@ -13,7 +14,7 @@ _STOPPED: Final = frozenset("TtZX")
 
 
 def freeze(pid: int) -> None:
-    """Returns when none of its threads runs any more; until SIGCONT."""
+    """Returns once none of its threads runs; SIGCONT resumes it."""
     os.kill(pid, signal.SIGSTOP)
     deadline = time.monotonic() + _WITHIN
     while not _states(pid) <= _STOPPED:
@@ -22,11 +23,11 @@ def freeze(pid: int) -> None:
 
 
 def _states(pid: int) -> set[str]:
-    """Of its threads; of none if it is gone."""
-    found = set()
+    """The states of its threads; empty if it is gone."""
+    states = set()
     for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
         try:
-            found.add(stat.read_text().rpartition(")")[2].split()[0])
+            states.add(stat.read_text().rpartition(")")[2].split()[0])
         except (FileNotFoundError, ProcessLookupError):
             continue  # this thread has ended
-    return found
+    return states

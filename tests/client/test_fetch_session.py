@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.asking import Asking, Key, Wanted, next_epoch
+from client.fetch_session import FetchSession, Key, Wanted, next_epoch
 from wire.errors import ErrorCode
 from wire.messages.fetch import FetchRequest, FetchResponse
 
@@ -71,7 +71,7 @@ STEPS: st.SearchStrategy[list[Step]] = st.lists(
 
 @given(STEPS)
 def test_leader_and_follower_always_mean_the_same(steps: list[Step]) -> None:
-    asking, leader = Asking(2, 100), Leader()
+    asking, leader = FetchSession(2, 100), Leader()
     wants: dict[Key, int] = {}
     for step in [*steps, "ask"]:
         match step:
@@ -100,14 +100,14 @@ def test_leader_and_follower_always_mean_the_same(steps: list[Step]) -> None:
         assert asking.wants_any == bool(wants)
 
 
-def _offset(asking: Asking, key: Key) -> int:
+def _offset(asking: FetchSession, key: Key) -> int:
     asked = asking.asked(key)
     assert asked is not None
     return asked.offset
 
 
 def test_without_sessions_each_is_the_first_in_its_turn() -> None:
-    asking = Asking(2, 100)
+    asking = FetchSession(2, 100)
     everything: Mapping[Key, int] = dict.fromkeys(KEYS, 5)
     for key in KEYS:
         asking.want(key, wanted(5))

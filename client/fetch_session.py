@@ -1,11 +1,11 @@
-"""What a leader is asked for: a fetch session (KIP-227), from the side of who asks. No I/O.
+"""The fetching side of an incremental fetch session (KIP-227). No I/O.
 
-Rule 1: a session begins with a full request, epoch 0; from then on only what has changed is named,
-        and what is wanted no more is forgotten. What is not named is asked for as it was.
-Rule 2: a leader that gives no session is asked for everything each time, each partition being the
-        first in its turn.
-Rule 3: after an error of the session nothing in the answer counts, and a new session begins. The
-        old one is named in its first request, if it may still be there: it ends with that.
+Rule 1: a session begins with a full request, epoch 0. Later requests name only partitions that
+        changed, and forget those no longer wanted; the others are fetched as before.
+Rule 2: a leader that grants no session is sent all partitions every time, each partition taking its
+        turn to be first.
+Rule 3: after a session error the whole answer is ignored and a new session begins. Its first
+        request names the old session if that may still exist, which closes it.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ from wire.messages.fetch import (
     ForgottenTopic,
 )
 
-Key = tuple[str, int]  # a topic, and the number of a partition
+Key = tuple[str, int]  # topic, partition index
 
 NO_SESSION: Final = 0
 _BEGINNING: Final = 0
@@ -31,7 +31,7 @@ _MIN_BYTES: Final = 1
 
 
 class Wanted(NamedTuple):
-    """What is asked of one partition."""
+    """What to fetch from one partition."""
 
     leader_epoch: int
     offset: int
@@ -40,24 +40,24 @@ class Wanted(NamedTuple):
     max_bytes: int
 
 
-class _Session(msgspec.Struct):
-    """The leader's number for it, and that of the next request in it."""
+class _SessionId(msgspec.Struct):
+    """The session's id, assigned by the leader, and the epoch of the next request."""
 
     number: int = NO_SESSION
     epoch: int = _BEGINNING
 
 
-class Asking:
-    """The requests to one leader, one after the other."""
+class FetchSession:
+    """The sequence of fetch requests to one leader."""
 
     def __init__(self, replica_id: int, max_bytes: int, isolation_level: int = 0) -> None:
         self._replica_id = replica_id
         self._isolation_level = isolation_level
         self._max_bytes = max_bytes
-        self._session = _Session()
+        self._session = _SessionId()
         self._wanted: dict[Key, Wanted] = {}
-        self._told: dict[Key, Wanted] = {}  # by the last request, or before
-        self._changed: dict[Key, None] = {}  # since the last request; a set that keeps its order
+        self._sent: dict[Key, Wanted] = {}  # as the leader knows them
+        self._changed: dict[Key, None] = {}  # since the last request; an ordered set
         self._turn = 0
 
     @property
@@ -65,28 +65,29 @@ class Asking:
         return bool(self._wanted)
 
     def want(self, key: Key, wanted: Wanted) -> None:
-        """From the next request on."""
+        """Fetches the partition from the next request on."""
         self._wanted[key] = wanted
         self._changed[key] = None
 
     def leave_out(self, key: Key) -> None:
-        """From the next request on, until it is wanted again."""
+        """Stops fetching the partition from the next request on, until it is wanted again."""
         if self._wanted.pop(key, None) is not None:
             self._changed[key] = None
 
     def asked(self, key: Key) -> Wanted | None:
-        """What the last request asked of this partition, by naming it or by saying nothing."""
-        return self._told.get(key)
+        """What the last request fetched from this partition, whether it named the partition or
+        not."""
+        return self._sent.get(key)
 
     def request(self, max_wait_ms: int) -> FetchRequest:
-        """The next request."""
+        """Builds the next request."""
         is_full = self._session.epoch == _BEGINNING
         forgotten: list[Key] = []
         if is_full:
-            self._told = self._all_in_turn()
-            named = list(self._told)
+            self._sent = self._rotated()
+            named = list(self._sent)
         else:
-            named, forgotten = self._tell_changes()
+            named, forgotten = self._take_changes()
         self._changed.clear()
         return FetchRequest(
             replica_id=self._replica_id,
@@ -100,48 +101,48 @@ class Asking:
             forgotten_topics_data=_forgotten_topics(forgotten),
         )
 
-    def answered(self, answer: FetchResponse) -> ErrorCode:
-        """The answer to it has come: what the leader says of the session. Only where that is
-        `none` anything in it counts."""
-        session, code = self._session, answer.error_code
+    def answered(self, response: FetchResponse) -> ErrorCode:
+        """Takes the answer to the last request; returns the session's error code. Unless that is
+        `none`, the rest of the answer is to be ignored."""
+        session, code = self._session, response.error_code
         if code is ErrorCode.fetch_session_id_not_found:
-            self._session = _Session()
+            self._session = _SessionId()
         elif code is not ErrorCode.none:
             self.begin()
-        elif answer.session_id == NO_SESSION:
-            self._session = _Session()
+        elif response.session_id == NO_SESSION:
+            self._session = _SessionId()
         elif session.epoch == _BEGINNING:
-            self._session = _Session(answer.session_id, next_epoch(_BEGINNING))
+            self._session = _SessionId(response.session_id, next_epoch(_BEGINNING))
         else:
             session.epoch = next_epoch(session.epoch)
         return code
 
     def begin(self) -> None:
-        """Begin a new session: what became of the last request is not known."""
+        """Begins a new session, because the outcome of the last request is unknown."""
         self._session.epoch = _BEGINNING
 
-    def _all_in_turn(self) -> dict[Key, Wanted]:
+    def _rotated(self) -> dict[Key, Wanted]:
         self._turn += 1
         keys = list(self._wanted)
         first = self._turn % len(keys) if keys else 0
         return {key: self._wanted[key] for key in (*keys[first:], *keys[:first])}
 
-    def _tell_changes(self) -> tuple[list[Key], list[Key]]:
+    def _take_changes(self) -> tuple[list[Key], list[Key]]:
         named, forgotten = [], []
         for key in self._changed:
             wanted = self._wanted.get(key)
             if wanted is None:
-                if self._told.pop(key, None) is not None:
+                if self._sent.pop(key, None) is not None:
                     forgotten.append(key)
-            elif self._told.get(key) != wanted:
-                self._told[key] = wanted
+            elif self._sent.get(key) != wanted:
+                self._sent[key] = wanted
                 named.append(key)
         return named, forgotten
 
     def _topics(self, keys: Iterable[Key]) -> tuple[FetchTopic, ...]:
         topics: dict[str, list[FetchPartition]] = {}
         for topic, index in keys:
-            wanted = self._told[topic, index]
+            wanted = self._sent[topic, index]
             topics.setdefault(topic, []).append(
                 FetchPartition(
                     partition=index,
@@ -153,12 +154,13 @@ class Asking:
                 )
             )
         return tuple(
-            FetchTopic(topic=topic, partitions=tuple(each)) for topic, each in topics.items()
+            FetchTopic(topic=topic, partitions=tuple(fetch_partitions))
+            for topic, fetch_partitions in topics.items()
         )
 
 
 def next_epoch(epoch: int) -> int:
-    """The number of the next request in a session; a session's first has none of these."""
+    """Returns the epoch of the next request in a session; never the epoch of a first request."""
     return epoch % _LAST_EPOCH + 1
 
 
@@ -167,5 +169,6 @@ def _forgotten_topics(keys: Iterable[Key]) -> tuple[ForgottenTopic, ...]:
     for topic, index in keys:
         topics.setdefault(topic, []).append(index)
     return tuple(
-        ForgottenTopic(topic=topic, partitions=tuple(each)) for topic, each in topics.items()
+        ForgottenTopic(topic=topic, partitions=tuple(partitions))
+        for topic, partitions in topics.items()
     )

@@ -8,8 +8,8 @@ from client.brokers import Brokers
 from client.delivery import Batch, Stamped, TopicPartition, Unsettled
 from client.errors import ErrorCode, Refused
 from client.identity import Identity, take_identity
-from client.lookup import fate, look_up
 from client.producer import Delivered, Producer
+from client.producer_states import fate, look_up
 from client.stamping import stamped
 from tests.client.partition_model import batch_of
 from tests.client.shipped_topics import ship

@@ -1,4 +1,4 @@
-"""Topics that are made anew under a name that was just deleted."""
+"""Recreates topics under the name of one just deleted."""
 
 from client import admin
 from client.brokers import Brokers
@@ -11,9 +11,11 @@ from wire.errors import ErrorCode
 def create_again(
     brokers: Brokers, name: str, *, partitions: int = 1, after: TopicMetadata | None = None
 ) -> TopicMetadata:
-    """Kafka answers a deletion before all is gone, and takes no topic of that name until then.
+    """Retries until the deletion is complete, since Kafka answers it earlier and then refuses the
+    name.
 
-    Where somebody may ask for the topic meanwhile, and so have it made, `after` is the deleted one.
+    If another client may ask for the topic meanwhile, which creates it, pass the deleted one as
+    `after`.
     """
     created: list[TopicMetadata] = []
 

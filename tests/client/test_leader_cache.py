@@ -3,17 +3,17 @@
 from client.addresses import Address
 from client.delivery import TopicPartition
 from client.errors import ErrorCode, NotReachable, Refused
+from client.leader_cache import LeaderCache
 from client.metadata import BrokerMetadata, ClusterMetadata, PartitionMetadata, TopicMetadata
 from client.patience import FIRST_PAUSE, NEVER, Pauses
-from client.routes import PartitionRoutes
 
 ONE, TWO, BOOT = (Address(name, 9092) for name in ("one", "two", "boot"))
 BROKERS = {1: BrokerMetadata(1, ONE), 2: BrokerMetadata(2, TWO)}
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
-def routes() -> PartitionRoutes:
-    return PartitionRoutes([BOOT], Pauses(lambda: 1.0), list)
+def leaders() -> LeaderCache:
+    return LeaderCache([BOOT], Pauses(lambda: 1.0), list)
 
 
 def topic(name: str, *leaders: int, error: ErrorCode = ErrorCode.none) -> TopicMetadata:
@@ -28,7 +28,7 @@ def metadata(*topics: TopicMetadata) -> ClusterMetadata:
 
 
 def test_only_what_is_missing_is_asked_for_and_once() -> None:
-    known = routes()
+    known = leaders()
     assert known.ask_at() == NEVER
     assert [known.leader(each) for each in (A1, B0, A0)] == [None] * 3
     assert known.ask_at() <= 0
@@ -40,7 +40,7 @@ def test_only_what_is_missing_is_asked_for_and_once() -> None:
 
 
 def test_doubt_concerns_one_partition_or_all_of_a_broker() -> None:
-    known = routes()
+    known = leaders()
     for each in (A0, A1, B0):
         known.leader(each)
     known.learn(metadata(topic("a", 1, 2), topic("b", 2)), 0.0)
@@ -53,7 +53,7 @@ def test_doubt_concerns_one_partition_or_all_of_a_broker() -> None:
 
 
 def test_what_has_no_leader_is_asked_for_after_growing_pauses() -> None:
-    known = routes()
+    known = leaders()
     known.leader(A0)
     known.leader(B0)
     known.ask()
@@ -71,7 +71,7 @@ def test_what_has_no_leader_is_asked_for_after_growing_pauses() -> None:
 
 
 def test_why_a_partition_has_no_leader() -> None:
-    known = routes()
+    known = leaders()
     targets = [TopicPartition("a", 5), TopicPartition("gone", 0), B0, TopicPartition("denied", 0)]
     for each in targets:
         known.leader(each)
@@ -88,7 +88,7 @@ def test_why_a_partition_has_no_leader() -> None:
 
 
 def test_all_brokers_are_tried_in_turn() -> None:
-    known = routes()
+    known = leaders()
     assert [known.next_broker() for _ in range(2)] == [BOOT, BOOT]
     known.learn(metadata(), 0.0)
     assert sorted(known.next_broker() for _ in range(3)) == sorted([ONE, TWO, BOOT])

@@ -1,7 +1,7 @@
-"""What is made of files, and made anew when they have been exchanged, while the program runs.
+"""Values built from files, and rebuilt when the files are replaced while the program runs.
 
-The files are looked at whenever it is asked for. If nothing can be made of those that are there
-now, what was made before stays in force, and that is logged once.
+The files are checked at every access. If the new files are unusable, the old value stays in force,
+and that is logged once.
 """
 
 import logging
@@ -20,7 +20,7 @@ _NO_FILE: Final = (0, 0, 0)
 
 
 class Exchanged(Generic[T]):
-    """Any thread may ask."""
+    """A value built from files. Thread-safe."""
 
     def __init__(
         self,
@@ -30,19 +30,19 @@ class Exchanged(Generic[T]):
         unusable: type[Exception],
         what: str,
     ) -> None:
-        """`make` raises `unusable`; `what` begins the line that is logged then."""
+        """`make` raises `unusable` for bad files; `what` begins the log line about that."""
         self._files = files
         self._make = make
         self._unusable = unusable
         self._what = what
         self._lock = threading.Lock()
-        self._made: list[T] = []  # one, once there could be
+        self._made: list[T] = []  # empty until `make` succeeds
         self._stamp: tuple[FileStamp, ...] = ()
         self._refused: tuple[FileStamp, ...] = ()
 
     @property
     def current(self) -> T:
-        """By the files as they are now. Raises `unusable` if none could ever be used."""
+        """The value for the current files. Raises `unusable` if no files were ever usable."""
         with self._lock:
             stamp = tuple(map(file_stamp, self._files))
             if not self._made or stamp not in (self._stamp, self._refused):
@@ -57,9 +57,9 @@ class Exchanged(Generic[T]):
 
 
 def file_stamp(path: str) -> FileStamp:
-    """Another one whenever another file has the name; the same for all that cannot be looked at."""
+    """Changes whenever another file gets the name; the same for all unreadable files."""
     try:
-        found = os.stat(path) if path else None  # noqa: PTH116 -- at every login
+        status = os.stat(path) if path else None  # noqa: PTH116 -- at every login
     except OSError:
         return _NO_FILE
-    return (found.st_mtime_ns, found.st_ino, found.st_size) if found else _NO_FILE
+    return (status.st_mtime_ns, status.st_ino, status.st_size) if status else _NO_FILE

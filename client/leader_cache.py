@@ -1,8 +1,8 @@
-"""Which broker leads which partition, as far as a producer knows, and what it must ask. Pure.
+"""The partition leaders that a producer knows, and when to ask for the missing ones. Pure.
 
 Only partitions that have something to send and no known leader are asked about, all in one request,
-and again after a pause while one of them has none. A leader is forgotten as soon as anything speaks
-against it: an answer, a broken connection.
+which is repeated after a pause while some have none. A leader is forgotten at any sign against it:
+an error code or a broken connection.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,8 +17,8 @@ from wire.acls import Operation
 Shuffle = Callable[[Sequence[Address]], Sequence[Address]]
 
 
-class PartitionRoutes:
-    """Leaders of partitions, and brokers to ask for them."""
+class LeaderCache:
+    """Leaders by partition, and brokers to ask for them."""
 
     def __init__(self, bootstrap: Sequence[Address], pauses: Pauses, shuffle: Shuffle) -> None:
         self._bootstrap = bootstrap
@@ -33,41 +33,41 @@ class PartitionRoutes:
         self._not_before = 0.0
 
     def leader(self, target: TopicPartition) -> Address | None:
-        """Who leads it; if that is not known, it will be asked for."""
-        found = self._leaders.get(target)
-        if found is None:
+        """Returns the leader; if it is unknown, it will be asked for."""
+        leader_address = self._leaders.get(target)
+        if leader_address is None:
             self._missing[target] = None
-        return found
+        return leader_address
 
     def leader_epoch(self, target: TopicPartition) -> int:
-        """Of the leader that was learned last; -1 if none was."""
+        """The epoch of the latest known leader; -1 if there was none."""
         return self._epochs.get(target, -1)
 
     def doubt(self, target: TopicPartition) -> None:
-        """Somebody else may lead it now."""
+        """Forgets the partition's leader, which may have changed."""
         self._leaders.pop(target, None)
 
     def doubt_broker(self, address: Address) -> None:
-        """Somebody else may lead all it led."""
-        for target in [each for each, leader in self._leaders.items() if leader == address]:
+        """Forgets this broker as a leader, as its partitions may have moved."""
+        for target in [led for led, leader in self._leaders.items() if leader == address]:
             self.doubt(target)
 
     def ask_at(self) -> float:
-        """When to ask; `NEVER` if nothing is missing, or the answer is under way."""
+        """When to ask; `NEVER` if nothing is missing or a request is in flight."""
         return self._not_before if self._missing and not self._asking else NEVER
 
     def ask(self) -> list[str]:
-        """The topics to ask about, now; `learn` or `failed` will follow."""
+        """Returns the topics to ask about now; `learn` or `failed` must follow."""
         self._asking = True
         return sorted({target.topic for target in self._missing})
 
     def failed(self, now: float) -> None:
-        """No answer will come."""
+        """The request failed."""
         self._asking = False
         self._not_before = now + self._pauses.next()
 
     def learn(self, metadata: ClusterMetadata, now: float) -> dict[TopicPartition, ClientError]:
-        """Takes an answer; returns what is still missing, and why."""
+        """Takes the response; returns the errors of partitions that still have no leader."""
         self._asking = False
         self._brokers = [broker.address for broker in metadata.brokers.values()]
         why: dict[TopicPartition, ClientError] = {}
@@ -86,22 +86,22 @@ class PartitionRoutes:
         return why
 
     def give_up(self, target: TopicPartition) -> None:
-        """Nothing is to be sent there any more."""
+        """Stops asking about this partition."""
         self._missing.pop(target, None)
 
     def next_broker(self) -> Address:
-        """Somebody to connect to, one after the other, if nobody else can be asked."""
+        """Returns the next broker to connect to, if no connected one can be asked."""
         if not self._candidates:
-            known = [*self._shuffle(self._brokers), *self._shuffle(self._bootstrap)]
-            self._candidates = list(dict.fromkeys(reversed(known)))
+            addresses = [*self._shuffle(self._brokers), *self._shuffle(self._bootstrap)]
+            self._candidates = list(dict.fromkeys(reversed(addresses)))
         return self._candidates.pop()
 
 
 def _leader(metadata: ClusterMetadata, target: TopicPartition) -> Address:
     topic = metadata.topic(target.topic, Operation.WRITE)
-    if target.partition >= len(topic.partitions):  # it may be on its way to this broker
+    if target.partition >= len(topic.partitions):  # this broker may not know of it yet
         raise Refused(str(target), ErrorCode.unknown_topic_or_partition)
     leader = topic.partition(target.partition).leader
     if leader not in metadata.brokers:
-        raise NotReachable(f"{target}: its leader, broker {leader}, is not among the live ones")
+        raise NotReachable(f"{target}: its leader, broker {leader}, is not alive")
     return metadata.brokers[leader].address

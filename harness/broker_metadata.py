@@ -1,6 +1,6 @@
-"""What one broker says of a topic and its cluster, asked by bytes made here: Metadata, version 7.
+"""Requests one broker's metadata with hand-made bytes: Metadata, version 7.
 
-Nothing of Penstock's own code takes part, so that a wrong answer is not read by who wrote it.
+It uses none of Penstock's code, so that no error in it can hide a wrong response.
 """
 
 import socket
@@ -24,7 +24,7 @@ class PartitionSaid(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Somebody leads, and no replica is behind."""
+        """There is a leader, and all replicas are in sync."""
         return (
             self.error == 0
             and self.leader != NOBODY
@@ -34,9 +34,9 @@ class PartitionSaid(msgspec.Struct, frozen=True):
 
 
 class ClusterSaid(msgspec.Struct, frozen=True):
-    brokers: tuple[int, ...]  # that count as alive
+    brokers: tuple[int, ...]  # the live ones
     controller: int
-    partitions: dict[int, PartitionSaid]  # of the topic; none if it is unknown there
+    partitions: dict[int, PartitionSaid]  # of the topic; empty if it is unknown
 
 
 class _Answer:
@@ -58,12 +58,12 @@ class _Answer:
 
 
 def ask_metadata(bootstrap: str, topic: str, *, within: float = 5) -> dict[int, PartitionSaid]:
-    """By partition; nothing if the topic is unknown there. Raises OSError if nobody answers."""
+    """Returns the partitions; none if the topic is unknown. Raises OSError if nothing answers."""
     return ask_cluster(bootstrap, topic, within=within).partitions
 
 
 def ask_cluster(bootstrap: str, topic: str, *, within: float = 5) -> ClusterSaid:
-    """Raises OSError if nobody answers."""
+    """Raises OSError if nothing answers."""
     host, port = bootstrap.rsplit(":", 1)
     name = topic.encode()
     body = struct.pack(">ih", 1, len(name)) + name + b"\0"
@@ -80,14 +80,16 @@ def ask_cluster(bootstrap: str, topic: str, *, within: float = 5) -> ClusterSaid
         answer.string(), answer.number("i"), answer.string()
     answer.string()  # cluster id
     controller = answer.number("i")
-    found: dict[int, PartitionSaid] = {}
+    partitions: dict[int, PartitionSaid] = {}
     for _ in range(answer.number("i")):
         answer.number("h"), answer.string(), answer.number("b")
         for _ in range(answer.number("i")):
-            error, partition, leader, epoch = (answer.number(each) for each in "hiii")
+            error, partition, leader, epoch = (answer.number(form) for form in "hiii")
             replicas, in_sync, _offline = (answer.numbers() for _ in range(3))
-            found[partition] = PartitionSaid(error, partition, leader, epoch, replicas, in_sync)
-    return ClusterSaid(tuple(brokers), controller, found)
+            partitions[partition] = PartitionSaid(
+                error, partition, leader, epoch, replicas, in_sync
+            )
+    return ClusterSaid(tuple(brokers), controller, partitions)
 
 
 def _take(connection: socket.socket, count: int) -> bytes:

@@ -1,11 +1,12 @@
-"""When the records at given offsets were written, by their timestamps: of many partitions at once.
+"""Reads when the records at given offsets were written, from their timestamps: in many partitions
+at once.
 
-Rule 1: a request asks for a little of each of many partitions. Brokers give a batch that is larger
-        than that only to the first partition of an answer, so the rest is asked again for more.
-Rule 2: no more bytes are fetched than the caller allows. What they do not reach is not in what is
-        found. What cannot be read is there as Unknown; neither keeps others from being found.
+Rule 1: a request fetches a little from each of many partitions. Brokers return a larger batch only
+        for the first partition, so the others are requested again with more.
+Rule 2: no more bytes are fetched than the caller allows. Records beyond that are missing from the
+        result. A record that cannot be read is Unknown; neither affects the others.
 
-Nothing but the one record is looked at, and what was fetched is not kept.
+Only the one record is examined, and fetched bytes are not kept.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -29,7 +30,7 @@ from wire.slices import FileSlice
 
 AN_ANSWER: Final = 8 * 1024 * 1024
 _PORTIONS: Final = (16 * 1024, 256 * 1024, 2 * 1024 * 1024)
-_IDLE_ROUNDS: Final = 3  # in which nothing came: brokers that throttle give empty answers
+_IDLE_ROUNDS: Final = 3  # rounds without data: brokers that throttle return empty responses
 
 
 class Place(NamedTuple):
@@ -40,11 +41,11 @@ class Place(NamedTuple):
 
 
 class NothingLeft(msgspec.Struct, frozen=True):
-    """No record is at the offset or behind it."""
+    """There is no record at the offset or after it."""
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """`why` completes the sentence: it is not known when that was written, …"""
+    """`why` continues the sentence "the age of the first unread record is unknown: …"."""
 
     why: str
 
@@ -53,7 +54,7 @@ Written = int | NothingLeft | Unknown  # milliseconds
 
 
 class _Further(msgspec.Struct, frozen=True):
-    """No record up to here: the next batch tells."""
+    """No record up to this offset: look in the next batch."""
 
     offset: int
 
@@ -66,45 +67,47 @@ def written_at(
     most_bytes: int,
     within: float,
 ) -> dict[Place, Written]:
-    """Of the first record at each offset or behind it, all in partitions that this broker leads, as
-    far as `most_bytes` reach.
+    """Returns the timestamp of the first record at each place or after it, in partitions that this
+    broker leads, as far as `most_bytes` reach.
 
-    Raises a ClientError if the broker cannot be asked: then nothing is known of any.
+    Raises a ClientError if the broker cannot be asked; all results are then lost.
     """
-    found: dict[Place, Written] = {}
+    times: dict[Place, Written] = {}
     waiting = {place: place.offset for place in places}
-    portions, idle, left = iter(_PORTIONS), 0, most_bytes
+    portions, idle, remaining_bytes = iter(_PORTIONS), 0, most_bytes
     portion = next(portions)
-    while waiting and idle < _IDLE_ROUNDS and left > 0:
+    while waiting and idle < _IDLE_ROUNDS and remaining_bytes > 0:
         at_first, moved = len(waiting), False
-        for asked in _requests(waiting, portion):
-            if left <= 0:
+        for places_by_target in _requests(waiting, portion):
+            if remaining_bytes <= 0:
                 break
-            answer = connection.call(fetch.API, _request(asked, waiting, portion), within=within)
-            check(answer.error_code, f"fetch from {connection.address}")
-            for topic in answer.responses:
+            response = connection.call(
+                fetch.API, _request(places_by_target, waiting, portion), within=within
+            )
+            check(response.error_code, f"fetch from {connection.address}")
+            for topic in response.responses:
                 for data in topic.partitions:
                     target = TopicPartition(topic.topic, data.partition_index)
-                    if (place := asked.get(target)) is None:
+                    if (place := places_by_target.get(target)) is None:
                         continue
-                    left -= len(_bytes_of(data))
+                    remaining_bytes -= len(_bytes_of(data))
                     match _judged(target, data, waiting[place], who):
                         case None:
                             continue
                         case _Further(offset):
                             waiting[place] = offset
                         case written:
-                            found[place] = written
+                            times[place] = written
                             del waiting[place]
                     moved = True
         idle = 0 if moved else idle + 1
         if len(waiting) > at_first // 2:
             portion = next(portions, portion)
-    return found
+    return times
 
 
 def in_layers(places: Iterable[Place]) -> list[list[Place]]:
-    """A partition once in each, as brokers want it of a request."""
+    """Splits places into layers with each partition at most once, as a request requires."""
     layers: list[list[Place]] = []
     at: dict[TopicPartition, int] = {}
     for place in sorted(places):
@@ -116,18 +119,18 @@ def in_layers(places: Iterable[Place]) -> list[list[Place]]:
 
 
 def _requests(waiting: Mapping[Place, int], portion: int) -> Iterator[dict[TopicPartition, Place]]:
-    """What to ask for in one request each: a partition once, and as much as an answer holds."""
-    many = max(1, AN_ANSWER // portion)
+    """Yields the places for each request: no partition twice, and no more than an answer holds."""
+    places_each = max(1, AN_ANSWER // portion)
     for places in in_layers(waiting):
-        for start in range(0, len(places), many):
-            yield {place.target: place for place in places[start : start + many]}
+        for start in range(0, len(places), places_each):
+            yield {place.target: place for place in places[start : start + places_each]}
 
 
 def _request(
-    asked: Mapping[TopicPartition, Place], waiting: Mapping[Place, int], portion: int
+    places_by_target: Mapping[TopicPartition, Place], waiting: Mapping[Place, int], portion: int
 ) -> FetchRequest:
     topics: dict[str, list[FetchPartition]] = {}
-    for target, place in asked.items():
+    for target, place in places_by_target.items():
         wanted = FetchPartition(
             partition=target.partition, fetch_offset=waiting[place], partition_max_bytes=portion
         )
@@ -144,19 +147,19 @@ def _request(
 
 
 def _bytes_of(data: PartitionData) -> memoryview:
-    assert not isinstance(data.records, FileSlice)  # those only leave
+    assert not isinstance(data.records, FileSlice)  # only the broker sends these
     return memoryview(data.records or b"")
 
 
 def _judged(
     target: TopicPartition, data: PartitionData, offset: int, who: str
 ) -> Written | _Further | None:
-    """None: the answer says nothing, as others have filled it."""
+    """Returns None if the answer has no data for the partition, because others filled it."""
     try:
         check(data.error_code, str(target), needs=on_topic(who, target.topic, Operation.READ))
     except ClientError as error:
         gone = data.error_code is ErrorCode.offset_out_of_range
-        return Unknown("as it was removed meanwhile" if gone else f"as {error}")
+        return Unknown("just deleted" if gone else str(error))
     began_at = offset
     view = _bytes_of(data)
     for start, header in headers(view):
@@ -164,11 +167,11 @@ def _judged(
             continue
         batch = view[start : start + header.size]
         if header.magic != MAGIC:
-            return Unknown(f"as it is in record format {header.magic}")
+            return Unknown(f"record format {header.magic}")
         if crc32c(batch[CRC_START:]) != header.crc:
-            return Unknown("as the batch is damaged")
+            return Unknown("the batch is damaged")
         if (timestamp := _first_timestamp(batch, header, offset)) is not None:
-            return timestamp if timestamp >= 0 else Unknown("as it has no timestamp")
+            return timestamp if timestamp >= 0 else Unknown("no timestamp")
         offset = header.next_offset
     if offset >= data.high_watermark:
         return NothingLeft()
@@ -176,9 +179,9 @@ def _judged(
 
 
 def _first_timestamp(batch: memoryview, header: BatchHeader, offset: int) -> int | None:
-    """None if compaction has left no record from there on."""
+    """Returns None if compaction has left no record from the offset on."""
     try:
-        left = (record.timestamp for record in records(batch) if record.offset >= offset)
-        return next(left, None)
-    except BatchError:  # brokers do not look inside either
+        timestamps = (record.timestamp for record in records(batch) if record.offset >= offset)
+        return next(timestamps, None)
+    except BatchError:  # brokers use the header too
         return header.max_timestamp
