@@ -10,7 +10,7 @@ import pytest
 
 from registry.http.connection import HttpConnection, Unread
 from registry.http.messages import HttpRequest, HttpResponse, answer, long_answer
-from registry.http.reading import Bodies
+from registry.http.request_reader import Bodies
 
 Serve = Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse]]
 LONG = [{"number": number, "text": "x" * 1000} for number in range(20_000)]
@@ -208,7 +208,7 @@ def test_too_much_that_is_unread_cuts_one_off(caplog: pytest.LogCaptureFixture) 
                 writer.close()
 
     asyncio.run(scenario())
-    assert "cut off" in caplog.text
+    assert "disconnecting one" in caplog.text
 
 
 def test_who_expects_to_be_told_to_go_on_is_told() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from registry.access.tries import TooManyTries, Tries
+from registry.access.login_throttle import LoginThrottle, TooManyLogins
 
 
 class Clock:
@@ -16,7 +16,9 @@ class Clock:
         await asyncio.sleep(0)
 
 
-async def attempt(tries: Tries, clock: Clock, host: str, user: str, *, right: bool) -> float:
+async def attempt(
+    tries: LoginThrottle, clock: Clock, host: str, user: str, *, right: bool
+) -> float:
     """After how long it was looked at."""
     before = clock.now
     async with tries.turn(host, user) as failed:
@@ -29,7 +31,7 @@ async def attempt(tries: Tries, clock: Clock, host: str, user: str, *, right: bo
 def test_failures_make_the_same_user_wait_longer_and_longer() -> None:
     async def run() -> list[float]:
         clock = Clock()
-        tries = Tries(lambda: clock.now, clock.sleep)
+        tries = LoginThrottle(lambda: clock.now, clock.sleep)
         return [await attempt(tries, clock, "10.0.0.1", "a", right=False) for _ in range(12)]
 
     waits = asyncio.run(run())
@@ -41,7 +43,7 @@ def test_failures_make_the_same_user_wait_longer_and_longer() -> None:
 def test_others_of_the_same_address_wait_a_moment_and_those_elsewhere_not_at_all() -> None:
     async def run() -> tuple[float, float, float]:
         clock = Clock()
-        tries = Tries(lambda: clock.now, clock.sleep)
+        tries = LoginThrottle(lambda: clock.now, clock.sleep)
         for _ in range(20):
             await attempt(tries, clock, "10.0.0.1", "a", right=False)
         same_host = await attempt(tries, clock, "10.0.0.1", "b", right=True)
@@ -57,7 +59,7 @@ def test_others_of_the_same_address_wait_a_moment_and_those_elsewhere_not_at_all
 def test_neighbours_in_ipv6_are_one() -> None:
     async def run() -> list[float]:
         clock = Clock()
-        tries = Tries(lambda: clock.now, clock.sleep)
+        tries = LoginThrottle(lambda: clock.now, clock.sleep)
         await attempt(tries, clock, "2001:db8::1", "a", right=False)
         return [
             await attempt(tries, clock, host, "a", right=True)
@@ -72,7 +74,7 @@ def test_neighbours_in_ipv6_are_one() -> None:
 def test_failures_are_forgotten() -> None:
     async def run() -> float:
         clock = Clock()
-        tries = Tries(lambda: clock.now, clock.sleep)
+        tries = LoginThrottle(lambda: clock.now, clock.sleep)
         for _ in range(12):
             await attempt(tries, clock, "h", "a", right=False)
         clock.now += 1_000
@@ -84,7 +86,7 @@ def test_failures_are_forgotten() -> None:
 
 def test_what_waits_is_bounded() -> None:
     async def run() -> int:
-        tries = Tries(asyncio.get_running_loop().time)
+        tries = LoginThrottle(asyncio.get_running_loop().time)
         go_on = asyncio.Event()
 
         async def hold() -> None:
@@ -93,7 +95,7 @@ def test_what_waits_is_bounded() -> None:
 
         holding = [asyncio.create_task(hold()) for _ in range(64)]
         await asyncio.sleep(0.01)
-        with pytest.raises(TooManyTries):
+        with pytest.raises(TooManyLogins):
             await hold()
         async with asyncio.timeout(30):
             async with tries.turn("elsewhere", "a"):

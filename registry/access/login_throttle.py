@@ -1,10 +1,9 @@
-"""Logins that have failed make the next ones wait: those of the same user from the same address
-for long, those of anybody else from there for a moment.
+"""Delays logins after failed ones: long for the same user and address, briefly for others from
+that address.
 
-So whoever tries passwords gets through some thousand a day and not a million, and whoever shares an
-address with him waits a second and not for ever. Logins that were right lately are not looked at
-again, and so do not wait at all. What one address may have waiting is bounded, and what is
-remembered of addresses too.
+Guessing passwords is thus limited to some thousand attempts a day, while other users of the same
+address wait a second at most. Recently verified logins do not wait at all. Both the logins that one
+address may have waiting and the addresses that are tracked are bounded.
 """
 
 import asyncio
@@ -22,18 +21,18 @@ _OF_A_USER_S: Final = 10.0  # at most
 _OF_A_HOST_S: Final = 1.0
 _FORGOTTEN_S: Final = 900.0
 _MOST_KEPT: Final = 10_000
-_MOST_OF_A_USER: Final = 64  # that wait
+_MOST_OF_A_USER: Final = 64  # waiting
 _MOST_OF_A_HOST: Final = 256
 
 _Key = TypeVar("_Key")
 
 
-class TooManyTries(Exception):
-    """More wait already."""
+class TooManyLogins(Exception):
+    """Too many logins of this user or address are waiting."""
 
 
 class _Queue(msgspec.Struct):
-    """Those that are looked at one after the other."""
+    """Logins that are checked one after the other."""
 
     longest: float
     failures: int = 0
@@ -41,15 +40,15 @@ class _Queue(msgspec.Struct):
     waiting: int = 0
     lock: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
 
-    def failed(self, now: float) -> None:
-        if now - self.not_before > _FORGOTTEN_S:
+    def failed(self, time: float) -> None:
+        if time - self.not_before > _FORGOTTEN_S:
             self.failures = 0
         pause = min(_FIRST_S * 2.0 ** min(self.failures, 30), self.longest)
         self.failures += 1
-        self.not_before = now + pause
+        self.not_before = time + pause
 
 
-class Tries:
+class LoginThrottle:
     """Belongs to the event loop."""
 
     def __init__(
@@ -64,26 +63,28 @@ class Tries:
 
     @asynccontextmanager
     async def turn(self, address: str, user: str) -> AsyncIterator[Callable[[], None]]:
-        """Within it nobody else from there is looked at. What it gives is called if the login has
-        failed. Raises TooManyTries."""
+        """Holds the turn of this user and address. Yields a function to call if the login failed.
+
+        Raises TooManyLogins.
+        """
         host = network_of(address)
-        of_user = _found(self._users, (host, user), _OF_A_USER_S)
-        of_host = _found(self._hosts, host, _OF_A_HOST_S)
+        user_queue = _queue_of(self._users, (host, user), _OF_A_USER_S)
+        host_queue = _queue_of(self._hosts, host, _OF_A_HOST_S)
 
         def failed() -> None:
-            of_user.failed(self._now())
-            of_host.failed(self._now())
+            user_queue.failed(self._now())
+            host_queue.failed(self._now())
 
         async with (
-            self._in_turn(of_user, _MOST_OF_A_USER),
-            self._in_turn(of_host, _MOST_OF_A_HOST),
+            self._in_turn(user_queue, _MOST_OF_A_USER),
+            self._in_turn(host_queue, _MOST_OF_A_HOST),
         ):
             yield failed
 
     @asynccontextmanager
     async def _in_turn(self, queue: _Queue, most: int) -> AsyncIterator[None]:
         if queue.waiting >= most:
-            raise TooManyTries
+            raise TooManyLogins
         queue.waiting += 1
         try:
             async with queue.lock:
@@ -93,14 +94,14 @@ class Tries:
             queue.waiting -= 1
 
 
-def _found(queues: "OrderedDict[_Key, _Queue]", key: _Key, longest: float) -> _Queue:
-    """The oldest that nobody waits in make room."""
+def _queue_of(queues: "OrderedDict[_Key, _Queue]", key: _Key, longest: float) -> _Queue:
+    """The queue of a key. At capacity, the oldest queue without waiters makes room."""
     queue = queues.get(key)
     if queue is None:
         if len(queues) >= _MOST_KEPT:
-            idle = next((each for each, found in queues.items() if not found.waiting), None)
+            idle = next((key for key, queue in queues.items() if not queue.waiting), None)
             if idle is None:
-                raise TooManyTries
+                raise TooManyLogins
             del queues[idle]
         queue = queues[key] = _Queue(longest)
     queues.move_to_end(key)

@@ -1,8 +1,9 @@
-"""A schema gets a version in a subject, and an id: its own, or the one it has elsewhere.
+"""Registers a schema: assigns a version in the subject, and an id, the existing one if any.
 
-Pure: contents and a request go in, the records to append come out, or the error that is the answer.
+Pure: takes the contents and a request, returns records to append, or raises the error answer.
 """
 
+from registry.compatibility import compatibility_check, config_in_scope
 from registry.contents import RegistryContents, VersionKey
 from registry.data_contracts import VERSION, properties, with_version
 from registry.errors import (
@@ -11,9 +12,8 @@ from registry.errors import (
     not_permitted,
     store_failed,
 )
-from registry.judging import config_in_scope, question
 from registry.log_records import SchemaRecord, write
-from registry.looking_up import Search, content_of, look_up
+from registry.lookup import Search, content_of, look_up
 from registry.modes import check_registrable
 from registry.parsed_schemas import LATEST, sent_schema
 from registry.requests import SchemaRequest
@@ -21,26 +21,26 @@ from registry.values import Decision, LogRecord, Mode, SchemaContent, Version
 
 
 def normalizes(contents: RegistryContents, subject: str, *, asked: bool) -> bool:
-    """Whether what is sent is taken in its normal form. What is imported never is."""
+    """Whether schemas are normalized before they are stored; never when importing."""
     if contents.mode_in_scope(subject) is Mode.IMPORT:
         return False
     return asked or bool(config_in_scope(contents, subject).normalize)
 
 
 def validates(contents: RegistryContents, subject: str) -> bool:
-    """Whether new schemas must keep to all of Avro's rules: about namespaces and defaults, too."""
+    """Whether new schemas must satisfy all of Avro's rules, including namespaces and defaults."""
     return config_in_scope(contents, subject).validate_new_schemas is not False
 
 
 def is_registered(
-    contents: RegistryContents, subject: str, request: SchemaRequest, found: Version
+    contents: RegistryContents, subject: str, request: SchemaRequest, existing: Version
 ) -> bool:
-    """Whether registering would only find this version again: no writer is needed for it."""
-    if request.wanted_id not in {None, found.id}:
+    """Whether registering would only return this version, which needs no writer."""
+    if request.wanted_id not in {None, existing.id}:
         return False
-    if request.version == LATEST and found != contents.latest(subject):
+    if request.version == LATEST and existing != contents.latest(subject):
         return False
-    return request.wanted_version in {None, found.version}
+    return request.wanted_version in {None, existing.version}
 
 
 def register(
@@ -59,20 +59,20 @@ def register(
     )
     text = sent.stored_text if importing else sent.parsed().text
     content = content_of(request, sent, text, live[-1] if live and not importing else None)
-    following = versions[-1].version + 1 if versions else 1
+    next_number = versions[-1].version + 1 if versions else 1
     if not importing and (request.version or VERSION in properties(content.metadata)):
-        content = content._replace(metadata=with_version(content.metadata, following))
+        content = content._replace(metadata=with_version(content.metadata, next_number))
     if not request.version:
-        looked_up = look_up(contents, subject, content, sent)
-        found = looked_up.found() if isinstance(looked_up, Search) else looked_up
-        if found is not None and request.wanted_id in {None, found.id}:
-            return Decision((), found)
+        result = look_up(contents, subject, content, sent)
+        existing = result.found() if isinstance(result, Search) else result
+        if existing is not None and request.wanted_id in {None, existing.id}:
+            return Decision((), existing)
     if not importing:
-        asked = question(contents, subject, content, sent, live)
-        if why := asked.objections():
-            raise incompatible(subject, f"[{', '.join(why)}]")
-    number = request.wanted_version or following
-    if number != following and not importing:
+        check = compatibility_check(contents, subject, content, sent, live)
+        if objections := check.objections():
+            raise incompatible(subject, f"[{', '.join(objections)}]")
+    number = request.wanted_version or next_number
+    if number != next_number and not importing:
         raise invalid_schema("Version is not one more than previous version")
     version = Version(
         subject=subject,
@@ -88,13 +88,13 @@ def register(
         write(SchemaRecord(subject, number, version)),
     ]
     if contents.version(subject, number, deleted=True) is not None:
-        # Compaction may take the highest id away with what is imported over.
+        # Compaction may remove the highest id with the version that is imported over.
         records.append(contents.sign_of_life())
     return Decision(tuple(records), version)
 
 
 def _with_text(request: SchemaRequest, live: list[Version]) -> SchemaRequest:
-    """A request without a schema changes the data contract of the latest one."""
+    """A request without a schema changes the data contract of the latest version."""
     if request.text:
         return request
     if not live:
@@ -109,22 +109,22 @@ def _id(contents: RegistryContents, request: SchemaRequest, content: SchemaConte
         if known is not None and known != content:
             raise not_permitted(f"Overwrite new schema with id {wanted} is not permitted.")
         return wanted
-    found = contents.id_of(content)
-    if found is not None:
-        return found
-    given = contents.next_id()
-    if given is None:
+    existing = contents.id_of(content)
+    if existing is not None:
+        return existing
+    new_id = contents.next_id()
+    if new_id is None:
         raise store_failed(
-            f"All ids of this registry are given, up to {contents.ids.stop - 1}: "
-            "give it another range"
+            f"All ids of this registry are assigned, up to {contents.ids.stop - 1}: "
+            "configure another range"
         )
-    return given
+    return new_id
 
 
 def _replaced(
     contents: RegistryContents, version: Version, versions: list[Version]
 ) -> tuple[LogRecord, ...]:
-    """Deleted versions of the same id, which this one takes the place of, are removed."""
+    """Records that remove deleted versions of the same id, which this version replaces."""
     return tuple(
         write(SchemaRecord(old.subject, old.version, None))
         for old in versions

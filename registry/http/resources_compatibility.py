@@ -1,7 +1,8 @@
-"""Schemas are looked up and judged: what needs thought, and no writer."""
+"""Resources that look up schemas and check compatibility: costly work without the writer."""
 
+from registry.compatibility import CompatibilityCheck, compatibility_check
 from registry.errors import (
-    Answered,
+    ErrorAnswer,
     invalid_schema,
     schema_not_found,
     subject_not_found,
@@ -11,11 +12,10 @@ from registry.http.answers import CompatibilityAnswer, whole
 from registry.http.call import Call
 from registry.http.messages import HttpResponse, answer
 from registry.http.parameters import flag, version_number
-from registry.http.thinking import looked_up, parsed, thought
-from registry.judging import Question, question
-from registry.looking_up import content_of
+from registry.http.worker_threads import check_parses, find_registered, run_sized
+from registry.lookup import content_of
 from registry.parsed_schemas import sent_schema
-from registry.registering import normalizes, validates
+from registry.registration import normalizes, validates
 from registry.requests import SchemaRequest, schema_request
 from registry.values import Version
 
@@ -26,18 +26,18 @@ async def look_up_schema(call: Call) -> HttpResponse:
     query = call.request.query
     deleted = flag(query, "deleted")
     normalize = normalizes(call.contents, call.subject, asked=flag(query, "normalize"))
-    found = await looked_up(
+    version = await find_registered(
         call.contents, call.subject, request, normalize=normalize, deleted=deleted
     )
-    if found is None:
+    if version is None:
         if not call.contents.has_subject(call.subject, deleted=deleted):
             raise subject_not_found(call.subject)
         raise schema_not_found()
-    return answer(whole(found, found.text))
+    return answer(whole(version, version.text))
 
 
 async def check_compatibility(call: Call) -> HttpResponse:
-    """With one version, or with as many as the level asks for."""
+    """Check against one version, or against as many as the level requires."""
     request = schema_request(call.request.json)
     call.check_references(request)
     query = call.request.query
@@ -45,35 +45,35 @@ async def check_compatibility(call: Call) -> HttpResponse:
     previous = _previous(call)
     normalize = normalizes(call.contents, call.subject, asked=flag(query, "normalize"))
     try:
-        asked = await _question(call, request, previous, normalize=normalize)
-        found = await thought(asked.size, asked.objections)
-    except Answered as error:
+        check = await _check(call, request, previous, normalize=normalize)
+        objections = await run_sized(check.size, check.objections)
+    except ErrorAnswer as error:
         if not verbose or error.code != invalid_schema("").code:
             raise
-        found = [error.message]
-    return answer(CompatibilityAnswer(not found, found if verbose else None))
+        objections = [error.message]
+    return answer(CompatibilityAnswer(not objections, objections if verbose else None))
 
 
 def _previous(call: Call) -> list[Version]:
-    written = call.path.get("version")
-    if written is None:
+    path_version = call.path.get("version")
+    if path_version is None:
         return call.contents.versions(call.subject)
-    wanted = version_number(written)
+    wanted = version_number(path_version)
     if wanted is None:
         return call.contents.versions(call.subject)[-1:]
-    found = call.contents.version(call.subject, wanted)
-    if found is None:
+    version = call.contents.version(call.subject, wanted)
+    if version is None:
         raise version_not_found(wanted)
-    return [found]
+    return [version]
 
 
-async def _question(
+async def _check(
     call: Call, request: SchemaRequest, previous: list[Version], *, normalize: bool
-) -> Question:
+) -> CompatibilityCheck:
     if not request.text:
         raise invalid_schema("Empty schema")
     strict = validates(call.contents, call.subject)
     sent = sent_schema(call.contents, request, strict=strict, normalize=normalize)
-    await parsed(sent)  # whatever the level: what is no schema may not follow
+    await check_parses(sent)  # invalid schemas are rejected at any level
     content = content_of(request, sent, request.text)
-    return question(call.contents, call.subject, content, sent, previous)
+    return compatibility_check(call.contents, call.subject, content, sent, previous)

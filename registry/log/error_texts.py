@@ -1,4 +1,4 @@
-"""How it is told that a write could not be done: Confluent's words, which differ by what it was."""
+"""Confluent's texts for failed writes, which differ by operation."""
 
 from typing import Final, NamedTuple
 
@@ -6,7 +6,7 @@ _UNKNOWN: Final = "Leader not known."
 
 
 class ErrorTexts(NamedTuple):
-    """For 50001, 50002, 50003 and 50004."""
+    """The texts of errors 50001, 50002, 50003 and 50004."""
 
     failed: str
     timed_out: str

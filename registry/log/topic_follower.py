@@ -1,11 +1,10 @@
-"""The topic, read from its beginning to its end and on, on a thread of its own.
+"""Reads the topic from its beginning and follows it, on a thread of its own.
 
-Rule 1: a batch is handed over once, whole, in the order of the log; the next ones are waited with
-until it is taken.
-Rule 2: brokers that restart, leaders that move, connections that break are outages: they are waited
-out, however long, since what was read stays true.
-Rule 3: a topic that was deleted, made anew or cut off holds no longer what was read. Then there is
-nothing to be served any more, and the follower ends and says why.
+Rule 1: a batch is handed over once, as a whole, in log order; the next one waits until it is taken.
+Rule 2: restarts, leader changes and broken connections are outages, which are waited out however
+long they last, since what was read stays valid.
+Rule 3: if the topic was deleted, recreated or truncated, what was read is no longer valid. The
+follower then ends and reports the reason.
 """
 
 import logging
@@ -37,17 +36,17 @@ from wire.messages.offset_for_leader_epoch import (
 )
 from wire.records import records
 
-_POLL_SECONDS: Final = 0.5  # how soon it stops
-_HELD_MS: Final = 2_000  # by a broker that has nothing new: what is new is sent at once
+_POLL_SECONDS: Final = 0.5  # upper bound on the time to stop
+_HELD_MS: Final = 2_000  # long poll; new data is sent immediately
 _STOP_SECONDS: Final = 2.0
-MISSING_SECONDS: Final = 10.0  # brokers that have just started may not know all topics yet
-_AT_ONCE: Final = 500  # records: what is handed over keeps the taker busy for a moment only
+MISSING_SECONDS: Final = 10.0  # brokers may not know all topics right after their start
+_AT_ONCE: Final = 500  # records handed over at a time, so as not to block the taker for long
 
 log = logging.getLogger(__name__)
 
 
 class ReadBatch(msgspec.Struct, frozen=True):
-    """What one batch brought: its records that are still there, by offset, and who wrote it."""
+    """A batch's author and its remaining records by offset."""
 
     author: Identity
     records: tuple[tuple[int, LogRecord], ...]
@@ -55,12 +54,12 @@ class ReadBatch(msgspec.Struct, frozen=True):
 
 
 class TopicGone(Exception):
-    """What was read is no longer what the topic holds."""
+    """The topic no longer holds what was read from it."""
 
 
 class TopicFollower:
-    """`take` is handed what was read and returns when it is worked off; `on_end` is told why there
-    will be no more. Both are called on the follower's thread."""
+    """`take` gets what was read and returns once it is processed; `on_end` gets the reason for the
+    end. Both are called on the follower's thread."""
 
     def __init__(
         self,
@@ -87,14 +86,14 @@ class TopicFollower:
         self._thread.start()
 
     def stop(self) -> None:
-        """Waits a moment for what is under way. Not to be called where `take` is worked off."""
+        """Stop, waiting a moment for work in progress. Not to be called from within `take`."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(_STOP_SECONDS)
 
     @property
     def trouble(self) -> str:
-        """Why it does not get on just now; empty while it does."""
+        """The current outage; empty if there is none."""
         return self._outage.why
 
     @property
@@ -112,46 +111,46 @@ class TopicFollower:
             except (TopicGone, RegistryFailure) as gone:
                 self._on_end(str(gone))
                 return
-            except Exception:  # a bug: what is served would grow old without anybody noticing
+            except Exception:  # a bug: stale data would be served unnoticed
                 if self.stopping:
                     return
                 log.exception("reading topic failed topic=%s", self._topic.name)
-                self._on_end(f"reading topic {self._topic.name} failed; the log says how")
+                self._on_end(f"reading topic {self._topic.name} failed: see the log")
                 return
 
     def _check_unchanged(self, brokers: Brokers) -> None:
-        """Whether what comes at the position still follows what was read."""
+        """Raise TopicGone unless the records at the position follow those that were read."""
         name = self._topic.name
         try:
-            found = brokers.topic(name, Operation.READ)
+            topic = brokers.topic(name, Operation.READ)
         except UnknownTopic:
             self._missing_since = self._missing_since or time.monotonic()
             if time.monotonic() - self._missing_since > self._missing_seconds:
                 raise TopicGone(f"topic {name} was deleted") from None
             raise
         self._missing_since = None
-        check_partitions(found)
-        if self._topic.id is not None and known_id(found) not in {None, self._topic.id}:
+        check_partitions(topic)
+        if self._topic.id is not None and known_id(topic) not in {None, self._topic.id}:
             raise TopicGone(f"topic {name} was deleted and created anew")
         if self._leader_epoch >= 0:
-            end = self._end_of_epoch(brokers, found.partition(0).leader)
+            end = self._end_of_epoch(brokers, topic.partition(0).leader)
             if 0 <= end < self._position:
                 raise TopicGone(
-                    f"topic {name} was cut off at offset {end}, after it was read up to "
+                    f"topic {name} was truncated to offset {end} after it was read up to "
                     f"{self._position}"
                 )
 
     def _end_of_epoch(self, brokers: Brokers, leader: int) -> int:
-        """Where the log of the leader that wrote our last batch ends, by the leader of today."""
-        asked = OffsetForLeaderPartition(partition=0, leader_epoch=self._leader_epoch)
+        """The end offset of our last batch's leader epoch, according to the current leader."""
+        partition = OffsetForLeaderPartition(partition=0, leader_epoch=self._leader_epoch)
         request = OffsetForLeaderEpochRequest(
-            topics=(OffsetForLeaderTopic(topic=self._topic.name, partitions=(asked,)),)
+            topics=(OffsetForLeaderTopic(topic=self._topic.name, partitions=(partition,)),)
         )
         answer = brokers.broker(leader).call(offset_for_leader_epoch.API, request)
-        ((found,),) = (each.partitions for each in answer.topics)
+        ((result,),) = (topic.partitions for topic in answer.topics)
         needs = on_topic(brokers.who, self._topic.name, Operation.DESCRIBE)
-        check(found.error_code, f"{self._topic.name}-0", needs=needs)
-        return found.end_offset
+        check(result.error_code, f"{self._topic.name}-0", needs=needs)
+        return result.end_offset
 
     def _follow(self, brokers: Brokers) -> None:
         with closing(
@@ -164,26 +163,26 @@ class TopicFollower:
                     if refused.code is ErrorCode.offset_out_of_range:
                         raise TopicGone(
                             f"topic {self._topic.name} has no offset {self._position} any more: "
-                            "records were deleted, or the topic was"
+                            "records or the topic were deleted"
                         ) from None
                     raise
                 if fetcher.ends:
                     self._outage.over()
-                for portion in _portions(self._stretch(batch) for batch in batches):
+                for portion in _portions(self._read_batch(batch) for batch in batches):
                     self._take(portion)
 
-    def _stretch(self, batch: FetchedBatch) -> ReadBatch:
+    def _read_batch(self, batch: FetchedBatch) -> ReadBatch:
         header = batch.header
-        found: list[tuple[int, LogRecord]] = []
+        read: list[tuple[int, LogRecord]] = []
         if not header.is_control:
             try:
-                found.extend(self._records(batch))
-            except BatchError as error:  # all registries that read it do the same
+                read.extend(self._records(batch))
+            except BatchError as error:  # all registries skip it alike
                 log.error("batch left out offset=%d error=%r", header.base_offset, str(error))
         self._position = header.next_offset
         self._leader_epoch = header.leader_epoch
         author = Identity(header.producer_id, header.producer_epoch)
-        return ReadBatch(author, tuple(found), header.next_offset)
+        return ReadBatch(author, tuple(read), header.next_offset)
 
     def _records(self, batch: FetchedBatch) -> Iterator[tuple[int, LogRecord]]:
         for record in records(batch.data):
@@ -191,12 +190,12 @@ class TopicFollower:
                 yield record.offset, LogRecord(record.key or b"", record.value)
 
 
-def _portions(stretches: Iterable[ReadBatch]) -> Iterator[list[ReadBatch]]:
+def _portions(batches: Iterable[ReadBatch]) -> Iterator[list[ReadBatch]]:
     portion: list[ReadBatch] = []
     size = 0
-    for stretch in stretches:
-        portion.append(stretch)
-        size += len(stretch.records)
+    for batch in batches:
+        portion.append(batch)
+        size += len(batch.records)
         if size >= _AT_ONCE:
             yield portion
             portion, size = [], 0

@@ -1,8 +1,8 @@
-"""A connection's bytes become requests. No I/O; parsed by httptools (llhttp).
+"""Parses a connection's bytes into requests with httptools (llhttp). No I/O.
 
-A head has a bound, also while one of its headers is not whole yet; a body has one, and the bodies
-of all connections together have one. A body beyond them is read and dropped, up to a last bound, so
-that its client comes to read the answer.
+Bounded are the head, even within one incomplete header, each body, and the bodies of all
+connections together. A larger body is read and discarded up to a final bound, so that the client
+gets to read the answer.
 """
 
 from http import HTTPStatus
@@ -12,17 +12,17 @@ import httptools
 import msgspec
 
 from registry.access.callers import NO_PEER
-from registry.errors import Answered
+from registry.errors import ErrorAnswer
 from registry.http.messages import HttpRequest
 
 _TARGET_BYTES: Final = 8 * 1024
 _HEAD_BYTES: Final = 32 * 1024
-_MOST_OFFERS: Final = 8  # of another protocol, on one connection
+_MOST_OFFERS: Final = 8  # protocol upgrades offered on one connection
 _DROPPED_BYTES: Final = 64 * 1024 * 1024
 
 
 class Bodies(msgspec.Struct):
-    """What all connections of a server may hold of bodies, and what they do."""
+    """Bounds on bodies of one request and of all connections, and the bytes held now."""
 
     most_of_one: int
     most_of_all: int
@@ -30,50 +30,51 @@ class Bodies(msgspec.Struct):
 
 
 class RequestReader:
-    """Feed it what has come. What cannot be a request is the end of the connection: `broken`."""
+    """`feed` takes bytes. Malformed input ends the connection: see `broken`."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
         self._parser = httptools.HttpRequestParser(self)
         self._complete: list[HttpRequest] = []
-        self.under_way = False  # a request has begun and is not complete
-        self.broken: Answered | None = None
-        self.wants_continue = False  # the client waits to be told that it may send the body
+        self.under_way = False  # a request is incomplete
+        self.broken: ErrorAnswer | None = None
+        self.wants_continue = False  # the client expects 100 Continue
         self.peer = NO_PEER
         self._body = bytearray()
         self._offers = 0
-        self._untold_bytes = 0  # since the parser has told something
+        self._silent_bytes = 0  # since the last callback of the parser
         self._begin()
 
     def feed(self, data: bytes) -> list[HttpRequest]:
-        """The requests that are complete now. Their bodies stay counted: see `let_go`."""
+        """The requests that are complete now. Their bodies stay counted until `let_go`."""
         if self.broken is None:
-            self._untold_bytes += len(data)
+            self._silent_bytes += len(data)
             try:
                 self._parser.feed_data(data)
             except httptools.HttpParserUpgrade as offered:
-                return self._without_offer(data[offered.args[0] :])
+                return self._ignore_upgrade(data[offered.args[0] :])
             except httptools.HttpParserCallbackError as error:
-                if not isinstance(error.__context__, Answered):
+                if not isinstance(error.__context__, ErrorAnswer):
                     raise
                 self.broken = error.__context__
             except httptools.HttpParserError:
-                self.broken = Answered(400, 400, "This is not HTTP/1.1")
+                self.broken = ErrorAnswer(400, 400, "This is not HTTP/1.1")
             else:
-                # httptools keeps a header until it is whole, however long it is.
-                if self._untold_bytes > _HEAD_BYTES + _TARGET_BYTES:
+                # httptools buffers an incomplete header without a limit.
+                if self._silent_bytes > _HEAD_BYTES + _TARGET_BYTES:
                     self.broken = _head_too_large()
         return self._taken()
 
-    def _without_offer(self, rest: bytes) -> list[HttpRequest]:
-        """The client offers another protocol, as Java's does at first, and is taken at its HTTP.
+    def _ignore_upgrade(self, rest: bytes) -> list[HttpRequest]:
+        """Ignore the offer of another protocol, which Java's client makes first, and serve it as
+        HTTP.
 
-        llhttp ends with the head of such a request and leaves its body, if it has one, in `rest`.
+        llhttp stops after the head of such a request and leaves its body, if any, in `rest`.
         """
         offered = self._complete.pop()
         self._offers += 1
         if self._offers > _MOST_OFFERS:
-            self.broken = Answered(400, 400, "No other protocol is spoken here")
+            self.broken = ErrorAnswer(400, 400, "Protocol upgrades are not supported")
             return self._taken()
         head = f"{offered.method} {offered.target} HTTP/1.1\r\n"
         for name, value in offered.headers.items():
@@ -87,39 +88,39 @@ class RequestReader:
         return complete
 
     def let_go(self, request: HttpRequest) -> None:
-        """The request is served: its body is no longer held."""
+        """The request is served: release its body."""
         self._bodies.held -= len(request.body)
 
     def close(self) -> None:
-        """What was read of an unfinished request is no longer held."""
+        """Release the body of an unfinished request."""
         self._forget_body()
 
-    # What httptools calls.
+    # Callbacks of httptools
 
     def on_message_begin(self) -> None:
-        self._untold_bytes = 0
+        self._silent_bytes = 0
         self._begin()
         self.under_way = True
 
     def on_url(self, url: bytes) -> None:
-        self._untold_bytes = 0
+        self._silent_bytes = 0
         self._target += url
         if len(self._target) > _TARGET_BYTES:
-            raise Answered(414, 414, f"A path and query have at most {_TARGET_BYTES} bytes")
+            raise ErrorAnswer(414, 414, f"A path and query have at most {_TARGET_BYTES} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._untold_bytes = 0
+        self._silent_bytes = 0
         self._count_head(len(name) + len(value))
-        key, said = name.decode("latin-1").lower(), value.decode("latin-1")
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         if key == "accept" and key in self._headers:  # a list, in several headers
-            said = f"{self._headers.pop(key)}, {said}"
-        self._headers.setdefault(key, said)
+            text = f"{self._headers.pop(key)}, {text}"
+        self._headers.setdefault(key, text)
 
     def on_headers_complete(self) -> None:
         self.wants_continue = self._headers.get("expect", "").lower() == "100-continue"
 
     def on_body(self, body: bytes) -> None:
-        self._untold_bytes = 0
+        self._silent_bytes = 0
         bodies = self._bodies
         if self._dropped is None:
             if self._body_bytes + len(body) > bodies.most_of_one:
@@ -131,7 +132,7 @@ class RequestReader:
                 bodies.held += len(body)
         self._body_bytes += len(body)
         if self._body_bytes > _DROPPED_BYTES:
-            raise Answered(413, 413, f"A request's body has at most {bodies.most_of_one} bytes")
+            raise ErrorAnswer(413, 413, f"A request's body has at most {bodies.most_of_one} bytes")
 
     def on_message_complete(self) -> None:
         self._complete.append(
@@ -162,8 +163,8 @@ class RequestReader:
         if self._head_bytes > _HEAD_BYTES:
             raise _head_too_large()
 
-    def _drop(self, why: HTTPStatus) -> None:
-        self._dropped = why
+    def _drop(self, reason: HTTPStatus) -> None:
+        self._dropped = reason
         self._forget_body()
 
     def _forget_body(self) -> None:
@@ -171,12 +172,12 @@ class RequestReader:
         self._body = bytearray()
 
 
-def _head_too_large() -> Answered:
-    return Answered(431, 431, f"A request's head has at most {_HEAD_BYTES} bytes")
+def _head_too_large() -> ErrorAnswer:
+    return ErrorAnswer(431, 431, f"A request's head has at most {_HEAD_BYTES} bytes")
 
 
 def _path(target: str) -> str:
-    """The path and query of an address, which proxies are sent whole."""
+    """The path and query; proxies are sent the whole URL."""
     path, _, _ = target.partition("#")
     if path.startswith("/"):
         return path

@@ -1,6 +1,6 @@
-"""What readers see: the contents as far as the topic was read, and who waits for more of it.
+"""The readers' view: the contents up to the offset that was read, and tasks waiting for more.
 
-Belongs to the event loop. Contents change between two awaits only, and by whole batches.
+Belongs to the event loop. Contents change only between two awaits, and by whole batches.
 """
 
 import asyncio
@@ -11,16 +11,16 @@ from functools import partial
 from typing import Final
 
 from registry.contents import RegistryContents
-from registry.log.following import ReadBatch
+from registry.log.topic_follower import ReadBatch
 
 _GLANCE_SECONDS: Final = 0.1
 
 
-class TopicReading:
-    """`take` and `close` are for the follower's thread, the rest for the loop."""
+class TopicView:
+    """The follower's thread calls `take` and `close`; the rest belongs to the loop."""
 
     def __init__(self, contents: RegistryContents, offset: int, mirrored: str = "") -> None:
-        """`mirrored`: the prefix of the topic's subjects, if they are another cluster's."""
+        """`mirrored`: the subjects' prefix, if they belong to another cluster."""
         self.contents = contents
         self.offset = offset  # the next to be read
         self._apply_record = (
@@ -31,26 +31,26 @@ class TopicReading:
         self._waiting: dict[Callable[[], None], int] = {}
         self._closed = False
 
-    def take(self, stretches: Sequence[ReadBatch]) -> None:
-        """Have the loop apply these; called on the follower's thread, returns when it has."""
-        taken: Future[None] = Future()
-        self._loop.call_soon_threadsafe(self._apply, stretches, taken)
-        while not (taken.done() or self._closed):
+    def take(self, batches: Sequence[ReadBatch]) -> None:
+        """Apply batches on the loop. Called on the follower's thread; returns when done."""
+        applied: Future[None] = Future()
+        self._loop.call_soon_threadsafe(self._apply, batches, applied)
+        while not (applied.done() or self._closed):
             with contextlib.suppress(TimeoutError):
-                taken.result(_GLANCE_SECONDS)
-        if taken.done():
-            taken.result()
+                applied.result(_GLANCE_SECONDS)
+        if applied.done():
+            applied.result()
 
     def close(self) -> None:
-        """Nothing more is taken."""
+        """Take no more batches."""
         self._closed = True
 
     def watch(self, observe: Callable[[ReadBatch], None] | None) -> None:
-        """From now on `observe` sees each batch right after its records were applied."""
+        """From now on, `observe` gets each batch right after its records were applied."""
         self._observe = observe
 
     def when_at(self, offset: int, act: Callable[[], None]) -> None:
-        """Call `act` once everything below `offset` is read; at once if it is."""
+        """Call `act` once everything below `offset` is read, or now if it is."""
         if offset <= self.offset:
             act()
         else:
@@ -65,21 +65,21 @@ class TopicReading:
         finally:
             self._waiting.pop(reached.set, None)
 
-    def _apply(self, stretches: Sequence[ReadBatch], taken: "Future[None]") -> None:
+    def _apply(self, batches: Sequence[ReadBatch], applied: "Future[None]") -> None:
         try:
-            for stretch in stretches:
-                self._apply_one(stretch)
-        except Exception as error:  # noqa: BLE001  # the follower's to report, since it ends it
-            taken.set_exception(error)
+            for batch in batches:
+                self._apply_batch(batch)
+        except Exception as error:  # noqa: BLE001  # the follower reports it, and ends
+            applied.set_exception(error)
         else:
-            taken.set_result(None)
+            applied.set_result(None)
 
-    def _apply_one(self, stretch: ReadBatch) -> None:
-        for offset, record in stretch.records:
+    def _apply_batch(self, batch: ReadBatch) -> None:
+        for offset, record in batch.records:
             self._apply_record(offset, record)
-        self.offset = stretch.next_offset
+        self.offset = batch.next_offset
         if self._observe is not None:
-            self._observe(stretch)
+            self._observe(batch)
         for act in [act for act, at in self._waiting.items() if at <= self.offset]:
             del self._waiting[act]
             act()

@@ -1,7 +1,7 @@
-"""A topic of another cluster's schemas, which a mirror copies to this one, read as it grows.
+"""Follows a topic of another cluster's schemas that a mirror copies to this cluster.
 
-What is there when the registry starts is read before it serves. A topic that is not there, or not
-fit to hold schemas, is looked for again and again, and holds nothing up.
+What exists at start is read before the registry serves. A topic that is missing or unfit to hold
+schemas is looked up again periodically, and delays nothing.
 """
 
 import asyncio
@@ -12,18 +12,18 @@ from typing import Final
 from registry.config import MirroredSchemas, RegistryConfig
 from registry.contents import RegistryContents
 from registry.errors import RegistryFailure
-from registry.log.followed import FollowedTopic, found_topic
-from registry.log.following import ReadBatch
+from registry.log.followed_topic import FollowedTopic, found_topic
+from registry.log.topic_follower import ReadBatch
 
-_LOOK_AGAIN_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 5.0
 ABSENT: Final = -1
 
 log = logging.getLogger(__name__)
 
 
 class MirroredTopic:
-    """One of them. Belongs to the event loop. `bring` is handed what was read, with the prefix of
-    its subjects; `on_end` is told why there will be no more."""
+    """Belongs to the event loop. `bring` gets what was read, with the subjects' prefix; `on_end`
+    gets the reason when the topic cannot be followed any more."""
 
     def __init__(
         self,
@@ -41,44 +41,44 @@ class MirroredTopic:
         self._bring = bring
         self._on_end = on_end
         self._followed: FollowedTopic | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._lookup: asyncio.Task[None] | None = None
 
     @property
     def offset(self) -> int:
-        """The next to be read, or `ABSENT`."""
+        """The next offset to read, or `ABSENT`."""
         return ABSENT if self._followed is None else self._followed.reading.offset
 
     async def start(self) -> None:
-        """Returns when the topic is read to its end, or is not there. Raises RegistryFailure."""
+        """Returns when the topic is read to its end, or does not exist. Raises RegistryFailure."""
         try:
             followed = await self._follow()
         except RegistryFailure as failure:
-            log.warning("another cluster's schemas are not served yet why=%r", str(failure))
-            self._looking = asyncio.ensure_future(self._look_again())
+            log.warning("mirrored schemas are not available yet why=%r", str(failure))
+            self._lookup = asyncio.ensure_future(self._retry_lookup())
         else:
             await followed.read_to_end()
 
     async def stop(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._lookup is not None:
+            self._lookup.cancel()
         if self._followed is not None:
             await self._followed.stop()
 
-    async def _look_again(self) -> None:
+    async def _retry_lookup(self) -> None:
         while self._followed is None:
-            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
             try:
                 await self._follow()
             except RegistryFailure as failure:
-                log.debug("topic not there topic=%s why=%r", self.name, str(failure))
+                log.debug("topic not available topic=%s why=%r", self.name, str(failure))
 
     async def _follow(self) -> FollowedTopic:
         topic = await found_topic(self._config, self.name, create=False)
         followed = FollowedTopic(
             self._config, topic, self._contents, self._on_end, mirrored=self._prefix
         )
-        followed.reading.watch(lambda stretch: self._bring(self._prefix, stretch))
+        followed.reading.watch(lambda batch: self._bring(self._prefix, batch))
         self._followed = followed
         followed.start()
-        log.info("another cluster's schemas are served topic=%s", self.name)
+        log.info("mirrored schemas are available topic=%s", self.name)
         return followed

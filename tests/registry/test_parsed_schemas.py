@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from registry.parsed_schemas import RememberedSchemas, Sent
+from registry.parsed_schemas import ParsedSchemaCache, Sent
 from schemas.errors import InvalidSchema
 
 
@@ -18,7 +18,7 @@ def a_schema(name: str, fields: int = 1) -> str:
 
 
 def test_what_was_parsed_is_not_parsed_again() -> None:
-    remembered = RememberedSchemas(100_000)
+    remembered = ParsedSchemaCache(100_000)
     sent = Sent(a_schema("A"))
     first = remembered.schema(sent)
     assert remembered.schema(sent) is first
@@ -27,7 +27,7 @@ def test_what_was_parsed_is_not_parsed_again() -> None:
 
 
 def test_what_is_not_taken_strictly_is_taken_otherwise_if_that_is_asked() -> None:
-    remembered = RememberedSchemas()
+    remembered = ParsedSchemaCache()
     lax = Sent('{"type": "record", "name": "A-1", "fields": []}', strict=False)
     wrong = Sent(
         '{"type": "record", "name": "A", "fields": [{"name": "a", "type": "int", "default": "x"}]}'
@@ -42,7 +42,7 @@ def test_what_is_not_taken_strictly_is_taken_otherwise_if_that_is_asked() -> Non
 
 
 def test_a_text_is_known_without_its_schema() -> None:
-    remembered = RememberedSchemas(schemas=1)
+    remembered = ParsedSchemaCache(schemas=1)
     texts = {name: remembered.stored_text(Sent(a_schema(name))) for name in "ABCDE"}
     assert len(remembered.schemas) == 1
     for name, text in texts.items():
@@ -51,7 +51,7 @@ def test_a_text_is_known_without_its_schema() -> None:
 
 
 def test_texts_with_other_references_are_others() -> None:
-    remembered = RememberedSchemas()
+    remembered = ParsedSchemaCache()
     referring = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "A"}]}'
     one, other = a_schema("A"), a_schema("A", 2)
     assert Sent(referring, (one,)).digest != Sent(referring, (other,)).digest
@@ -64,7 +64,7 @@ def test_texts_with_other_references_are_others() -> None:
 
 def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
     size = len(a_schema("A", 100))
-    remembered = RememberedSchemas(3 * size)
+    remembered = ParsedSchemaCache(3 * size)
     kept = remembered.schema(Sent(a_schema("A", 100)))
     for name in "BCDE":
         remembered.schema(Sent(a_schema(name, 100)))
@@ -73,7 +73,7 @@ def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
 
 
 def test_one_that_is_larger_than_all_room_is_remembered_alone() -> None:
-    remembered = RememberedSchemas(10)
+    remembered = ParsedSchemaCache(10)
     large = remembered.schema(Sent(a_schema("A", 100)))
     assert remembered.schema(Sent(a_schema("A", 100))) is large
     remembered.schema(Sent(a_schema("B")))
@@ -81,7 +81,7 @@ def test_one_that_is_larger_than_all_room_is_remembered_alone() -> None:
 
 
 def test_what_is_no_schema_is_not_remembered() -> None:
-    remembered = RememberedSchemas()
+    remembered = ParsedSchemaCache()
     for _ in range(2):
         with pytest.raises(InvalidSchema):
             remembered.stored_text(Sent("{"))

@@ -1,10 +1,9 @@
-"""A listening socket whose clients speak TLS: they are served once the handshake is done.
+"""A TLS listener: connections are served once their handshake is done.
 
-Each handshake goes by the certificates as they are then, so those may be exchanged while the
-program runs; connections that are open stay. A handshake has a time, an address (of IPv6, its /64)
-has a number of them that may be under way, and all together have one: whoever connects and says
-nothing keeps nobody else out. What fails is counted, and logged now and then: no scanner fills a
-log.
+Each handshake uses the current certificates, so they can be replaced while the program runs; open
+connections are unaffected. Handshakes are limited in time, per address (of IPv6, its /64) and in
+total, so that silent clients cannot keep others out. Failures are counted and logged at intervals,
+so that a scanner cannot fill the log.
 """
 
 import asyncio
@@ -21,14 +20,14 @@ from ground.tls import BadTls
 
 log = logging.getLogger(__name__)
 
-_AT_ONCE: Final = 32  # accepted, and then others are served
-_MOST: Final = 1_024  # handshakes under way
-_SHUTDOWN_S: Final = 1.0  # for a client to say goodbye
-_PAUSE_S: Final = 0.5  # where there are no files left
+_AT_ONCE: Final = 32  # connections accepted before other work gets its turn
+_MOST: Final = 1_024  # concurrent handshakes
+_SHUTDOWN_S: Final = 1.0  # for the client's close_notify
+_PAUSE_S: Final = 0.5  # when out of file descriptors
 _LOGGED_EVERY_S: Final = 10.0
 
 
-class TlsListening:
+class TlsListener:
     """Belongs to the event loop."""
 
     def __init__(
@@ -54,7 +53,7 @@ class TlsListening:
         self._loop.add_reader(self._listener.fileno(), self._accept)
 
     def stop(self) -> None:
-        """Take no more; those under way are cut off."""
+        """Accept no more connections; cut off those in handshake."""
         self._loop.remove_reader(self._listener.fileno())
         for task in self._tasks:
             task.cancel()
@@ -76,7 +75,7 @@ class TlsListening:
             host = str(address[0])
             if not self._room.begin(host):
                 sock.close()
-                self._note(host, "too many handshakes are under way")
+                self._note(host, "too many concurrent handshakes")
                 continue
             task = self._loop.create_task(self._serve(sock, host))
             self._tasks.add(task)
@@ -96,15 +95,15 @@ class TlsListening:
                 ssl_shutdown_timeout=_SHUTDOWN_S,
             )
         except ssl.SSLError as error:
-            self._note(host, (error.reason or "it failed").replace("_", " ").lower())
+            self._note(host, (error.reason or "failed").replace("_", " ").lower())
         except (OSError, BadTls) as error:  # a TimeoutError is one
             self._note(host, str(error))
         finally:
             self._room.end(host)
 
-    def _note(self, host: str, why: str) -> None:
+    def _note(self, host: str, reason: str) -> None:
         self.failed += 1
-        now = self._loop.time()
-        if now - self._logged_at >= _LOGGED_EVERY_S:
-            self._logged_at = now
-            log.warning("TLS handshake failed host=%s why=%r failed=%d", host, why, self.failed)
+        time = self._loop.time()
+        if time - self._logged_at >= _LOGGED_EVERY_S:
+            self._logged_at = time
+            log.warning("TLS handshake failed host=%s why=%r failed=%d", host, reason, self.failed)

@@ -1,6 +1,6 @@
-"""A topic of schemas, found and read into the contents from its beginning on.
+"""Opens a schemas topic and reads it into the contents from its beginning.
 
-Belongs to the event loop; the reading itself has a thread of its own (`following.py`).
+Belongs to the event loop; a thread does the reading (`topic_follower.py`).
 """
 
 import asyncio
@@ -13,15 +13,15 @@ from ground.outage import Outage
 from registry.config import RegistryConfig
 from registry.contents import RegistryContents
 from registry.errors import RegistryFailure
-from registry.log.following import TopicFollower
-from registry.log.reading import TopicReading
 from registry.log.topic import SchemasTopic, ready_topic
+from registry.log.topic_follower import TopicFollower
+from registry.log.topic_view import TopicView
 
 log = logging.getLogger(__name__)
 
 
 async def found_topic(config: RegistryConfig, name: str, *, create: bool) -> SchemasTopic:
-    """The topic, once brokers are there. Raises RegistryFailure."""
+    """The topic, once the brokers are reachable. Raises RegistryFailure."""
     outage = Outage(log, f"reaching {config.bootstrap}")
     while True:
         try:
@@ -43,7 +43,7 @@ async def found_topic(config: RegistryConfig, name: str, *, create: bool) -> Sch
 
 
 class FollowedTopic:
-    """`on_end` is told why there will be no more of it."""
+    """`on_end` gets the reason when the topic cannot be followed any more."""
 
     def __init__(
         self,
@@ -53,15 +53,15 @@ class FollowedTopic:
         on_end: Callable[[str], None],
         mirrored: str = "",
     ) -> None:
-        """`mirrored`: the prefix of its subjects, if they are another cluster's."""
+        """`mirrored`: the subjects' prefix, if they belong to another cluster."""
         self.topic: Final = topic
-        self.reading: Final = TopicReading(contents, topic.start, mirrored)
+        self.reading: Final = TopicView(contents, topic.start, mirrored)
         self._patience = config.patience
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[str] = self._loop.create_future()
         self._follower = TopicFollower(
-            config.bootstrap, topic, take=self.reading.take, on_end=self._tell_end
+            config.bootstrap, topic, take=self.reading.take, on_end=self._report_end
         )
 
     def start(self) -> None:
@@ -72,8 +72,10 @@ class FollowedTopic:
         await asyncio.to_thread(self._follower.stop)
 
     async def read_to_end(self) -> None:
-        """Wait until all is read that was there, however long that takes, unless it stands
-        still. Raises RegistryFailure."""
+        """Wait until the topic is read up to the end it had at start, unless there is no progress.
+
+        Raises RegistryFailure.
+        """
         name, end, reading = self.topic.name, self.topic.end, self.reading
         began = self._loop.time()
         reached = asyncio.ensure_future(reading.reach(end))
@@ -98,9 +100,9 @@ class FollowedTopic:
         seconds = self._loop.time() - began
         log.info("topic read topic=%s offset=%d seconds=%.2f", name, end, seconds)
 
-    def _tell_end(self, why: str) -> None:
-        self._loop.call_soon_threadsafe(self._note_end, why)
+    def _report_end(self, reason: str) -> None:
+        self._loop.call_soon_threadsafe(self._note_end, reason)
 
-    def _note_end(self, why: str) -> None:
-        self._ended.set_result(why)
-        self._on_end(why)
+    def _note_end(self, reason: str) -> None:
+        self._ended.set_result(reason)
+        self._on_end(reason)

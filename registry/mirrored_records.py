@@ -1,7 +1,7 @@
-"""What a record of another cluster's registry says here, where its subjects have a prefix. Pure.
+"""Translates records of another cluster's registry to subjects with a prefix. Pure.
 
-Its ids are kept, and nothing else of it speaks of more than its own subjects: settings of all of
-them are kept under the prefix alone, its modes do not count, since what is mirrored is only read.
+Ids are kept. Its global config becomes the config of the bare prefix. Its modes are dropped, since
+mirrored subjects are always read-only.
 """
 
 import msgspec
@@ -19,17 +19,17 @@ from registry.values import Reference, Version
 
 
 def prefixed(record: Record, prefix: str) -> Record:
-    """The same, of the subjects that begin with `prefix`."""
+    """The record with its subject prefixed."""
     match record:
         case SchemaRecord(subject, number, version):
-            moved = None if version is None else _version(version, prefix)
-            return SchemaRecord(prefix + subject, number, moved)
+            local = None if version is None else _version(version, prefix)
+            return SchemaRecord(prefix + subject, number, local)
         case ConfigRecord(subject, config):
             return ConfigRecord(prefix + (subject or ""), config)
         case DeleteSubjectRecord(subject, until):
             return DeleteSubjectRecord(prefix + subject, until)
         case ClearSubjectRecord(subject):
-            # All of them, the contents know.
+            # `RegistryContents` clears all subjects with the prefix.
             return record if subject is None else ClearSubjectRecord(prefix + subject)
         case ModeRecord() | NoRecord():
             return NoRecord()
@@ -37,6 +37,7 @@ def prefixed(record: Record, prefix: str) -> Record:
 
 def _version(version: Version, prefix: str) -> Version:
     references = tuple(
-        Reference(each.name, prefix + each.subject, each.version) for each in version.references
+        Reference(reference.name, prefix + reference.subject, reference.version)
+        for reference in version.references
     )
     return msgspec.structs.replace(version, subject=prefix + version.subject, references=references)

@@ -1,10 +1,10 @@
-"""Whether a subject has a schema already, and under which version and id."""
+"""Looks up whether a subject has a schema already, and its version and id."""
 
 import msgspec
 
 from registry.contents import RegistryContents
 from registry.data_contracts import without_version
-from registry.errors import Answered
+from registry.errors import ErrorAnswer
 from registry.parsed_schemas import SentSchema, stored_schema
 from registry.requests import SchemaRequest
 from registry.values import AVRO, SchemaContent, Version
@@ -13,7 +13,7 @@ from registry.values import AVRO, SchemaContent, Version
 def content_of(
     request: SchemaRequest, sent: SentSchema, text: str, previous: Version | None = None
 ) -> SchemaContent:
-    """What would be stored. Data contracts that the request leaves out are `previous`'s."""
+    """The content to store. Data contracts that the request omits are taken from `previous`."""
     metadata = request.metadata.text if request.metadata is not None else ""
     rule_set = request.rule_set.text if request.rule_set is not None else ""
     if previous is not None:
@@ -22,18 +22,18 @@ def content_of(
 
 
 class Search(msgspec.Struct, frozen=True):
-    """A version that means the same as what was sent, among some: found in whichever thread.
+    """Searches versions for one with the same meaning as the schema sent. Runs on any thread.
 
-    The same is a schema with the properties of a type in another order, or with everything written
-    out that the other refers to.
+    Schemas mean the same if they differ only in the order of a type's properties, or if one spells
+    out the types that the other refers to.
     """
 
     sent: SentSchema
-    among: tuple[tuple[Version, SentSchema], ...]  # the newest first
+    among: tuple[tuple[Version, SentSchema], ...]  # newest first
 
     @property
     def size(self) -> int:
-        """Characters that are to be looked through."""
+        """Characters to compare."""
         return self.sent.sent.size + sum(schema.sent.size for _, schema in self.among)
 
     def found(self) -> Version | None:
@@ -44,7 +44,7 @@ class Search(msgspec.Struct, frozen=True):
             try:
                 if schema.meaning == meaning:
                     return version
-            except Answered:  # it stands there without a check
+            except ErrorAnswer:  # stored without validation
                 continue
         return None
 
@@ -57,12 +57,13 @@ def look_up(
     *,
     deleted: bool = False,
 ) -> Version | Search:
-    """The version of a subject that has this very text; or where to look for one like it."""
+    """The version of a subject with exactly this content, or a search for one that means the
+    same."""
     schema_id = contents.id_of(content)
     if schema_id is not None:
-        found = contents.with_id(schema_id, subject)
-        if found is not None and (deleted or not found.deleted):
-            return found
+        version = contents.with_id(schema_id, subject)
+        if version is not None and (deleted or not version.deleted):
+            return version
     among = [
         (version, schema)
         for version in reversed(contents.versions(subject, deleted=deleted))

@@ -1,8 +1,7 @@
-"""Versions and subjects are deleted: first softly, then, if wanted, for ever.
+"""Deletion of versions and subjects: first softly, then permanently. Pure, like `registration`.
 
-A soft delete takes a schema out of lookups and compatibility checks, while its id keeps decoding
-the data that was written with it. What another schema refers to is not deleted. Pure, as
-`registering`.
+A soft delete hides a schema from lookups and compatibility checks; its id still decodes the data
+that was written with it. A version that another schema refers to cannot be deleted.
 """
 
 from registry.contents import RegistryContents, VersionKey
@@ -30,7 +29,7 @@ from registry.values import Decision, LogRecord, Version
 def delete_version(
     contents: RegistryContents, subject: str, number: int | None, *, permanent: bool
 ) -> Decision[int]:
-    """Delete one version, None being the latest; the answer is its number."""
+    """Delete one version, or with None the latest. The answer is its number."""
     version = _version_to_delete(contents, subject, number, permanent=permanent)
     check_writable(contents, subject)
     key = VersionKey(subject, version.version)
@@ -50,7 +49,7 @@ def delete_version(
 def delete_subject(
     contents: RegistryContents, subject: str, *, permanent: bool
 ) -> Decision[list[int]]:
-    """Delete all versions; the answer is their numbers."""
+    """Delete all versions. The answer is their numbers."""
     if not contents.has_subject(subject, deleted=True):
         raise subject_not_found(subject)
     if not permanent and not contents.has_subject(subject):
@@ -66,7 +65,7 @@ def delete_subject(
     numbers = [version.version for version in versions]
     if not permanent:
         return Decision((write(DeleteSubjectRecord(subject, numbers[-1])),), numbers)
-    # The last first, since a later version may refer to an earlier one.
+    # In descending order, since a later version may refer to an earlier one.
     records: list[Record] = [SchemaRecord(subject, number, None) for number in reversed(numbers)]
     return Decision(for_ever(contents, records + _settings(contents, subject)), numbers)
 
@@ -95,7 +94,7 @@ def referenced(key: VersionKey) -> Exception:
 
 
 def _settings(contents: RegistryContents, subject: str) -> list[Record]:
-    """A subject that is gone leaves no mode and no config."""
+    """The records that remove the mode and config of a deleted subject."""
     records: list[Record] = []
     if contents.mode(subject) is not None:
         records.append(ModeRecord(subject, None))
@@ -105,5 +104,6 @@ def _settings(contents: RegistryContents, subject: str) -> list[Record]:
 
 
 def for_ever(contents: RegistryContents, records: list[Record]) -> tuple[LogRecord, ...]:
-    """With the highest id, which compaction would otherwise take away with its schema."""
+    """The records and one with the highest id, which compaction would otherwise remove with its
+    schema."""
     return (*map(write, records), contents.sign_of_life())

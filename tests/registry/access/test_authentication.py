@@ -11,10 +11,10 @@ import pytest
 
 from ground.password_file import PasswordFile, SlowHash
 from ground.token_file import TokenFile
+from registry.access.authentication import Authenticator, LoginMethods
 from registry.access.callers import PRINCIPAL, Caller, Peer
-from registry.access.door import Door, Locks
 from registry.access.permissions import Operation, Permission, Permissions
-from registry.errors import Answered
+from registry.errors import ErrorAnswer
 
 PERMISSIONS = Permissions([Permission(principal="alice", subjects="*", may=(Operation.READ,))])
 
@@ -30,30 +30,30 @@ def lines() -> str:
 
 
 @pytest.fixture
-def locks(tmp_path: Path, lines: str) -> Locks:
+def locks(tmp_path: Path, lines: str) -> LoginMethods:
     users, tokens = tmp_path / "users", tmp_path / "tokens"
     users.write_text(lines)
     tokens.write_text(f"ci:sha256:{hashlib.sha256(b'token').hexdigest()}\n")
-    return Locks(PasswordFile(users), TokenFile(tokens), registries=("registry",))
+    return LoginMethods(PasswordFile(users), TokenFile(tokens), registries=("registry",))
 
 
 async def called(
-    door: Door, headers: dict[str, str], *, host: str = "10.0.0.1", passed_on: bool = False
+    door: Authenticator, headers: dict[str, str], *, host: str = "10.0.0.1", passed_on: bool = False
 ) -> Caller:
     found = door.caller(Peer(host), headers, passed_on=passed_on)
     return found if isinstance(found, Caller) else await found
 
 
 @pytest.mark.not_quick("hashes very many passwords")
-def test_a_flood_of_wrong_passwords_stops_nobody_else(locks: Locks) -> None:
+def test_a_flood_of_wrong_passwords_stops_nobody_else(locks: LoginMethods) -> None:
     async def run() -> tuple[list[int], float, float]:
-        door = Door(locks, PERMISSIONS)
+        door = Authenticator(locks, PERMISSIONS)
         await called(door, basic("alice", "right"))
 
         async def guess(number: int) -> int:
             try:
                 await called(door, basic(f"user-{number}", "wrong"), host="10.6.6.6")
-            except Answered as error:
+            except ErrorAnswer as error:
                 return error.status
             return 200
 
@@ -81,9 +81,9 @@ def test_a_flood_of_wrong_passwords_stops_nobody_else(locks: Locks) -> None:
     assert new < 20
 
 
-def test_many_who_come_at_once_with_one_password_cost_one_hash(locks: Locks) -> None:
+def test_many_who_come_at_once_with_one_password_cost_one_hash(locks: LoginMethods) -> None:
     async def run() -> list[str]:
-        door = Door(locks, PERMISSIONS)
+        door = Authenticator(locks, PERMISSIONS)
         found = await asyncio.gather(*(called(door, basic("alice", "right")) for _ in range(60)))
         door.close()
         return [each.name for each in found]
@@ -112,13 +112,13 @@ def test_many_who_come_at_once_with_one_password_cost_one_hash(locks: Locks) -> 
     ],
 )
 def test_who_it_is(
-    locks: Locks, headers: dict[str, str], outcome: str | int, *, passed_on: bool
+    locks: LoginMethods, headers: dict[str, str], outcome: str | int, *, passed_on: bool
 ) -> None:
     async def run() -> str | int:
-        door = Door(locks, PERMISSIONS)
+        door = Authenticator(locks, PERMISSIONS)
         try:
             return (await called(door, headers, passed_on=passed_on)).name
-        except Answered as error:
+        except ErrorAnswer as error:
             return error.code
         finally:
             door.close()
@@ -127,14 +127,14 @@ def test_who_it_is(
 
 
 def test_a_name_that_nobody_has_is_not_logged(
-    locks: Locks, caplog: pytest.LogCaptureFixture
+    locks: LoginMethods, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Somebody may have typed the password there."""
 
     async def run() -> None:
-        door = Door(locks, PERMISSIONS)
+        door = Authenticator(locks, PERMISSIONS)
         for headers in (basic("my-password", "x"), basic("alice", "my-password")):
-            with pytest.raises(Answered):
+            with pytest.raises(ErrorAnswer):
                 await called(door, headers)
         door.close()
 

@@ -1,8 +1,8 @@
-"""Who does a write: the writer here, or the registry that is writer now, or the next one.
+"""Routes writes: to the writer here, to the registry that is the writer, or to the next one.
 
-While there is no writer, after one was killed, say, writes wait for the next. What cannot be done
-in time is answered with an error that says so. A write is answered once this registry's own readers
-see it, wherever it was decided.
+While there is no writer, for example after one was killed, writes wait for the next. A write that
+times out is answered with an error. A write is answered once this registry's own readers see it,
+no matter where it was decided.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from registry.contents import RegistryContents
 from registry.errors import (
     NO_REGISTRY,
     NOT_LOGGED_IN,
-    Answered,
+    ErrorAnswer,
     forwarding_failed,
     store_failed,
     timed_out,
 )
 from registry.log.forwarding import ForwardedRequest, Forwarder, NotPassed, Passed
 from registry.log.publishing import Fenced, NotPublished
-from registry.log.reading import TopicReading
+from registry.log.topic_view import TopicView
 from registry.log.writer import NotWriter, TopicWriter
 from registry.values import Decision
 
@@ -36,25 +36,25 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 NO_LEADER: Final = 50004
-_OUR_LOGIN: Final = "this registry: see its `forwarding_security`, and `registries` there"
+_OUR_LOGIN: Final = "this registry's login: check its `forwarding_security`, and `registries` there"
 _GLANCE_SECONDS: Final = 0.05  # between attempts while there is no writer
 
 
 class _NotNow(Exception):
-    """Nothing was done, or nothing that doing it again would harm. `answer` if it stays so."""
+    """Nothing was done, or a retry is harmless. `answer`: what to answer if it stays so."""
 
-    def __init__(self, answer: Answered) -> None:
+    def __init__(self, answer: ErrorAnswer) -> None:
         super().__init__(answer.message)
         self.answer = answer
 
 
-class Writing:
-    """Belongs to the event loop. `address` is this registry's; `alone` if there are no others."""
+class WriteRouter:
+    """Belongs to the event loop. `address` is this registry's; `alone`: it is the only one."""
 
     def __init__(
         self,
         writer: TopicWriter,
-        reading: TopicReading,
+        reading: TopicView,
         patience: Timeouts,
         *,
         connections: int,
@@ -62,7 +62,7 @@ class Writing:
         alone: bool,
         access: HttpAccess | None = None,
     ) -> None:
-        self.holder: str | None = None  # the address of the writer, as far as is known
+        self.holder: str | None = None  # the writer's address, if known
         self._writer = writer
         self._reading = reading
         self._patience = patience
@@ -70,7 +70,7 @@ class Writing:
         self._outage = Outage(log, "passing writes on")
         self._address = address
         self._alone = alone
-        self._moved = asyncio.Event()  # replaced when the writer is another
+        self._moved = asyncio.Event()  # replaced when the writer changes
         self._loop = asyncio.get_running_loop()
 
     def note_holder(self, holder: str | None) -> None:
@@ -87,8 +87,8 @@ class Writing:
     async def write(
         self, decide: Callable[[RegistryContents], Decision[T]], request: ForwardedRequest
     ) -> T | Passed:
-        """Have the write decided. Raises what `decide` raises, or Answered: not done, not in time,
-        not passed on, nobody there."""
+        """Have the write decided. Raises what `decide` raises, or ErrorAnswer if the write failed,
+        timed out, could not be forwarded, or there is no writer."""
         give_up_at = self._loop.time() + self._patience.forward
         try:
             async with asyncio.timeout(self._patience.write):
@@ -115,22 +115,24 @@ class Writing:
                 raise _NotNow(failed) from None
             raise failed from None
         if request.forwarded:
-            raise self._nobody(request)  # which tells whoever has passed it on to look again
+            raise self._no_writer(
+                request
+            )  # the registry that forwarded it looks up the writer again
         holder = self.holder
         if holder is None or holder == self._address:
-            raise _NotNow(self._nobody(request))
+            raise _NotNow(self._no_writer(request))
         return await self._pass_on(holder, request)
 
     async def _pass_on(self, holder: str, request: ForwardedRequest) -> Passed:
-        """The writer's answer, once our own readers see as much as it did."""
+        """The writer's answer, once our own readers have read as far as it had."""
         failed = forwarding_failed(request.texts.not_forwarded)
         passing = asyncio.ensure_future(self._forwarder.pass_on(holder, request))
         moved = asyncio.ensure_future(self._moved.wait())
         try:
-            # A writer that hangs is another's predecessor before long.
+            # A writer that hangs is replaced after a while.
             await asyncio.wait((passing, moved), return_when=asyncio.FIRST_COMPLETED)
             if not passing.done():
-                raise NotPassed(f"{holder} is writer no more", sent=True)
+                raise NotPassed(f"{holder} is not the writer any more", sent=True)
             passed = passing.result()
         except NotPassed as error:
             self._outage.failed(error)
@@ -142,20 +144,19 @@ class Writing:
             moved.cancel()
         code = _code(passed)
         if code in {NOT_LOGGED_IN, NO_REGISTRY}:
-            # It is this registry that is refused, not its client, who would look in vain for a
-            # mistake of his own.
-            self._outage.failed(NotPassed(f"{holder} refuses {_OUR_LOGIN}", sent=False))
+            # The writer refuses this registry rather than the client, which must not see a 401.
+            self._outage.failed(NotPassed(f"{holder} refused {_OUR_LOGIN}", sent=False))
             raise _NotNow(failed)
         self._outage.over()
         if code == NO_LEADER:
-            raise _NotNow(self._nobody(request))
+            raise _NotNow(self._no_writer(request))
         await self._reading.reach(passed.offset)
         return passed
 
-    def _nobody(self, request: ForwardedRequest) -> Answered:
+    def _no_writer(self, request: ForwardedRequest) -> ErrorAnswer:
         if self._alone:
             return store_failed(request.texts.failed)
-        return Answered(500, NO_LEADER, request.texts.no_leader)
+        return ErrorAnswer(500, NO_LEADER, request.texts.no_leader)
 
 
 class _Error(msgspec.Struct):
@@ -163,8 +164,8 @@ class _Error(msgspec.Struct):
 
 
 def _code(passed: Passed) -> int:
-    """Of an answer that says that nothing was done: by a registry that is not the writer, or that
-    does not believe this one. 0 for all others."""
+    """The error code of an answer that says that nothing was done, since that registry is not the
+    writer or does not trust this one; 0 for others."""
     if passed.status not in {401, 403, 500}:
         return 0
     try:
