@@ -93,7 +93,8 @@ class ParsedSchemaCache:
 
     Mostly only the text that the registry stores for a sent schema is needed: it is small, so many
     are cached. Parsed schemas take about twenty times their text, and are needed only for
-    comparisons. Safe to share between threads, since each value depends on its key alone."""
+    comparisons. Safe to share between threads, since each value depends on its key alone.
+    """
 
     def __init__(self, schemas: int = _SCHEMAS, texts: int = _TEXTS) -> None:
         """Capacities in characters."""

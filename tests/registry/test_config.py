@@ -60,7 +60,10 @@ def test_a_range_of_ids_may_end_where_all_do(tmp_path: Path) -> None:
         ("brokers: ['a:b']", "`brokers`: bootstrap 'a:b': 'b' is not a port"),
         ("zookeeper: embedded", "`zookeeper: embedded` is for brokers"),
         ("mirrored: [{topic: a/b}]", "`topic`"),
-        ("mirrored: [{topic: dc1}]", "`prefix` is required: the topic name dc1 is not PREFIX_schemas"),
+        (
+            "mirrored: [{topic: dc1}]",
+            "`prefix` is required: the topic name dc1 is not PREFIX_schemas",
+        ),
         ("mirrored: [{topic: _schemas, prefix: a}]", "topic _schemas is named twice"),
         (
             "mirrored: [{topic: dc1._schemas}, {topic: dc1.b._schemas}]",

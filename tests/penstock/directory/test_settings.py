@@ -135,7 +135,7 @@ def test_with_a_mirror_there_are_two_clusters(tmp_path: Path, name: str, *, secu
     assert (agent.brokers, loader.brokers) == ((out,), (to,))
     assert [each.brokers for each in audit.all_clusters.values()] == [(out,), (to,)]
     assert matching(["dc1.web", "dc1._schemas", "own"], loader.topics, []) == ["dc1.web"]
-    assert [each.topic for each in registry.mirrored_records] == ["dc1._schemas"]
+    assert [each.topic for each in registry.mirrored] == ["dc1._schemas"]
     every = [
         *(PORTS.zookeeper, there.http_port, agent.http_port, audit.port),
         *(each.port for one in (there, offline) for each in one.every_listener),

@@ -13,8 +13,8 @@ from client.brokers import Brokers
 from harness.broker_process import BrokerProcess
 from harness.mirror_process import MirrorProcess
 from harness.waiting import wait_until
-from mirror.comparing import Comparing
-from mirror.looking import Seen
+from mirror.cluster_scanner import Scan
+from mirror.comparison import Comparison
 from mirror.partition import CopiedPartition, Stage
 from tests.client.shipped_topics import delete_before
 from tests.mirror.conftest import NewWorker
@@ -71,8 +71,8 @@ def without_a_batch(data: bytes) -> bytes:
 
 
 DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "flipped": (flip_a_byte, "the copy's bytes are not what their CRC says"),
-    "lacking": (without_a_batch, "the copy lacks it"),
+    "flipped": (flip_a_byte, "the copy's bytes do not match their CRC"),
+    "lacking": (without_a_batch, "missing in the copy"),
 }
 
 
@@ -149,9 +149,9 @@ class Compared:
         self.asked = 0
         self.once_read: Callable[[], None] = lambda: None  # when the first bytes were compared
         known = admin.all_topics(brokers)
-        seen = Seen(time.monotonic(), known, known, {})
+        seen = Scan(time.monotonic(), known, known, {})
         config = mirror_config(broker, broker, compare={"rate": 400_000, "interval": 0.1})
-        self.comparing = Comparing(config, lambda: seen, self._mine)
+        self.comparing = Comparison(config, lambda: seen, self._mine)
 
     def _mine(self) -> Mapping[Key, CopiedPartition]:
         self.asked += 1

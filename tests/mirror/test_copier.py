@@ -152,7 +152,7 @@ def test_a_topic_made_anew_stops_and_says_so(
     create(there, shared_topic, values(5000, 200))
     copy = f"dc1.{shared_topic}"
     wait_until(
-        lambda: "was made anew" in topic_of(running_mirror, copy).get("reason", ""),
+        lambda: "was recreated" in topic_of(running_mirror, copy).get("reason", ""),
         what="it says so",
     )
     assert ends(here, copy) == {0: 100}
@@ -184,7 +184,7 @@ def test_bandwidth_is_held(
     mirror.start()
     wait_until(lambda: figure(mirror, "bytes_total") > 0, what="it copies")
     (seen,) = re.findall(
-        r"^(\S+) .* clusters seen", mirror.process.output.read_text(), re.MULTILINE
+        r"^(\S+) .* clusters scanned", mirror.process.output.read_text(), re.MULTILINE
     )
     began = datetime.fromisoformat(seen).timestamp()  # before the first byte
     copied = 0.0

@@ -11,9 +11,9 @@ from client.errors import Corrupt
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.waiting import wait_until
 from mirror.acls import AclsSync
-from mirror.groups import GroupsSync
+from mirror.group_offsets import GroupsSync
 from mirror.kafka_target.map_topic import MapTopic, Mark
-from mirror.sharing import Sharing
+from mirror.partition_sharing import Sharing
 from tests.mirror.workers import mirror_config
 
 OFTEN: dict[str, Any] = {"interval": 0.1, "groups": {"interval": 0.1}}

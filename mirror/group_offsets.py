@@ -1,13 +1,13 @@
-"""Offsets of consumer groups, carried from the source to the target. Where copies keep their
-offsets they are valid as they are; where the target is Apache Kafka the mirror's map translates.
+"""Synchronizes consumer groups' offsets from the source to the target. Where copies keep their
+offsets these are valid as they are; for Apache Kafka the mirror's map translates them.
 
-Rule 1: an offset goes forward only: who has read on at the target is never sent back.
-Rule 2: none goes beyond the end of the copy: a reader would find nothing there, and begin anew. It
-        follows as the copy does.
-Rule 3: a group that has members at the target is left alone: it commits by itself.
+Rule 1: an offset only moves forward: a group that has read on at the target is never reset.
+Rule 2: no offset exceeds the end of the copy, where a reader would find it out of range and start
+        over. It follows as the copy grows.
+Rule 3: a group with members at the target is left alone: it commits its own offsets.
 
-Both sorts of groups are asked for and committed by the brokers: Kafka's consumers' and Penstock's
-own. A thread of its own; nothing of a group keeps partitions from being copied.
+Covers groups of Kafka's consumers and of Penstock's, which both go through the brokers. Runs on its
+own thread; no failure here delays the copying.
 """
 
 import logging
@@ -21,21 +21,21 @@ from client.group_offsets import Committed, committed_offsets, describe_groups, 
 from client.offset_commits import Consumed, commit_offsets
 from mirror.config import MirrorConfig
 from mirror.kafka_target.target import KafkaTarget
-from mirror.rounds import Rounds
+from mirror.periodic_task import PeriodicTask
 
 log = logging.getLogger(__name__)
 
-_NO_EPOCH: Final = -1  # the source's mean nothing at the target
+_NO_EPOCH: Final = -1  # the source's epochs have no meaning at the target
 
 Ends = Callable[[], Mapping[TopicPartition, tuple[TopicPartition, int]]]
-"""By partitions of the source: their copies, and up to where these have it."""
+"""Copies with their ends, by partitions of the source."""
 
 Offset = Callable[[TopicPartition, int], int | None]
-"""What an offset of the source is in a copy; None if nobody knows."""
+"""Translates an offset of the source to the copy; None if unknown."""
 
 
 def kept(_: TopicPartition, offset: int) -> int:
-    """The same."""
+    """The offset unchanged."""
     return offset
 
 
@@ -45,20 +45,20 @@ def due(
     before: Mapping[TopicPartition, Committed],
     offset_here: Offset = kept,
 ) -> dict[TopicPartition, Consumed]:
-    """What is to be committed at the target, of what a group has committed at the source. Pure."""
-    found = {}
-    for there, said in committed.items():
+    """The offsets to commit at the target for a group's offsets at the source. Pure."""
+    due_offsets = {}
+    for there, position in committed.items():
         if there not in copies:
             continue
         here, end = copies[there]
-        offset = offset_here(here, min(said.offset, end))
+        offset = offset_here(here, min(position.offset, end))
         if offset is not None and offset > (before[here].offset if here in before else 0):
-            found[here] = Consumed(offset, _NO_EPOCH)
-    return found
+            due_offsets[here] = Consumed(offset, _NO_EPOCH)
+    return due_offsets
 
 
-class GroupsSync(Rounds):
-    """Of one worker."""
+class GroupsSync(PeriodicTask):
+    """Runs in each worker."""
 
     def __init__(
         self,
@@ -68,8 +68,8 @@ class GroupsSync(Rounds):
     ) -> None:
         """`kafka`: the target, if it is Apache Kafka."""
         interval = config.groups.interval
-        super().__init__(config, interval, what="groups", waits="offsets of groups wait")
-        self.committed = 0  # offsets, since the start; any thread
+        super().__init__(config, interval, what="groups", waits="cannot synchronize groups")
+        self.committed = 0  # number of offsets since the start; any thread
         self._ends = ends
         self._kafka = kafka
         self._refused: dict[str, str] = {}
@@ -82,7 +82,7 @@ class GroupsSync(Rounds):
             kafka.refresh()
         offset_here = kept if kafka is None else kafka.offset
         with self._side(source=True) as source, self._side(source=False) as target:
-            names = [each.name for each in list_groups(source)]
+            names = [group.name for group in list_groups(source)]
             there = committed_offsets(source, names)
             here = committed_offsets(target, names)
             wanted = {
@@ -92,7 +92,7 @@ class GroupsSync(Rounds):
             }
             busy = describe_groups(target, wanted)
             for name, offsets in wanted.items():
-                if self._told.is_set():
+                if self._stopping.is_set():
                     break
                 if not busy[name].has_members:
                     self._commit(target, name, offsets)
@@ -105,7 +105,7 @@ class GroupsSync(Rounds):
             if error.retriable:
                 raise
             if self._refused.get(name) != str(error):
-                log.warning("offsets are refused group=%r error=%r", name, str(error))
+                log.warning("offsets refused group=%r error=%r", name, str(error))
             self._refused[name] = str(error)
         else:
             self._refused.pop(name, None)

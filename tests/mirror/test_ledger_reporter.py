@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from client.errors import ConnectionLost
 from ledger.counting.journal import PartitionKey
 from ledger.counting.told import Json, furthest_copied
-from mirror.counted import Spread
+from mirror.copied_count import Spread
+from mirror.ledger_reporter import LedgerReporter, StoredBatch
 from mirror.partition import CopiedPartition
-from mirror.telling import Lying, Telling
 from mirror.topics import Standing, TopicCopy
 from tests.mirror.headers import header
 from tests.mirror.workers import mirror_config
@@ -82,9 +82,9 @@ class Target:
         self._asked()
         return furthest_copied(self.entries[: len(self.entries) - self.unseen], set(keys))
 
-    def lying(self, key: PartitionKey, first: int, end: int) -> Iterator[Lying]:
+    def batches(self, key: PartitionKey, first: int, end: int) -> Iterator[StoredBatch]:
         self._asked()
-        return (Lying(each, tuple) for each in self.log if first <= each.base_offset < end)
+        return (StoredBatch(each, tuple) for each in self.log if first <= each.base_offset < end)
 
     def close(self) -> None: ...
 
@@ -95,7 +95,7 @@ class Worker:
     def __init__(self, target: Target, directory: Path) -> None:
         config = mirror_config(data_dir=str(directory))
         self.target = target
-        self.telling = Telling(config, target, target)
+        self.telling = LedgerReporter(config, target, target)
         self.partition = CopiedPartition((KEY.topic, KEY.partition), ("clicks", 0))
         self.begin()
 

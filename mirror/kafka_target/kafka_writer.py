@@ -1,14 +1,14 @@
-"""What a lane does where its target is Apache Kafka.
+"""A lane's writes where the target is Apache Kafka.
 
-    what the source sent ─▶ headers written anew ─▶ new runs to the map ─▶ Produce, a batch of each
+    data from the source ─▶ new batch headers ─▶ new runs to the map ─▶ Produce, one batch of each
     partition at a time
 
-Rule 1: Apache Kafka takes one batch of a partition in a request. So what came at once goes out in
-        rounds, some of which are under way at a time, in order, on one connection.
-Rule 2: if a batch is refused, the target refuses those behind it by their sequences. The partition
-        leaves the lane, and begins anew (beginnings.py).
-Rule 3: what comes of the source later goes out later: one answer after the other.
-Rule 4: each batch must come to lie where the map has it. If it does not, somebody else has written
+Rule 1: Apache Kafka accepts one batch of a partition per request. So the batches of a response are
+        sent in rounds, several of which are in flight, in order, on one connection.
+Rule 2: if the target refuses a batch, it refuses the ones after it by their sequence numbers. The
+        partition leaves the lane, and resumes (resume_points.py).
+Rule 3: responses of the source are sent one after the other, in order.
+Rule 4: each batch must get the offset that the map has for it. If not, another producer has written
         to the copy.
 """
 
@@ -24,8 +24,8 @@ from client.leader_connection import LeaderConnection
 from client.mirrored_produce import MirroredBatches, mirrored_body
 from mirror.batches import Cut
 from mirror.kafka_target.map_topic import MapTopic, Place
+from mirror.kafka_target.outgoing import Footing, Taken, take
 from mirror.kafka_target.runs import Page
-from mirror.kafka_target.taking import Footing, Taken, take
 from mirror.partition import CopiedPartition
 from wire.errors import ErrorCode
 from wire.messages import produce
@@ -33,7 +33,7 @@ from wire.messages.fetch import PartitionData
 from wire.messages.produce import PartitionProduceResponse, ProduceResponse
 from wire.slices import FileSlice
 
-_ROUNDS: Final = 8  # under way
+_ROUNDS: Final = 8  # in flight
 _COMMIT_MS: Final = 15_000
 _ANSWER_S: Final = 30.0
 _TAKEN_OVER: Final = frozenset({ErrorCode.invalid_producer_epoch, ErrorCode.producer_fenced})
@@ -46,8 +46,8 @@ Answered = dict[Key, PartitionProduceResponse]
 
 
 class _Going(NamedTuple):
-    """What goes out of one partition. The footing is that by which it was taken, whoever begins
-    there meanwhile."""
+    """The outgoing batches of one partition, with the footing by which they were taken, even if the
+    partition resumes meanwhile."""
 
     key: Key
     footing: Footing
@@ -57,8 +57,8 @@ class _Going(NamedTuple):
         return number < len(self.found.batches) and not self.footing.is_over
 
 
-class Appending:
-    """Of one lane. Belongs to the event loop."""
+class KafkaWriter:
+    """The writer of one lane. Belongs to the event loop."""
 
     isolation_level = READ_COMMITTED
 
@@ -77,8 +77,8 @@ class Appending:
         self._turn = asyncio.Lock()
 
     def cut(self, partition: CopiedPartition, data: PartitionData) -> Cut:
-        """What of an answer goes out."""
-        assert not isinstance(data.records, FileSlice)  # those only leave
+        """The outgoing batches of a response."""
+        assert not isinstance(data.records, FileSlice)  # used only for sending
         return take(
             memoryview(data.records or b""),
             partition.position,
@@ -90,42 +90,43 @@ class Appending:
     def put(
         self, pieces: Sequence[tuple[CopiedPartition, Cut]], target: LeaderConnection
     ) -> Awaitable[Answered]:
-        """On its way behind what was put before; awaited once."""
-        taken = [
-            _Going(partition.here, self._footings[partition.here], found)
-            for partition, found in pieces
-            if isinstance(found, Taken)
+        """Send after the earlier batches. Await the result once."""
+        outgoing = [
+            _Going(partition.here, self._footings[partition.here], batches)
+            for partition, batches in pieces
+            if isinstance(batches, Taken)
         ]
-        return self._loop.create_task(self._put(taken, target))
+        return self._loop.create_task(self._put(outgoing, target))
 
-    async def _put(self, taken: Sequence[_Going], target: LeaderConnection) -> Answered:
+    async def _put(self, outgoing: Sequence[_Going], target: LeaderConnection) -> Answered:
         answered: Answered = {}
         under_way: deque[tuple[int, asyncio.Future[ProduceResponse]]] = deque()
 
-        async def one() -> None:
+        async def settle_oldest() -> None:
             number, answer = under_way[0]
-            self._note(answered, number, taken, await answer)
+            self._note(answered, number, outgoing, await answer)
             under_way.popleft()
 
         try:
             async with self._turn:
-                await self._write_down(taken)
-                for number in range(max((len(each.found.batches) for each in taken), default=0)):
+                await self._write_down(outgoing)
+                rounds = max((len(going.found.batches) for going in outgoing), default=0)
+                for number in range(rounds):
                     if len(under_way) >= _ROUNDS:
-                        await one()
-                    going = [each for each in taken if each.goes(number)]
+                        await settle_oldest()
+                    going = [partition for partition in outgoing if partition.goes(number)]
                     if going:
                         under_way.append((number, _round(number, going, target)))
             while under_way:
-                await one()
+                await settle_oldest()
         except BaseException:
-            for each in taken:
-                each.footing.is_over = True
+            for partition in outgoing:
+                partition.footing.is_over = True
             await asyncio.gather(*(answer for _, answer in under_way), return_exceptions=True)
             raise
-        for key, footing, found in taken:
+        for key, footing, found in outgoing:
             if footing.is_over:
-                answered.setdefault(key, _refusal(key, "what went before was refused"))
+                answered.setdefault(key, _refusal(key, "an earlier batch was refused"))
             else:
                 answered[key] = PartitionProduceResponse(index=key[1])
                 footing.written = found.behind
@@ -134,15 +135,15 @@ class Appending:
     def _note(
         self, answered: Answered, number: int, taken: Sequence[_Going], answer: ProduceResponse
     ) -> None:
-        """The first that was refused of a partition counts: what is behind it was, for that."""
-        said = {
-            (topic.name, each.index): each
+        """Keep the first refusal of a partition: it is the reason for the later ones."""
+        results = {
+            (topic.name, partition.index): partition
             for topic in answer.responses
-            for each in topic.partition_responses
+            for partition in topic.partition_responses
         }
         for key, footing, found in taken:
-            if number < len(found.batches) and key in said and key not in answered:
-                judged = _judged(said[key], found.places[number])
+            if number < len(found.batches) and key in results and key not in answered:
+                judged = _judged(results[key], found.places[number])
                 if judged.error_code is not ErrorCode.none:
                     footing.is_over = True
                     answered[key] = judged
@@ -169,20 +170,20 @@ def _round(
     return target.put(produce.API, version, body, _ANSWER_S)
 
 
-def _judged(said: PartitionProduceResponse, place: int) -> PartitionProduceResponse:
-    code, key = said.error_code, ("", said.index)
-    message = said.error_message or code.name.replace("_", " ")
-    if code is ErrorCode.none and said.base_offset != place:
+def _judged(result: PartitionProduceResponse, place: int) -> PartitionProduceResponse:
+    code, key = result.error_code, ("", result.index)
+    message = result.error_message or code.name.replace("_", " ")
+    if code is ErrorCode.none and result.base_offset != place:
         message = (
-            f"what belongs to offset {place} of the copy has come to {said.base_offset}: somebody "
-            "else has written there"
+            f"the message for offset {place} of the copy got {result.base_offset}: another "
+            "producer has written to the copy"
         )
         return _refusal(key, message, _STOPS)
     if code in _TAKEN_OVER:
-        return _refusal(key, "another worker of this mirror has taken the partition", _STOPS)
+        return _refusal(key, "another worker of this mirror has taken over the partition", _STOPS)
     if code in _NEVER:
         return _refusal(key, message, _STOPS)
-    return _refusal(key, message) if code in _ANEW else said
+    return _refusal(key, message) if code in _ANEW else result
 
 
 def _refusal(

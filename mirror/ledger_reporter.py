@@ -1,25 +1,25 @@
-"""What a mirror tells the ledger of the target: entries of the tier `mirror`.
+"""Reports what was copied to the target's ledger: entries of the tier `mirror`.
 
-    lanes ─ headers of what the target has ─▶ sums by partition ─ every few seconds ─▶ `_audit`
+    lanes ─ headers of acknowledged batches ─▶ sums by partition ─ every few seconds ─▶ `_audit`
 
-Rule 1: no batch is opened in the copying loop. Few reach over the end of a window; those are read
-        again from the target, behind the loop's back, for the times of their records.
-Rule 2: entries are a journal that begins with the process. One that was not acknowledged is sent
-        again as it is, and nothing new before it: so no number is left out that a later one
-        follows. What was not told when a process is killed is in no journal. Where a partition goes
-        on, the ledger is asked up to where it was told, and what lies between is read again from
-        the target, and told then; what was copied after it is told after it: else who is killed
-        between the two would leave a hole that nobody looks for. The audit takes once what is told
-        twice, but cannot part what is told together: and what a killed one has told may be seen
-        only when its broker's disk has it. So what is read again is told batch by batch.
-Rule 3: they name no leader epoch. A copy that has lost its tail gets the same batches at the same
-        offsets again: what was copied once is as it was.
-Rule 4: a gap that was passed over is told as a fault that an operator has accepted.
-Rule 5: while the ledger cannot be written to, copying goes on, and sums grow. If they grow too
-        large they are forgotten: the audit then knows of the copy by its brokers alone.
+Rule 1: the copying loop decompresses no batch. The few that cross the end of a window are read
+        again from the target, on this thread, for the times of their records.
+Rule 2: entries form a journal that begins with the process. An unacknowledged entry is sent again
+        unchanged, before any new one, so no number is missing before a later one. What was not
+        reported when a process was killed is in no journal. When a partition resumes, the ledger is
+        asked up to where it was reported, and the batches since are read again from the target and
+        reported before anything that is copied after them: otherwise a kill between the two would
+        leave a permanent hole. The audit counts repeated claims once, but cannot split a claim, and
+        the claims of a killed process may become visible late, when its broker's disk has them. So
+        what is read again is reported batch by batch.
+Rule 3: entries have no leader epoch. A copy that has lost its tail gets the same batches at the
+        same offsets again.
+Rule 4: a gap that was skipped is reported as a fault that an operator has accepted.
+Rule 5: while the ledger cannot be written, copying continues, and the sums grow. If they grow too
+        large they are discarded: the audit then knows of the copy only by its brokers.
 
-`begun` and `written` belong to the event loop, `trouble` is read by any thread, the rest is the
-teller's own thread.
+`begun` and `written` belong to the event loop, `trouble` may be read by any thread, the rest
+belongs to the reporter's thread.
 """
 
 import logging
@@ -39,7 +39,7 @@ from ledger.counting.journal import PartitionKey
 from ledger.names import VERSION
 from mirror.batches import Gap
 from mirror.config import MirrorConfig
-from mirror.counted import CopiedCount, Spread
+from mirror.copied_count import CopiedCount, Spread
 from mirror.partition import CopiedPartition
 from mirror.topics import TopicCopy
 from schemas.errors import SchemaError
@@ -48,11 +48,11 @@ from wire.batch import BatchHeader
 log = logging.getLogger(__name__)
 
 APP: Final = "penstock-mirror"
-KIND: Final = "mirror"  # begins the names of its journals
+KIND: Final = "mirror"  # prefix of its journals' names
 _RANDOM_BYTES: Final = 16
-_MOST_WEIGHT: Final = 16 * 1024 * 1024  # of sums that wait
-_MOST_OPENED: Final = 256  # batches that reach over windows, from one entry to the next
-_MOST_ALONE: Final = 10_000  # batches that are read again, and told each for itself
+_MOST_WEIGHT: Final = 16 * 1024 * 1024  # size of waiting sums
+_MOST_OPENED: Final = 256  # batches across windows that are read between two entries
+_MOST_ALONE: Final = 10_000  # batches read again that are reported individually
 _STOP_SECONDS: Final = 15.0
 _TOO_LARGE: Final = {ErrorCode.message_too_large, ErrorCode.record_list_too_large}
 
@@ -61,39 +61,39 @@ _Counts = list[tuple[PartitionKey, CopiedCount]]
 
 
 class Sender(Protocol):
-    """To `_audit` of the target."""
+    """Writes to `_audit` of the target."""
 
     def send(self, entry: Json) -> None:
-        """Returns when the ledger has it. Raises ClientError, SchemaError."""
+        """Returns once the ledger has the entry. Raises ClientError, SchemaError."""
 
     def close(self) -> None: ...
 
 
-class Lying(NamedTuple):
-    """A batch of a copy, and how the times of its records are read, if they can be."""
+class StoredBatch(NamedTuple):
+    """A batch of a copy; `times` reads the times of its records, if possible."""
 
     header: BatchHeader
     times: Callable[[], Sequence[int]]
 
 
 class Copies(Protocol):
-    """The logs of the copies, and what was told of them before. Raises ClientError, SchemaError."""
+    """The logs of the copies, and their state in the ledger. Raises ClientError, SchemaError."""
 
     def times(self, key: PartitionKey, batch: Spread) -> Sequence[int]:
-        """Of its records; nothing if they cannot be read."""
+        """The times of its records; empty if they cannot be read."""
 
     def told(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
-        """Up to where, of those of which the ledger says anything."""
+        """The end offsets of what the ledger has, for partitions that it has any of."""
 
-    def lying(self, key: PartitionKey, first: int, end: int) -> Iterator[Lying]:
-        """The batches that lie there."""
+    def batches(self, key: PartitionKey, first: int, end: int) -> Iterator[StoredBatch]:
+        """The batches between these offsets."""
 
     def close(self) -> None: ...
 
 
 class _Beginning(NamedTuple):
-    """A partition goes on at `end`. What this process knew of it before, but had not told yet, is
-    `before`, which reaches up to `told`; -1: it knew nothing."""
+    """A partition resumed at `end`. `before` is what this process counted of it but has not
+    reported, up to offset `told`; -1: nothing."""
 
     told: int
     end: int
@@ -101,7 +101,7 @@ class _Beginning(NamedTuple):
     compacts: bool
 
 
-class Telling:
+class LedgerReporter:
     """See the module."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Telling:
         copies: Copies,
         now_millis: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self.trouble = ""  # why nothing is told just now
+        self.trouble = ""  # the reason if nothing is reported
         self._source = config.source.cluster
         self._window_millis = config.window * 1000
         self._interval = config.ledger_interval
@@ -126,19 +126,19 @@ class Telling:
             window_millis=self._window_millis,
             tier="mirror",
         )
-        self._lock = threading.Lock()  # of the next three
+        self._lock = threading.Lock()  # protects the next three
         self._keys: dict[Key, PartitionKey] = {}
         self._counts: dict[PartitionKey, CopiedCount] = {}
         self._begun: dict[PartitionKey, _Beginning] = {}
         self._next_seq = 0
         self._pending: list[Json] = []
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="telling", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
 
     # The event loop
 
     def begun(self, copy: TopicCopy, partition: CopiedPartition) -> None:
-        """It goes on where the copy ends."""
+        """The partition resumes where the copy ends."""
         if copy.origin is not None and copy.origin.of_penstocks_own:
             return
         topic, index = partition.here
@@ -152,14 +152,14 @@ class Telling:
                 if earlier is None:
                     told = -1 if known is None else known.count.next_offset
                     earlier = _Beginning(told, end, known, partition.compacts)
-                elif known is not None:  # is read again, but for what was accepted
+                elif known is not None:  # to be read again, except for accepted gaps
                     fresh.gaps = known.gaps
                 self._begun[key] = earlier._replace(end=end)
                 self._counts[key] = fresh
             self._counts[key].gap_at = end if partition.position > end else -1
 
     def written(self, partition: CopiedPartition, headers: Sequence[BatchHeader]) -> None:
-        """The target has these."""
+        """The target has these batches."""
         with self._lock:
             key = self._keys.get(partition.here)
             if key is not None:
@@ -171,7 +171,7 @@ class Telling:
         self._thread.start()
 
     def stop(self) -> None:
-        """What is left is told, if the ledger takes it in time."""
+        """Report what is left, if the ledger accepts it in time."""
         self._stopping.set()
         self._thread.join(_STOP_SECONDS)
 
@@ -185,7 +185,7 @@ class Telling:
         self._copies.close()
 
     def look(self) -> None:
-        """Tell what is new. What goes wrong is said, and the next look goes on."""
+        """Report what is new. Errors are logged, and the next call continues."""
         try:
             self._send()
             for counts in (self._counted, self._read_again, self._counted):
@@ -195,8 +195,8 @@ class Telling:
         except (ClientError, SchemaError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
             self._forget_if_too_much()
-        except Exception as error:  # a bug of ours: copying goes on
-            log.exception("telling failed, trying again")
+        except Exception as error:  # a bug: copying continues
+            log.exception("reporting failed, trying again")
             trouble = f"{type(error).__name__}: {error}"
         if trouble and not self.trouble:
             log.warning("ledger waits reason=%r", trouble)
@@ -222,55 +222,59 @@ class Telling:
         return {**entry, "header": {**entry["header"], "seq": self._next_seq - 1}}
 
     def _counted(self) -> _Counts:
-        """Since the last time, of partitions of which nothing is to be told before."""
+        """Counts since the last call, of partitions with nothing older to report."""
         with self._lock:
             counts = [
-                (key, each)
-                for key, each in self._counts.items()
-                if not each.is_empty and key not in self._begun
+                (key, count)
+                for key, count in self._counts.items()
+                if not count.is_empty and key not in self._begun
             ]
-            for key, each in counts:
-                self._counts[key] = _after(key, each)
+            for key, count in counts:
+                self._counts[key] = _after(key, count)
         self._settle(counts)
         return counts
 
     def _settle(self, counts: _Counts) -> None:
         opened = 0
-        for key, each in counts:
-            for batch in each.spread:
+        for key, count in counts:
+            for batch in count.spread:
                 opened += 1
                 times = self._copies.times(key, batch) if opened <= _MOST_OPENED else ()
-                each.settle(batch, times, self._window_millis)
-            each.spread.clear()
+                count.settle(batch, times, self._window_millis)
+            count.spread.clear()
 
     def _read_again(self) -> _Counts:
-        """Of partitions that have begun, what the ledger does not know yet."""
+        """Counts of resumed partitions that the ledger does not have yet."""
         with self._lock:
             begun = dict(self._begun)
             origins = {key: self._counts[key].count.origin for key in begun}
-        before = [(key, each.before) for key, each in begun.items() if each.before is not None]
+        before = [(key, old) for key, beginning in begun.items() if (old := beginning.before)]
         self._settle(before)
-        unknown = {key: each for key, each in begun.items() if each.end > 0}
+        unknown = {key: beginning for key, beginning in begun.items() if beginning.end > 0}
         told = self._copies.told(unknown) if unknown else {}
         between: _Counts = []
-        for key, each in unknown.items():
-            first = max(each.told, told.get(key, -1))
-            if 0 <= first < each.end:
+        for key, beginning in unknown.items():
+            first = max(beginning.told, told.get(key, -1))
+            if 0 <= first < beginning.end:
                 fresh = PartitionCount(*key, first, origin=origins[key])
-                alone = _MOST_ALONE - len(between)
-                between += [(key, count) for count in self._lying(fresh, each, alone)]
-        with self._lock:  # who has begun once more meanwhile is looked at once more
+                individually = _MOST_ALONE - len(between)
+                between += [(key, count) for count in self._stored(fresh, beginning, individually)]
+        with self._lock:  # partitions that resumed meanwhile are kept for the next call
             self._begun = {
-                key: each for key, each in self._begun.items() if each is not begun.get(key)
+                key: beginning
+                for key, beginning in self._begun.items()
+                if beginning is not begun.get(key)
             }
-        return [(key, each) for key, each in chain(before, between) if not each.is_empty]
+        return [(key, count) for key, count in chain(before, between) if not count.is_empty]
 
-    def _lying(self, fresh: PartitionCount, begun: _Beginning, alone: int) -> Iterator[CopiedCount]:
-        """What lies there from here on: so many batches each for itself, and then all others."""
+    def _stored(
+        self, fresh: PartitionCount, begun: _Beginning, individually: int
+    ) -> Iterator[CopiedCount]:
+        """Counts of the stored batches: the first ones individually, the rest together."""
         key = PartitionKey(fresh.topic, fresh.topic_id, fresh.partition)
         count = CopiedCount(fresh)
-        for number, batch in enumerate(self._copies.lying(key, fresh.next_offset, begun.end)):
-            if number < alone and not count.is_empty:
+        for number, batch in enumerate(self._copies.batches(key, fresh.next_offset, begun.end)):
+            if number < individually and not count.is_empty:
                 yield count
                 count = _after(key, count)
             count.add([batch.header], self._window_millis, gaps_are_empty=begun.compacts)
@@ -282,19 +286,22 @@ class Telling:
     def _number(self, counts: Sequence[tuple[PartitionKey, CopiedCount]]) -> None:
         now = self._now_millis()
         entries = entries_of(
-            (each.count for _, each in counts),
+            (count.count for _, count in counts),
             self._speaker,
             seq=self._next_seq,
             now_millis=now,
         )
         self._next_seq += len(entries)
         self._pending += entries
-        self._pending += [self._accepted(key, gap, now) for key, e in counts for gap in e.gaps]
+        self._pending += [
+            self._accepted(key, gap, now) for key, count in counts for gap in count.gaps
+        ]
 
     def _accepted(self, key: PartitionKey, gap: Gap, now: int) -> Json:
-        """As an operator says it: a journal of its own, with one entry."""
+        """An entry as of an operator: a journal of its own, with one entry."""
         source = f"operator-{secrets.token_hex(_RANDOM_BYTES)}"
-        why = "when it was first copied" if not gap.end else "before they were copied: --accept-gap"
+        is_new = not gap.end
+        when = "when it was first copied" if is_new else "before they were copied: --accept-gap"
         header = {"time": now, "host": self._speaker.host, "app": APP, "source": source}
         return {
             "header": {**header, "seq": 0, "position": 0},
@@ -305,7 +312,7 @@ class Telling:
                 {
                     **key._asdict(),
                     "offsets": [{"first": gap.end, "count": gap.begins - gap.end}],
-                    "reason": f"{self._source} had deleted them {why}",
+                    "reason": f"{self._source} had deleted them {when}",
                     "operator": f"{APP} on {self._speaker.host}",
                 }
             ],
@@ -313,17 +320,17 @@ class Telling:
 
     def _forget_if_too_much(self) -> None:
         with self._lock:
-            before = [each.before for each in self._begun.values() if each.before is not None]
-            if sum(each.weight for each in chain(before, self._counts.values())) <= _MOST_WEIGHT:
+            before = [old for beginning in self._begun.values() if (old := beginning.before)]
+            if sum(count.weight for count in chain(before, self._counts.values())) <= _MOST_WEIGHT:
                 return
-            for key, each in self._counts.items():
-                self._counts[key] = _after(key, each)
+            for key, count in self._counts.items():
+                self._counts[key] = _after(key, count)
             for key, beginning in self._begun.items():
                 self._begun[key] = beginning._replace(before=None)
-        log.warning("what was copied is forgotten: the ledger has waited for too long")
+        log.warning("counts discarded: the ledger could not be written for too long")
 
 
 def _after(key: PartitionKey, told: CopiedCount) -> CopiedCount:
-    """Where the next count begins."""
+    """The count that follows."""
     fresh = PartitionCount(*key, told.count.next_offset, origin=told.count.origin)
     return CopiedCount(fresh, told.gap_at)

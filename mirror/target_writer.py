@@ -1,7 +1,7 @@
-"""What a lane does with what a source sends, by what its target is.
+"""How a lane writes to its target, by the kind of target.
 
-Penstock's brokers take batches at the offsets that they have (`OffsetsKept`); what Apache Kafka
-takes is in mirror/kafka_target.
+Penstock's brokers take batches at their offsets (`OffsetsKept`); for Apache Kafka see
+mirror/kafka_target.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -18,36 +18,36 @@ from wire.messages.fetch import PartitionData
 from wire.messages.produce import PartitionProduceResponse, ProduceResponse
 from wire.slices import FileSlice
 
-_COMMIT_MS: Final = 5_000  # after which a partition that holds up others is told
+_COMMIT_MS: Final = 5_000  # after which a partition that holds up others times out
 _ANSWER_S: Final = 30.0
 
 Answered = dict[Key, PartitionProduceResponse]
-"""What the target says, by its names."""
+"""The target's results, by its names."""
 
 
-class Writing(Protocol):
-    """Of one lane."""
+class TargetWriter(Protocol):
+    """The writer of one lane."""
 
     @property
     def isolation_level(self) -> int:
-        """At which the source is read."""
+        """The isolation level for reading the source."""
 
     def cut(self, partition: CopiedPartition, data: PartitionData) -> Cut:
-        """What of an answer of the source goes out."""
+        """The outgoing batches of a response."""
 
     def put(
         self, pieces: Sequence[tuple[CopiedPartition, Cut]], target: LeaderConnection
     ) -> Awaitable[Answered]:
-        """On its way behind what was put before; to be awaited once. Both raise ClientError."""
+        """Send after the earlier pieces; await the result once. Both raise ClientError."""
 
 
 class OffsetsKept:
-    """The same bytes, at the same offsets."""
+    """Writes the same bytes at the same offsets."""
 
     isolation_level = READ_UNCOMMITTED
 
     def cut(self, partition: CopiedPartition, data: PartitionData) -> Cut:
-        assert not isinstance(data.records, FileSlice)  # those only leave
+        assert not isinstance(data.records, FileSlice)  # used only for sending
         records = memoryview(data.records or b"")
         return cut(records, partition.position, gaps=partition.compacts)
 
@@ -55,9 +55,9 @@ class OffsetsKept:
         self, pieces: Sequence[tuple[CopiedPartition, Cut]], target: LeaderConnection
     ) -> Awaitable[Answered]:
         topics: dict[str, list[MirroredBatches]] = {}
-        for partition, found in pieces:
+        for partition, batches in pieces:
             topic, index = partition.here
-            topics.setdefault(topic, []).append(MirroredBatches(index, found.data))
+            topics.setdefault(topic, []).append(MirroredBatches(index, batches.data))
         version = target.version(produce.API)
         body = mirrored_body(version, _COMMIT_MS, topics)
         return _results(target.put(produce.API, version, body, _ANSWER_S))
@@ -66,7 +66,7 @@ class OffsetsKept:
 async def _results(answered: Awaitable[ProduceResponse]) -> Answered:
     answer = await answered
     return {
-        (topic.name, each.index): each
+        (topic.name, partition.index): partition
         for topic in answer.responses
-        for each in topic.partition_responses
+        for partition in topic.partition_responses
     }

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mirror.batches import Gap
-from mirror.beginnings import Both, GoOn, Span, Stop, decide
+from mirror.resume_points import Both, GoOn, Span, Stop, decide
 from tests.mirror.headers import batch
 from wire.batch import BatchHeader, read_header
 

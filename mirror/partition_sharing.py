@@ -1,10 +1,10 @@
-"""Which partitions are this worker's: workers of one name share those of all copies, as members of
-a group of the paper's kind, in the ZooKeeper of the target.
+"""Distribution of partitions among the workers of one mirror: they share the partitions of all
+copies as members of a consumer group of Penstock's protocol, in the target's ZooKeeper.
 
-For a moment two workers may copy one partition, when one has not noticed yet that it was taken from
-it: that does no harm, as the target compares. So nobody waits for anybody here.
+For a moment two workers may copy the same partition, while one has not noticed its loss. That is
+harmless, since the target compares, so workers do not wait for each other.
 
-A thread of its own, as ZooKeeper is waited for.
+Runs on its own thread, since it waits for ZooKeeper.
 """
 
 import logging
@@ -27,7 +27,7 @@ _SESSION_S: Final = 10.0
 
 
 class Sharing:
-    """One worker's share. `topics` says which copies there are, `share` is told what is its own."""
+    """One worker's share. `topics` returns the copies, `share` gets the worker's partitions."""
 
     def __init__(
         self,
@@ -35,11 +35,11 @@ class Sharing:
         topics: Callable[[], Collection[str]],
         share: Callable[[frozenset[Key]], None],
     ) -> None:
-        self.trouble = "it is no member yet"  # any thread
+        self.trouble = "not a member yet"  # any thread
         self._config = config
         self._topics = topics
         self._share = share
-        self._told = threading.Event()
+        self._stopping = threading.Event()
         self._shared: frozenset[Key] = frozenset()
         self._thread = threading.Thread(target=self._run, name="sharing", daemon=True)
 
@@ -47,11 +47,11 @@ class Sharing:
         self._thread.start()
 
     def stop(self) -> None:
-        """Others get at once what was this worker's."""
-        self._told.set()
+        """Stop; other workers get its partitions at once."""
+        self._stopping.set()
         self._thread.join()
 
-    # What a member tells, on this thread
+    # Callbacks of the member, on this thread
 
     def gained(self, partitions: Collection[TopicPartition]) -> None:
         self._tell(self._shared | _keys(partitions))
@@ -67,16 +67,16 @@ class Sharing:
         self._share(shared)
 
     def _run(self) -> None:
-        while not self._told.is_set():
+        while not self._stopping.is_set():
             try:
                 self._share_once()
-            except Exception as error:  # a bug of ours: the next session tries again
+            except Exception as error:  # a bug: the next session tries again
                 log.exception("sharing partitions failed, trying again")
                 self.trouble = repr(error)
-                self._told.wait(_AGAIN_S)
+                self._stopping.wait(_AGAIN_S)
 
     def _share_once(self) -> None:
-        """As long as one session lasts."""
+        """Share for as long as one session lasts."""
         side = self._config.target
         try:
             session = Session.connect(
@@ -87,22 +87,22 @@ class Sharing:
                 makes_map=False,
             )
         except ClusterError as error:
-            self._say(str(error))
-            self._told.wait(_AGAIN_S)
+            self._report(str(error))
+            self._stopping.wait(_AGAIN_S)
             return
         try:
             self._be_members(session)
         except (ClusterError, Fenced) as error:
-            self._say(str(error))
+            self._report(str(error))
         finally:
             session.close()
             self._tell(frozenset())
 
     def _be_members(self, session: Session) -> None:
-        while not self._told.is_set():
+        while not self._stopping.is_set():
             topics = tuple(sorted(self._topics()))
             if not topics:
-                self._told.wait(_GLANCE_S)
+                self._stopping.wait(_GLANCE_S)
                 continue
             member = Member(session, self._config.name, topics, self)
             try:
@@ -111,18 +111,18 @@ class Sharing:
                 member.leave()
 
     def _be_member(self, member: Member, topics: tuple[str, ...]) -> None:
-        """As long as there are the same copies."""
-        while not self._told.is_set() and tuple(sorted(self._topics())) == topics:
+        """Be a member while the set of copies stays the same."""
+        while not self._stopping.is_set() and tuple(sorted(self._topics())) == topics:
             member.tend()
             if member.name:
-                self._say("")
-            self._told.wait(_GLANCE_S)
+                self._report("")
+            self._stopping.wait(_GLANCE_S)
 
-    def _say(self, trouble: str) -> None:
+    def _report(self, trouble: str) -> None:
         if trouble and trouble != self.trouble:
-            log.warning("partitions are not shared error=%r", trouble)
+            log.warning("cannot share partitions error=%r", trouble)
         self.trouble = trouble
 
 
 def _keys(partitions: Collection[TopicPartition]) -> frozenset[Key]:
-    return frozenset((each.topic, each.partition) for each in partitions)
+    return frozenset((partition.topic, partition.partition) for partition in partitions)

@@ -1,9 +1,9 @@
-"""A copy opened for everybody, and made a copy again: what `penstock mirror promote` and `demote`
-do. Both compare the two logs first, each partition by its ends and its last batch, and change the
-mark alone, unless what the source has not is to be cut off (cutting.py). Blocks.
+"""Promotion of a copy to an ordinary topic, and demotion to a copy: `penstock mirror promote` and
+`demote`. Both first compare the two logs, each partition by its ends and last batch, and change
+only the mark, unless excess messages are to be cut off (truncation.py). Blocks.
 
-The mirror that runs needs no word: a copy without the mark is refused to it by the target, and it
-sees at its next look whose topic it is.
+The running mirror need not be told: the target refuses its writes to a topic without the mark, and
+its next scan shows the change.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,20 +20,21 @@ from client.bootstrap import Access, Bootstrap
 from client.brokers import Brokers
 from client.metadata import ClusterMetadata
 from ledger.names import topic_id_text
-from mirror.beginnings import Again, Both, GoOn, Stop, Wanted, look
+from mirror.cluster_scanner import check_keeps_offsets, names_of
 from mirror.config import MirrorConfig
-from mirror.cutting import Excess, NotDone, cuts_text, excess, put_groups_back, wait_cut
 from mirror.kafka_target.target import KafkaTarget, serves_transactions
 from mirror.lane import CLIENT_ID
-from mirror.looking import check_keeps_offsets, names_of
+from mirror.resume_points import Again, Both, GoOn, Stop, Wanted, look
 from mirror.topics import origin_of
+from mirror.truncation import Excess, NotDone, cuts_text, excess, put_groups_back, wait_cut
 from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_OF, PAUSED, MirrorOf
 
 _PATIENCE_S: Final = 15.0
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """One partition of both; `reason` is empty if the copy's last batch is the source's."""
+    """A partition on both sides; `reason` is empty if the copy's last batch matches the
+    source's."""
 
     partition: int
     copy_end: int
@@ -42,27 +43,27 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 class Demoted(msgspec.Struct, frozen=True):
-    """The partitions as they are now, what was cut off, and groups that were put back for it."""
+    """The partitions afterwards, what was cut off, and the groups that were reset."""
 
     partitions: list[Compared]
     cut: list[Excess]
     groups: list[str]
 
 
-class Opening:
-    """Of one mirror's topics, by their names at the target."""
+class Promotion:
+    """For topics of one mirror, by their names at the target."""
 
     def __init__(self, config: MirrorConfig) -> None:
         self._config = config
 
     def promote(self, here: str, *, without_source: bool = False) -> list[Compared]:
-        """Opens it. What it has is all that the source has, or nobody asks the source. Raises
-        NotDone, ClientError."""
+        """Make the copy an ordinary topic. It must have all that the source has, unless
+        `without_source`. Raises NotDone, ClientError."""
         with self._target() as target:
             self._check_is_penstock(target)
             origin = self._origin(target, here)
             if origin is None:
-                raise NotDone(f"{here} is no copy: it is open already")
+                raise NotDone(f"{here} is not a copy: it is an ordinary topic already")
             compared: list[Compared] = []
             if not without_source:
                 with self._source() as source:
@@ -75,9 +76,9 @@ class Opening:
     def demote(
         self, here: str, *, may_cut: Callable[[Sequence[Excess]], None] | None = None
     ) -> Demoted:
-        """Makes it a copy again. It has nothing that the source has not; or that is cut off, which
-        `may_cut` is told first, and may raise. Partitions that it does not have yet the mirror
-        adds. Raises NotDone, ClientError."""
+        """Make the topic a copy again. Messages that the source lacks are cut off after `may_cut`
+        has approved them; it may raise. The mirror adds missing partitions. Raises NotDone,
+        ClientError."""
         with self._target() as target, self._source() as source:
             self._check_is_penstock(target)
             check_keeps_offsets(target, self._config.target.cluster)
@@ -85,10 +86,10 @@ class Opening:
             if before is not None and (may_cut is None or before.place != mark.place):
                 raise NotDone(f"{here} is a copy already")
             compared = self._compared(source, target, here, mark.topic)
-            faults = [each for each in compared if _ahead(each)]
+            faults = [partition for partition in compared if _ahead(partition)]
             if before == mark and not faults:
-                raise NotDone(f"{here} is a copy already, and has nothing that the source has not")
-            due = [self._excess(source, target, here, mark, each) for each in faults]
+                raise NotDone(f"{here} is a copy already, and has nothing that the source lacks")
+            due = [self._excess(source, target, here, mark, partition) for partition in faults]
             changes: dict[str, str | None] = {MIRROR_OF: str(mark)}
             groups: list[str] = []
             if due:
@@ -101,37 +102,42 @@ class Opening:
                 )
             alter_topic(target, here, changes)
             wait_cut(target, due)
-        ends = {each.partition: each.first for each in due}
+        ends = {excess.partition: excess.first for excess in due}
         after = [
-            replace(e, copy_end=ends.get(e.partition, e.copy_end), reason="") for e in compared
+            replace(
+                partition,
+                copy_end=ends.get(partition.partition, partition.copy_end),
+                reason="",
+            )
+            for partition in compared
         ]
         return Demoted(after, due, groups)
 
     def _mark(self, source: Brokers, here: str) -> MirrorOf:
-        """Of which topic it is to be a copy."""
+        """The mark for the topic: the source topic that it is to be a copy of."""
         names, cluster = names_of(self._config), self._config.source.cluster
-        for each in all_topics(source).topics.values():
-            if names.here(each.name) == here:
-                return MirrorOf(cluster, each.name, topic_id_text(each.id))
+        for topic in all_topics(source).topics.values():
+            if names.here(topic.name) == here:
+                return MirrorOf(cluster, topic.name, topic_id_text(topic.id))
         raise NotDone(f"{cluster} has no topic that would be copied to {here}")
 
     def _excess(
         self, source: Brokers, target: Brokers, here: str, mark: MirrorOf, fault: Compared
     ) -> Excess:
         if fault.copy_end >= 0 and not self._compacts(source, mark.topic):
-            found = excess(source, target, mark.topic, here, fault.partition)
-            if found.offsets:
-                return found
+            surplus = excess(source, target, mark.topic, here, fault.partition)
+            if surplus.offsets:
+                return surplus
         raise NotDone(f"{here}-{fault.partition}: {_ahead(fault)}")
 
     def pause(self, here: str, *, paused: bool) -> None:
-        """All workers leave it alone, or go on, from their next look on."""
+        """Pause or resume copying a topic; all workers follow at their next scan."""
         with self._target() as target:
             if serves_transactions(target):
                 self._pause_at_kafka(target, here, paused=paused)
                 return
             if self._origin(target, here) is None:
-                raise NotDone(f"{here} is no copy")
+                raise NotDone(f"{here} is not a copy")
             alter_topic(target, here, {PAUSED: "true" if paused else None})
 
     def _pause_at_kafka(self, target: Brokers, here: str, *, paused: bool) -> None:
@@ -139,14 +145,14 @@ class Opening:
         side = self._config.target
         with closing(KafkaTarget(side.bootstrap, CLIENT_ID, self._config.name)) as kafka:
             if not kafka.pause(here, topic_id, paused=paused):
-                raise NotDone(f"{here} is no copy of this mirror's")
+                raise NotDone(f"{here} is not a copy of this mirror")
 
     def _check_is_penstock(self, target: Brokers) -> None:
         if serves_transactions(target):
             raise NotDone(
-                f"the cluster {self._config.target.cluster} is Apache Kafka: copies there are open "
-                "to whom its ACLs let in, and have offsets of their own. To end the mirroring of "
-                "one, stop the mirror or name it in `exclude`; it cannot be made a copy again"
+                f"the cluster {self._config.target.cluster} is Apache Kafka, where copies are open "
+                "to all that its ACLs permit, and have their own offsets. To end the mirroring of "
+                "a topic, stop the mirror or add it to `exclude`; it cannot be made a copy again"
             )
 
     def _source(self) -> Brokers:
@@ -156,17 +162,17 @@ class Opening:
         return _brokers(self._config.target.bootstrap)
 
     def _origin(self, target: Brokers, here: str) -> MirrorOf | None:
-        target.topic(here)  # which exists
+        target.topic(here)  # raises if it does not exist
         return origin_of(self._configs(target, here))
 
     def _configs(self, brokers: Brokers, topic: str) -> dict[str, str]:
-        return {each.name: each.value or "" for each in topic_configs(brokers, topic)}
+        return {config.name: config.value or "" for config in topic_configs(brokers, topic)}
 
     def _compacts(self, source: Brokers, there: str) -> bool:
         return "compact" in self._configs(source, there).get("cleanup.policy", "")
 
     def _compared(self, source: Brokers, target: Brokers, here: str, there: str) -> list[Compared]:
-        """Partitions that both have."""
+        """Compare the partitions that both have."""
         ours, theirs = target.topic(here), source.topic(there)
         if len(ours.partitions) > len(theirs.partitions):
             raise NotDone(
@@ -174,31 +180,31 @@ class Opening:
                 f"{len(theirs.partitions)}"
             )
         by_leaders = sorted(
-            (theirs.partition(each.index).leader, each.leader, each.index)
-            for each in ours.partitions
+            (theirs.partition(partition.index).leader, partition.leader, partition.index)
+            for partition in ours.partitions
         )
         compacts = self._compacts(source, there)
-        found: list[Compared] = []
-        for (there_id, here_id), group in groupby(by_leaders, key=lambda each: each[:2]):
+        compared: list[Compared] = []
+        for (there_id, here_id), group in groupby(by_leaders, key=lambda leaders: leaders[:2]):
             wanted = [
                 Wanted((here, index), (there, index), compacts, None) for _, _, index in group
             ]
-            said = look(
+            results = look(
                 _at(source.known, there_id, self._config.source.bootstrap),
                 _at(target.known, here_id, self._config.target.bootstrap),
                 wanted,
                 CLIENT_ID,
             )
-            found += [_of(index, *said[here, index]) for (_, index), *_ in wanted]
-        return sorted(found, key=lambda each: each.partition)
+            compared += [_of(index, *results[here, index]) for (_, index), *_ in wanted]
+        return sorted(compared, key=lambda partition: partition.partition)
 
 
 def _missing(source: Brokers, target: Brokers, here: str, there: str) -> list[Compared]:
-    """Partitions of the source that the copy lacks, as both were seen last."""
+    """Partitions of the source that the copy lacks, as of the last metadata."""
     ours, theirs = target.known.topic(here).partitions, source.known.topic(there).partitions
     return [
-        Compared(each.index, -1, -1, "the copy does not have it yet")
-        for each in theirs[len(ours) :]
+        Compared(partition.index, -1, -1, "the copy does not have it yet")
+        for partition in theirs[len(ours) :]
     ]
 
 
@@ -217,34 +223,38 @@ def _of(partition: int, decided: GoOn | Stop | Again, both: Both | None) -> Comp
     return Compared(partition, both.target.end, both.source.end, reason)
 
 
-def _behind(each: Compared) -> str:
-    if each.reason or each.copy_end == each.source_end:
-        return each.reason
+def _behind(partition: Compared) -> str:
+    if partition.reason or partition.copy_end == partition.source_end:
+        return partition.reason
     return (
-        f"the copy ends at {each.copy_end}, the source at {each.source_end}: stop who writes to "
-        "the source, and wait until the copy has it all"
+        f"the copy ends at {partition.copy_end}, the source at {partition.source_end}: stop the "
+        "source's producers, and wait until the copy has caught up"
     )
 
 
-def _ahead(each: Compared) -> str:
-    if each.copy_end > each.source_end:
+def _ahead(partition: Compared) -> str:
+    if partition.copy_end > partition.source_end:
         return (
-            f"it has messages of its own from offset {each.source_end} to {each.copy_end - 1}, "
-            "which would be lost"
+            f"it has messages of its own from offset {partition.source_end} to "
+            f"{partition.copy_end - 1}, which would be lost"
         )
-    return each.reason
+    return partition.reason
 
 
 def _named(due: Sequence[Excess]) -> str:
     named = "; ".join(map(str, due))
     return (
-        f"{named}. They would be lost: copy them back first, or throw them away with "
-        "`penstock mirror demote --cut`, or delete the topic, and it is copied anew"
+        f"{named}. They would be lost: copy them back first, cut them off with "
+        "`penstock mirror demote --cut`, or delete the topic, so that it is copied again"
     )
 
 
 def _check(here: str, compared: Iterable[Compared], fault: Callable[[Compared], str]) -> None:
-    faults = [f"{here}-{each.partition}: {said}" for each in compared if (said := fault(each))]
+    faults = [
+        f"{here}-{partition.partition}: {text}"
+        for partition in compared
+        if (text := fault(partition))
+    ]
     if faults:
         more = f"; and {len(faults) - 1} more partitions" if len(faults) > 1 else ""
         raise NotDone(f"{faults[0]}{more}")

@@ -1,6 +1,6 @@
-"""The copies as the ledger of the target knows them, and as they lie there: read by a client.
+"""Reads the copies at the target, and their state in its ledger.
 
-One thread. Nobody is asked before it is needed, and connections are kept until something fails.
+One thread. Connections are opened when needed, and kept until one fails.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,18 +15,18 @@ from client.partition_reader import PartitionReader
 from ledger.counting.journal import PartitionKey
 from ledger.counting.tail import LedgerTail
 from mirror.config import Target
-from mirror.counted import Spread
-from mirror.telling import Lying
+from mirror.copied_count import Spread
+from mirror.ledger_reporter import StoredBatch
 from wire.batch import Buffer
 from wire.errors import BatchError
 from wire.records import records
 
 _FETCH_BYTES: Final = 256 * 1024
-_MOST_READ: Final = 256 * 1024 * 1024  # bytes of a partition that are read again
+_MOST_READ: Final = 256 * 1024 * 1024  # bytes of a partition that are read again at most
 _PATIENCE_S: Final = 10.0
 
 
-class CopiesThere:
+class CopyReader:
     """See the module."""
 
     def __init__(self, target: Target, *, client_id: str, kind: str) -> None:
@@ -39,25 +39,25 @@ class CopiesThere:
 
     def times(self, key: PartitionKey, batch: Spread) -> Sequence[int]:
         with suppress(ClientError):
-            for each in self._reader(key, batch.first, batch.end):
-                if each.header.base_offset == batch.first:
-                    return _times(each.data)
+            for batch_read in self._reader(key, batch.first, batch.end):
+                if batch_read.header.base_offset == batch.first:
+                    return _times(batch_read.data)
         return ()
 
     def told(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
         return self._tail.copied(set(keys))
 
-    def lying(self, key: PartitionKey, first: int, end: int) -> Iterator[Lying]:
-        """Up to 256 MiB of them."""
-        reader, left = self._reader(key, first, end), _MOST_READ
+    def batches(self, key: PartitionKey, first: int, end: int) -> Iterator[StoredBatch]:
+        """Up to 256 MiB of batches."""
+        reader, budget = self._reader(key, first, end), _MOST_READ
         try:
-            for each in reader.everything():
-                if each.header is None:
+            for item in reader.everything():
+                if item.header is None:
                     continue
-                data = each.data if isinstance(each, FetchedBatch) else b""
-                yield Lying(each.header, partial(_times, data) if data else tuple)
-                left -= each.header.size
-                if left <= 0:
+                data = item.data if isinstance(item, FetchedBatch) else b""
+                yield StoredBatch(item.header, partial(_times, data) if data else tuple)
+                budget -= item.header.size
+                if budget <= 0:
                     return
         finally:
             reader.close()

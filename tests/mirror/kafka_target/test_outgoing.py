@@ -3,8 +3,8 @@
 from crc32c import crc32c
 
 from mirror.batches import Gap
+from mirror.kafka_target.outgoing import Footing, Outgoing, is_same, take
 from mirror.kafka_target.runs import Run, Writer
-from mirror.kafka_target.taking import Footing, Outgoing, is_same, take
 from wire.batch import (
     CRC_START,
     LOG_APPEND_TIME,

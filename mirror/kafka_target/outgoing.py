@@ -1,17 +1,16 @@
-"""What an answer of the source brings of one partition, as an Apache Kafka target takes it. Pure.
+"""Prepares the batches of one partition for an Apache Kafka target. Pure.
 
-Records are not unpacked, and not copied. A batch gets another header, with the producer of the
-mirror, a sequence, and the CRC that follows from that (checksum.py).
+Records are not decompressed or copied. A batch gets a new header with the mirror's producer, a
+sequence number, and the resulting CRC (checksum.py).
 
-Rule 1: what the source's readers of committed messages do not see is not copied: markers of
-        transactions, and what was aborted. What was committed goes in as ordinary batches, in the
-        order of the source's offsets.
-Rule 2: Apache Kafka takes a batch from a client only if its offsets have no holes, and with its
-        producer's times. So one that compaction has left holes in, and one that has the time at
-        which it was appended, is opened: its messages are numbered anew, with the times that
-        readers see.
-Rule 3: where a batch comes to lie in the copy is known before it goes out, as nobody else writes
-        there. So the runs of the map are known, too (runs.py).
+Rule 1: what readers of committed messages do not see at the source is not copied: transaction
+        markers and aborted messages. Committed ones become ordinary batches, in the order of the
+        source's offsets.
+Rule 2: Apache Kafka accepts a batch from a client only if its offsets have no holes, and uses the
+        producer's timestamps. So a batch with holes from compaction, or with the broker's append
+        time, is decompressed: its messages are renumbered, with the timestamps that readers see.
+Rule 3: the offset of a batch in the copy is known before it is sent, since there is no other
+        writer. So the runs for the map are known, too (runs.py).
 """
 
 from collections.abc import Sequence
@@ -37,34 +36,34 @@ from wire.errors import BatchError, ErrorCode
 from wire.messages.fetch import AbortedTransaction
 from wire.records import DELETE_HORIZON, Codec, build_batch, records
 
-_NOT_AS_IT_IS: Final = LOG_APPEND_TIME | DELETE_HORIZON
+_NEEDS_REWRITE: Final = LOG_APPEND_TIME | DELETE_HORIZON
 
 
 class Footing(msgspec.Struct):
-    """Where a worker writes in one partition of the copy, since it has begun there."""
+    """A worker's position in one partition of the copy since it resumed."""
 
     writer: Writer
-    source: int  # that offset of the source comes to lie
-    target: int  # there, as long as nothing is left out
+    source: int  # the next offset of the source ...
+    target: int  # ... goes to this offset of the copy, if nothing is skipped
     sequence: int = 0
-    written: int = 0  # up to where the copy has it
-    is_over: bool = False  # something was refused: nothing more goes out by it
+    written: int = 0  # the copy's acknowledged end
+    is_over: bool = False  # a batch was refused: nothing more is sent
 
 
 class Outgoing(NamedTuple):
-    """A batch as it goes out."""
+    """A batch to be sent."""
 
     head: bytes
     records: memoryview
 
 
 class Taken(Cut):
-    """Batches as they go out, one by one; `headers` are those that the source had for them."""
+    """The outgoing batches; `headers` are the source's."""
 
     batches: list[Outgoing] = msgspec.field(default_factory=list)
     places: list[int] = msgspec.field(default_factory=list)  # the offset of each in the copy
-    runs: list[Run] = msgspec.field(default_factory=list)  # that begin with them
-    behind: int = 0  # where the copy ends then
+    runs: list[Run] = msgspec.field(default_factory=list)  # that begin with these batches
+    behind: int = 0  # the copy's end after these batches
 
 
 def take(
@@ -75,19 +74,25 @@ def take(
     *,
     gaps: bool,
 ) -> Taken:
-    """All that is whole; the footing moves on behind it."""
-    found = cut(received, position, gaps=gaps)
-    taken = Taken(found.data, position, gap=found.gap, fault=found.fault, needs=found.needs)
-    committed, at = Committed(aborted), 0
-    for header in found.headers:
-        batch = found.data[at : at + header.size]
-        at += header.size
+    """Prepare all whole batches; the footing advances past them."""
+    received_batches = cut(received, position, gaps=gaps)
+    taken = Taken(
+        received_batches.data,
+        position,
+        gap=received_batches.gap,
+        fault=received_batches.fault,
+        needs=received_batches.needs,
+    )
+    committed, start = Committed(aborted), 0
+    for header in received_batches.headers:
+        batch = received_batches.data[start : start + header.size]
+        start += header.size
         try:
             if committed.counts(header, batch):
                 _take(taken, footing, header, batch)
         except BatchError as error:
             taken.gap = None
-            taken.fault = f"at offset {header.base_offset} the source has what cannot be: {error}"
+            taken.fault = f"at offset {header.base_offset} the source has an invalid batch: {error}"
             break
         taken.next_offset = header.next_offset
     taken.behind = footing.target
@@ -96,7 +101,7 @@ def take(
 
 def _take(taken: Taken, footing: Footing, header: BatchHeader, batch: memoryview) -> None:
     count = header.record_count
-    is_opened = count != header.last_offset_delta + 1 or bool(header.attributes & _NOT_AS_IT_IS)
+    is_opened = count != header.last_offset_delta + 1 or bool(header.attributes & _NEEDS_REWRITE)
     out = _opened(header, batch, footing) if is_opened else _stamped(header, batch, footing)
     is_dense = count == header.last_offset_delta + 1
     if header.base_offset != footing.source or not is_dense:
@@ -128,15 +133,16 @@ def _opened(header: BatchHeader, batch: memoryview, footing: Footing) -> Outgoin
     if crc32c(batch[CRC_START:]) != header.crc:
         raise BatchError(ErrorCode.corrupt_message, "the batch's CRC does not match its bytes")
     messages = [
-        each._replace(
+        record._replace(
             offset=number,
-            timestamp=header.max_timestamp if header.is_append_time else each.timestamp,
+            timestamp=header.max_timestamp if header.is_append_time else record.timestamp,
         )
-        for number, each in enumerate(records(batch))
+        for number, record in enumerate(records(batch))
     ]
     if len(messages) != header.record_count:
         raise BatchError(
-            ErrorCode.corrupt_message, f"{len(messages)} records, said to be {header.record_count}"
+            ErrorCode.corrupt_message,
+            f"{len(messages)} records, but the header has {header.record_count}",
         )
     built = build_batch(
         messages,
@@ -149,8 +155,8 @@ def _opened(header: BatchHeader, batch: memoryview, footing: Footing) -> Outgoin
 
 
 def is_same(there: BatchHeader, here: BatchHeader) -> bool:
-    """Whether a batch of the copy is that one of the source, by the headers of both. Where the
-    target has packed it anew its records cannot be compared."""
+    """Whether a batch of the copy matches one of the source, by their headers. If the target has
+    recompressed it, its records cannot be compared."""
     wanted = there.base_timestamp, there.record_count, there.last_offset_delta
     if wanted != (here.base_timestamp, here.record_count, here.last_offset_delta):
         return False

@@ -18,7 +18,7 @@ from client.offset_commits import Consumed, commit_offsets
 from harness.broker_process import REPOSITORY, BrokerProcess
 from harness.waiting import wait_until
 from ledger.names import topic_id_text
-from mirror.cutting import NotDone, excess, put_groups_back
+from mirror.truncation import NotDone, excess, put_groups_back
 from tests.mirror.conftest import NewWorker
 from tests.mirror.logs import PATIENCE, batches, create, ends, values, wait_copied, write
 from tests.mirror.workers import Worker, stands
@@ -156,7 +156,7 @@ def test_not_under_a_group_that_is_reading(
         said = mirror.refused("demote", copy, "--cut", "--yes")
     finally:
         consumer.close()
-    assert f"group {group} has read messages that would be thrown away" in said
+    assert f"group {group} has read messages that would be cut off" in said
     assert ends(here, copy) == {0: 9}
     write(here, copy, values(990, 1))  # it is an ordinary topic still
     done = mirror.done("demote", copy, "--cut", "--yes")
@@ -269,7 +269,7 @@ def test_what_is_not_shown_is_not_taken_for_another(
         source = cast(Brokers, BrokersMoved(there))
     else:
         target = cast(Brokers, BrokersMoved(here))
-    with pytest.raises(NotDone, match="Where the two part is not known"):
+    with pytest.raises(NotDone, match="It is unknown where the logs diverge"):
         excess(source, target, new_topic, copy, 0)
 
 

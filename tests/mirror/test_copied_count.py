@@ -2,7 +2,7 @@
 
 from ledger.counting.batches import PartitionCount
 from mirror.batches import Gap
-from mirror.counted import MOST_SPREAD, CopiedCount
+from mirror.copied_count import MOST_SPREAD, CopiedCount
 from tests.mirror.headers import header
 from wire.batch import CONTROL, LOG_APPEND_TIME, BatchHeader
 

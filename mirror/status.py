@@ -1,5 +1,5 @@
-"""How a mirror stands, for programs and people: what `/api/v1/standing` answers. Reads what the
-copying thread writes; a figure may be a moment older than another."""
+"""The mirror's status for programs and people, as served by `/api/v1/standing`. Reads what the
+copying thread writes; figures may differ in age by a moment."""
 
 import time
 from collections.abc import Iterator
@@ -8,18 +8,18 @@ import msgspec
 from msgspec.structs import asdict
 
 from mirror.acls import AclsSync
-from mirror.comparing import Comparing
+from mirror.comparison import Comparison
 from mirror.config import MirrorConfig
-from mirror.copying import Copying
-from mirror.groups import GroupsSync
+from mirror.copier import Copier
+from mirror.group_offsets import GroupsSync
+from mirror.ledger_reporter import LedgerReporter
 from mirror.partition import CopiedPartition, Stage
-from mirror.sharing import Sharing
-from mirror.telling import Telling
+from mirror.partition_sharing import Sharing
 from mirror.topics import Standing
 
 
-class PartitionStanding(msgspec.Struct, frozen=True):
-    """One partition that this worker copies."""
+class PartitionStatus(msgspec.Struct, frozen=True):
+    """A partition of this worker."""
 
     partition: int
     stage: str
@@ -31,56 +31,56 @@ class PartitionStanding(msgspec.Struct, frozen=True):
     lag_seconds: float
 
 
-class TopicStanding(msgspec.Struct, frozen=True):
-    """A topic of the source and its copy, as far as this worker copies it."""
+class TopicStatus(msgspec.Struct, frozen=True):
+    """A topic of the source and its copy, with this worker's partitions."""
 
     topic: str
     source_topic: str
     standing: str
     reason: str
-    partitions: tuple[PartitionStanding, ...]
+    partitions: tuple[PartitionStatus, ...]
 
 
-class MirrorStanding:
+class MirrorStatus:
     """Any thread."""
 
     def __init__(self, config: MirrorConfig) -> None:
         self.config = config
-        self.copying: Copying | None = None  # as soon as it has begun
-        self.sharing: Sharing | None = None  # where workers share partitions
-        self.groups: GroupsSync | None = None  # where offsets of groups are carried
-        self.telling: Telling | None = None  # where there is a ledger
-        self.acls: AclsSync | None = None  # where ACLs are copied
-        self.comparing: Comparing | None = None  # where both clusters are compared
+        self.copying: Copier | None = None  # set once copying has begun
+        self.sharing: Sharing | None = None  # if workers share partitions
+        self.groups: GroupsSync | None = None  # if groups' offsets are synchronized
+        self.reporter: LedgerReporter | None = None  # if there is a ledger
+        self.acls: AclsSync | None = None  # if ACLs are copied
+        self.comparing: Comparison | None = None  # if the clusters are compared
 
     @property
     def partitions(self) -> tuple[CopiedPartition, ...]:
-        """That this worker copies."""
+        """The partitions that this worker copies."""
         return () if self.copying is None else tuple(self.copying.partitions.copy().values())
 
     @property
     def why_not_ready(self) -> str:
-        return "it begins" if self.copying is None else self.copying.trouble
+        return "starting" if self.copying is None else self.copying.trouble
 
     @property
     def offsets(self) -> str:
-        """What becomes of them: `kept`, or by which topic they are `mapped`."""
+        """How offsets are handled: `kept`, or `mapped by` a topic."""
         kafka = None if self.copying is None else self.copying.kafka
         return "kept" if kafka is None else f"mapped by {kafka.map_name}"
 
     def remarks(self) -> Iterator[str]:
-        """What is wrong all the same, a line each."""
+        """Current problems, one line each."""
         copying = self.copying
         if copying is None:
             return
         if self.sharing is not None and self.sharing.trouble:
-            yield f"partitions are not shared: {self.sharing.trouble}"
+            yield f"cannot share partitions: {self.sharing.trouble}"
         if self.groups is not None and self.groups.trouble:
-            yield f"offsets of groups are not carried: {self.groups.trouble}"
-        if self.telling is not None and self.telling.trouble:
-            yield f"the ledger is not told: {self.telling.trouble}"
+            yield f"cannot synchronize groups: {self.groups.trouble}"
+        if self.reporter is not None and self.reporter.trouble:
+            yield f"cannot write to the ledger: {self.reporter.trouble}"
         if self.acls is not None and self.acls.trouble:
-            yield f"ACLs are not copied: {self.acls.trouble}"
+            yield f"cannot copy ACLs: {self.acls.trouble}"
         for way, trouble in copying.lanes_in_trouble.items():
             yield f"nothing is copied from broker {way}: {trouble}"
         if copying.seen is not None:
@@ -89,39 +89,39 @@ class MirrorStanding:
                     yield f"{copy.here} is not copied: {copy.reason}"
             for name, trouble in copying.seen.troubles.items():
                 yield f"{name}: {trouble}"
-        for each in self.partitions:
-            if each.stage is Stage.STOPPED:
-                yield f"{each.name} has stopped: {each.trouble}"
-            elif each.stage is Stage.WAITING and each.trouble:
-                yield f"{each.name} waits: {each.trouble}"
+        for partition in self.partitions:
+            if partition.stage is Stage.STOPPED:
+                yield f"{partition.name} has stopped: {partition.trouble}"
+            elif partition.stage is Stage.WAITING and partition.trouble:
+                yield f"{partition.name} is waiting: {partition.trouble}"
         if self.comparing is not None:
-            for (topic, index), found in self.comparing.different.items():
-                more = f"; and {len(found) - 1} more ranges" if len(found) > 1 else ""
-                yield f"{topic}-{index} differs from its source at {found[0]}{more}"
+            for (topic, index), ranges in self.comparing.different.items():
+                more = f"; and {len(ranges) - 1} more ranges" if len(ranges) > 1 else ""
+                yield f"{topic}-{index} differs from its source at {ranges[0]}{more}"
             for (topic, index), trouble in self.comparing.trouble.items():
                 yield f"{topic}-{index} could not be compared: {trouble}"
 
-    def topics(self) -> list[TopicStanding]:
+    def topics(self) -> list[TopicStatus]:
         copying = self.copying
         if copying is None or copying.seen is None:
             return []
         now = time.monotonic()
-        mine: dict[str, list[PartitionStanding]] = {}
-        for each in sorted(self.partitions, key=lambda each: each.here):
-            mine.setdefault(each.here[0], []).append(_said(each, now))
+        own: dict[str, list[PartitionStatus]] = {}
+        for partition in sorted(self.partitions, key=lambda partition: partition.here):
+            own.setdefault(partition.here[0], []).append(_partition_status(partition, now))
         return [
-            TopicStanding(
+            TopicStatus(
                 topic=copy.here,
                 source_topic=copy.there,
                 standing=copy.standing.value,
                 reason=copy.reason or copying.seen.troubles.get(copy.here, ""),
-                partitions=tuple(mine.get(copy.here, ())),
+                partitions=tuple(own.get(copy.here, ())),
             )
             for copy in copying.seen.copies.values()
         ]
 
     def json(self) -> dict[str, object]:
-        """All of it, as the page has it."""
+        """The whole status, as served."""
         return {
             "name": self.config.name,
             "source": self.config.source.cluster,
@@ -142,15 +142,15 @@ class MirrorStanding:
             "passes": comparing.passes,
             "age_seconds": round(comparing.age_s, 3),
             "different": [
-                {"topic": topic, "partition": index, **asdict(each)}
-                for (topic, index), found in comparing.different.items()
-                for each in found
+                {"topic": topic, "partition": index, **asdict(difference)}
+                for (topic, index), differences in comparing.different.items()
+                for difference in differences
             ],
         }
 
 
-def _said(partition: CopiedPartition, now: float) -> PartitionStanding:
-    return PartitionStanding(
+def _partition_status(partition: CopiedPartition, now: float) -> PartitionStatus:
+    return PartitionStatus(
         partition=partition.here[1],
         stage=partition.stage.value,
         trouble=partition.trouble,

@@ -1,5 +1,4 @@
-"""What a broker of either side says when it refuses something: in words, and with the right that is
-missing, where one is. Pure."""
+"""Texts for refusals by a broker of either side, with the missing permission, if any. Pure."""
 
 from client.rights import Right, on_topic
 from wire.acls import Operation, ResourceType
@@ -7,10 +6,10 @@ from wire.errors import ErrorCode
 from wire.mirrored import MIRROR_ID
 
 
-def said(
+def refusal_text(
     code: ErrorCode, who: str, topic: str, *operations: Operation, message: str | None = None
 ) -> str:
-    """`who` has asked, and needs one of these on the topic."""
+    """`who` has asked, and needs one of the operations on the topic."""
     if code is ErrorCode.topic_authorization_failed:
         return f"not allowed: {on_topic(who, topic, *operations)}"
     if code is ErrorCode.transactional_id_authorization_failed:

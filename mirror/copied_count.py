@@ -1,13 +1,13 @@
-"""What was copied of a partition, counted by the headers of its batches for the ledger. Pure.
+"""Counts what was copied of a partition for the ledger, from the headers of its batches. Pure.
 
-Rule 1: a batch that the target has is counted once, in ascending order; what comes again (a
-        partition that began anew) is passed over.
-Rule 2: bytes and CRC of a batch count in the window of its base timestamp, as at every tier. Its
-        events do as well if its greatest timestamp lies in the same window: then nothing is opened.
-        Otherwise it is `spread`, and somebody else may look at the times of its records.
-Rule 3: offsets that are not there hold no event where the source compacts. Elsewhere they are not
-        claimed. They are a gap that was accepted only if the partition was begun with one there: of
-        any other hole nobody knows why it is one.
+Rule 1: a batch that the target has is counted once, in ascending order; repeated ones (of a
+        partition that was resumed) are skipped.
+Rule 2: the bytes and CRC of a batch count in the window of its base timestamp, as at every tier. So
+        do its events if its maximum timestamp lies in the same window: then the batch need not be
+        decompressed. Otherwise it is `spread`, and the caller may read its records' times.
+Rule 3: missing offsets hold no event where the source compacts. Elsewhere they are not claimed.
+        They count as an accepted gap only if the partition was resumed with one there; the reason
+        for any other hole is unknown.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,11 +19,11 @@ from ledger.counting.batches import PartitionCount
 from mirror.batches import Gap
 from wire.batch import CONTROL, LENGTH_PREFIX, LOG_APPEND_TIME, BatchHeader
 
-MOST_SPREAD: Final = 256  # batches of a partition, between two entries, that are looked into
+MOST_SPREAD: Final = 256  # batches per partition and entry that are read for their times
 
 
 class Spread(NamedTuple):
-    """A batch whose events lie in more than one window."""
+    """A batch with events in more than one window."""
 
     first: int
     end: int
@@ -32,16 +32,16 @@ class Spread(NamedTuple):
 
 
 class CopiedCount(msgspec.Struct):
-    """Of one partition, since the last entry."""
+    """The count of one partition since the last entry."""
 
     count: PartitionCount
-    gap_at: int = -1  # where a gap was accepted
-    gaps: list[Gap] = []  # that were passed over
+    gap_at: int = -1  # offset of an accepted gap
+    gaps: list[Gap] = []  # gaps that were skipped
     spread: list[Spread] = []
 
     @property
     def weight(self) -> int:
-        """Bytes, about."""
+        """Approximate size in bytes."""
         return self.count.weight + 64 * (len(self.gaps) + len(self.spread))
 
     @property
@@ -51,7 +51,7 @@ class CopiedCount(msgspec.Struct):
     def add(
         self, headers: Sequence[BatchHeader], window_millis: int, *, gaps_are_empty: bool
     ) -> None:
-        """The target has these; `count.next_offset` is where it ended before."""
+        """Count batches that the target has; `count.next_offset` is its previous end."""
         count = self.count
         for header in headers:
             base, length, _, _, crc, attributes, delta, base_time, max_time, *_, events = header
@@ -61,7 +61,7 @@ class CopiedCount(msgspec.Struct):
             if base > reached == self.gap_at and not gaps_are_empty:
                 self.gaps.append(Gap(reached, base))
             first = min(base, reached) if gaps_are_empty else base
-            events = min(events, delta + 1)  # what the target has not believed either
+            events = min(events, delta + 1)  # the target validates this too
             if attributes & CONTROL or events <= 0:
                 count.claim(first, end, 0)
                 continue
@@ -79,12 +79,12 @@ class CopiedCount(msgspec.Struct):
                 sums.events += events
 
     def settle(self, batch: Spread, times: Iterable[int], window_millis: int) -> None:
-        """What is spread counts by the times of its records; by its base timestamp, as far as
-        these do not tell."""
-        left = batch.events
+        """Count the events of a spread batch by the times of its records; the rest, by its base
+        timestamp."""
+        uncounted = batch.events
         for time in times:
-            if left:
+            if uncounted:
                 self.count.sums_at(time, window_millis).events += 1
-                left -= 1
-        if left:
-            self.count.sums_at(batch.base_time, window_millis).events += left
+                uncounted -= 1
+        if uncounted:
+            self.count.sums_at(batch.base_time, window_millis).events += uncounted

@@ -1,6 +1,6 @@
-"""Where the source ends in partitions of which no lane hears: the target keeps its buffers, or does
-not answer, or nobody leads the copy. So the lag that is shown is all that the target lacks, however
-long it is away.
+"""Asks for the source's end in partitions that get no response in a lane: because the target holds
+its buffers or does not answer, or the copy has no leader. So the lag shown is complete, however
+long the target is away.
 """
 
 import asyncio
@@ -12,20 +12,20 @@ from client.addresses import Address
 from client.asking import Key
 from client.bootstrap import Access
 from client.errors import ClientError
-from mirror.beginnings import source_ends
 from mirror.lane import CLIENT_ID
 from mirror.partition import CopiedPartition
+from mirror.resume_points import source_ends
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-UNHEARD_S: Final = 2.0  # a lane that waits for something new is answered four times meanwhile
+SILENT_S: Final = 2.0  # an idle lane gets four responses in this time
 
 InThread = Callable[[Callable[[], T]], Awaitable[T]]
 
 
-class Unheard:
+class SilentPartitions:
     """Belongs to the event loop."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Unheard:
         partitions: Callable[[], Mapping[Address, Sequence[CopiedPartition]]],
         in_thread: InThread[dict[Key, int]],
     ) -> None:
-        """`partitions`: of which nobody hears just now, by the broker that leads them."""
+        """`partitions`: those without responses, by their leader at the source."""
         self._access = access
         self._partitions = partitions
         self._in_thread = in_thread
@@ -42,20 +42,22 @@ class Unheard:
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(UNHEARD_S)
-            asked = (self._ask(*each) for each in self._partitions().items())
+            await asyncio.sleep(SILENT_S)
+            asked = (
+                self._ask(leader, partitions) for leader, partitions in self._partitions().items()
+            )
             await asyncio.gather(*asked)
 
     async def _ask(self, leader: Address, partitions: Sequence[CopiedPartition]) -> None:
-        keys = [each.there for each in partitions]
+        keys = [partition.there for partition in partitions]
         try:
             ends = await self._in_thread(
                 lambda: source_ends((leader, self._access), keys, CLIENT_ID)
             )
-        except ClientError as error:  # whoever copies from there says so, too
-            log.debug("ends are not known leader=%s error=%r", leader, str(error))
+        except ClientError as error:  # the lanes report it, too
+            log.debug("ends unknown leader=%s error=%r", leader, str(error))
             return
         now = self._loop.time()
-        for each in partitions:
-            if each.there in ends:
-                each.heard(ends[each.there], now)
+        for partition in partitions:
+            if partition.there in ends:
+                partition.heard(ends[partition.there], now)

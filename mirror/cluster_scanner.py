@@ -1,11 +1,11 @@
-"""A look at both clusters: what topics there are, who leads what, and what was to be done at the
-target so that they can be copied. Blocks; one thread at a time.
+"""Scans both clusters: topics and leaders; and creates or changes the copies at the target. Blocks;
+one thread at a time.
 
-Connections are kept from one look to the next, and made anew after an error.
+Connections are kept between scans, and reopened after an error.
 
-A target that does not know the mark of copies cannot keep offsets: that is found before anything is
-created there. If it serves transactions it is Apache Kafka, and gets a map of its own
-(mirror/kafka_target); otherwise it is none (`NoTarget`).
+A target that does not know the mark of copies cannot keep offsets: this is detected before anything
+is created there. If it supports transactions it is Apache Kafka, and gets a map
+(mirror/kafka_target); otherwise it cannot be a target (`NoTarget`).
 """
 
 import logging
@@ -58,15 +58,15 @@ _PATIENCE_S: Final = 10.0
 _PROBE: Final = "penstock-mirror-probe"
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """As both clusters were at `asked_at`, by the monotonic clock."""
+class Scan(msgspec.Struct, frozen=True):
+    """The state of both clusters at `asked_at`, by the monotonic clock."""
 
     asked_at: float
     source: ClusterMetadata
     target: ClusterMetadata
     copies: Mapping[str, TopicCopy]
     troubles: Mapping[str, str] = {}  # by topics of the target
-    has_changed: bool = False  # something was changed: look again
+    has_changed: bool = False  # topics were changed: scan again
 
 
 def names_of(config: MirrorConfig) -> Names:
@@ -79,7 +79,7 @@ def names_of(config: MirrorConfig) -> Names:
     )
 
 
-class Looking:
+class ClusterScanner:
     """See the module."""
 
     def __init__(self, config: MirrorConfig, patience_seconds: float = _PATIENCE_S) -> None:
@@ -87,14 +87,16 @@ class Looking:
         self._patience_s = patience_seconds
         self._names = names_of(config)
         self._sides: dict[str, Brokers] = {}
-        self.kafka: KafkaTarget | None = None  # since the first look, if the target is
+        self.kafka: KafkaTarget | None = (
+            None  # set by the first scan, if the target is Apache Kafka
+        )
         self._is_known = False
-        self._troubles: dict[str, str] = {}  # that were told
+        self._troubles: dict[str, str] = {}  # already logged
         copy_of_schemas = self._names.here(SCHEMAS)
         self.schema_ids = SchemaIds(copy_of_schemas) if copy_of_schemas else None
 
-    def look(self) -> Seen:
-        """Raises ClientError; NoTarget."""
+    def look(self) -> Scan:
+        """Scan and apply changes. Raises ClientError; NoTarget."""
         asked_at = time.monotonic()
         try:
             seen = self._planned(asked_at)
@@ -114,15 +116,15 @@ class Looking:
         self._tell(troubles)
         return replace(seen, troubles=troubles, has_changed=has_changed)
 
-    def planned(self) -> Seen:
-        """What a look would find; nothing is changed. Raises ClientError; NoTarget."""
+    def planned(self) -> Scan:
+        """The result of a scan, without changes to the target. Raises ClientError; NoTarget."""
         return self._planned(time.monotonic())
 
-    def _planned(self, asked_at: float) -> Seen:
+    def _planned(self, asked_at: float) -> Scan:
         source, target = self._side(self._config.source), self._side(self._config.target)
         self._know_target(target)
         there, here = all_topics(source), all_topics(target)
-        wanted = {name: each for name in there.topics if (each := self._names.here(name))}
+        wanted = {name: copy for name in there.topics if (copy := self._names.here(name))}
         troubles: dict[str, str] = {}
         copied = self._topics(target, here, self._of_interest(here, wanted.values()), troubles)
         keep = frozenset(self._config.keep_configs)
@@ -135,15 +137,15 @@ class Looking:
             copied,
             keep,
         )
-        return Seen(asked_at, there, here, copies, troubles)
+        return Scan(asked_at, there, here, copies, troubles)
 
     def set_gaps(self, here: str, changes: Mapping[int, Gap | None]) -> None:
-        """Which gaps the target takes in partitions of a copy, beside those that it takes already;
-        None for none. Raises ClientError."""
+        """Allow gaps in partitions of a copy, in addition to those that are allowed; None revokes
+        one. Raises ClientError."""
         if self.kafka is not None:
-            return  # there the map says where a partition goes on
+            return  # there the map determines where a partition resumes
         target = self._side(self._config.target)
-        configs = {each.name: each.value or "" for each in topic_configs(target, here)}
+        configs = {config.name: config.value or "" for config in topic_configs(target, here)}
         before = gaps_of(configs.get(ACCEPT_GAP, ""))
         after = {**before, **changes}
         kept = {partition: gap for partition, gap in after.items() if gap is not None}
@@ -151,9 +153,9 @@ class Looking:
             alter_topic(target, here, {ACCEPT_GAP: gaps_text(kept)})
 
     def close(self) -> None:
-        """What is asked next connects anew."""
-        for each in self._sides.values():
-            each.close()
+        """Close connections; the next request reopens them."""
+        for side in self._sides.values():
+            side.close()
         self._sides.clear()
 
     def end(self) -> None:
@@ -162,12 +164,12 @@ class Looking:
             self.kafka.close()
 
     def _side(self, side: Side) -> Brokers:
-        found = self._sides.get(side.cluster)
-        if found is None:
-            found = self._sides[side.cluster] = Brokers(
+        brokers = self._sides.get(side.cluster)
+        if brokers is None:
+            brokers = self._sides[side.cluster] = Brokers(
                 side.bootstrap, client_id=CLIENT_ID, patience_seconds=self._patience_s
             )
-        return found
+        return brokers
 
     def _know_target(self, target: Brokers) -> None:
         if self._is_known:
@@ -177,17 +179,17 @@ class Looking:
             if side.zookeeper:
                 raise NoTarget(
                     f"the cluster {side.cluster} is Apache Kafka, where workers do not share "
-                    "partitions: leave out `target.zookeeper`, and run one worker"
+                    "partitions: remove `target.zookeeper`, and run one worker"
                 )
             if side.registry:
                 raise NoTarget(
-                    f"the cluster {side.cluster} is Apache Kafka, where copies have offsets of "
-                    "their own, so nothing of them can be told to a ledger: leave out "
+                    f"the cluster {side.cluster} is Apache Kafka, where copies have their own "
+                    "offsets, which a ledger cannot describe: remove "
                     "`target.registry`"
                 )
             self.kafka = KafkaTarget(side.bootstrap, CLIENT_ID, self._config.name)
             log.info(
-                "target is apache kafka: offsets are not kept, they are mapped cluster=%s map=%s",
+                "target is Apache Kafka: offsets are mapped, not kept cluster=%s map=%s",
                 *(side.cluster, self.kafka.map_name),
             )
         else:
@@ -195,7 +197,7 @@ class Looking:
         self._is_known = True
 
     def _of_interest(self, known: ClusterMetadata, wanted: Iterable[str]) -> set[str]:
-        """Copies, and what may be one whose source is gone."""
+        """Copies, including those whose source is gone."""
         prefix = self._names.prefix
         begun = {name for name in known.topics if prefix and name.startswith(prefix)}
         return begun | (set(wanted) & known.topics.keys())
@@ -207,17 +209,24 @@ class Looking:
         names: Collection[str],
         troubles: dict[str, str],
     ) -> dict[str, Topic]:
-        """With their configs; what does not show these is in trouble."""
-        there = {
+        """The topics with their configs; topics that do not show them are added to `troubles`."""
+        existing = {
             name: topic
             for name in names
             if (topic := known.topics.get(name)) is not None and topic.error is ErrorCode.none
         }
-        configs, refused = configs_of_topics(brokers, there)
+        configs, refused = configs_of_topics(brokers, existing)
         troubles.update({name: str(error) for name, error in refused.items()})
         return {
-            name: _topic(topic, {e.name: e.value or "" for e in configs[name] if not e.is_default})
-            for name, topic in there.items()
+            name: _topic(
+                topic,
+                {
+                    config.name: config.value or ""
+                    for config in configs[name]
+                    if not config.is_default
+                },
+            )
+            for name, topic in existing.items()
             if name in configs
         }
 
@@ -233,7 +242,7 @@ class Looking:
             self._change(source, target, copy, change)
         except Refused as error:
             if error.code is ErrorCode.topic_already_exists:
-                return True  # another worker was faster
+                return True  # another worker has created it
             troubles[copy.here] = str(error)
             return False
         return True
@@ -250,7 +259,9 @@ class Looking:
                 create_topic(target, name, partitions=partitions, configs=dict(configs) | above)
                 log.info("topic created topic=%s partitions=%d", name, partitions)
             case Enlarge(name, partitions):
-                if self.kafka is None:  # before the partitions: else they might begin without
+                if (
+                    self.kafka is None
+                ):  # before the partitions exist, so that they begin with their gaps
                     known = target.refresh([name]).topic(name)
                     added = range(len(known.partitions), partitions)
                     self.set_gaps(name, _above_zero(source, copy.there, added))
@@ -261,15 +272,15 @@ class Looking:
                 log.info("topic altered topic=%s configs=%s", name, ",".join(sorted(configs)))
 
     def _tell(self, troubles: Mapping[str, str]) -> None:
-        """Each once, while it is the same."""
+        """Log each trouble once, until it changes."""
         for name, reason in troubles.items():
             if self._troubles.get(name) != reason:
-                log.warning("topic cannot be followed topic=%s reason=%r", name, reason)
+                log.warning("cannot copy topic topic=%s reason=%r", name, reason)
         self._troubles = dict(troubles)
 
 
 def check_keeps_offsets(target: Brokers, cluster: str) -> None:
-    """Raises NoTarget; ClientError."""
+    """Raise NoTarget unless the cluster can keep offsets; ClientError."""
     mark = str(MirrorOf("penstock", _PROBE, ""))
     wanted = CreatableTopic(
         name=_PROBE,
@@ -278,12 +289,12 @@ def check_keeps_offsets(target: Brokers, cluster: str) -> None:
         configs=(CreatableTopicConfig(name=MIRROR_OF, value=mark),),
     )
     request = CreateTopicsRequest(topics=(wanted,), timeout=10_000, validate_only=True)
-    for each in target.call_controller(create_topics.API, request).topics:
-        if each.error_code in {ErrorCode.invalid_config, ErrorCode.invalid_request}:
+    for topic in target.call_controller(create_topics.API, request).topics:
+        if topic.error_code in {ErrorCode.invalid_config, ErrorCode.invalid_request}:
             raise NoTarget(
-                f"the cluster {cluster} knows no copies "
-                f"({each.error_message or 'no such config'}): offsets can be kept in a cluster of "
-                "Penstock's brokers alone, of this version or a later one"
+                f"the cluster {cluster} does not support copies "
+                f"({topic.error_message or 'no such config'}): only Penstock's brokers of this "
+                "version or later can keep offsets"
             )
 
 
@@ -292,9 +303,9 @@ def _topic(known: TopicMetadata, configs: Mapping[str, str]) -> Topic:
 
 
 def _above_zero(source: Brokers, there: str, partitions: Iterable[int]) -> dict[int, Gap]:
-    """That a copy may begin where the source does, of those partitions that begin above 0. Raises
-    Refused, at once where one has no leader: nobody knows where it begins. ClientError."""
+    """Gaps that let a copy begin where the source does, for partitions that begin above 0. Raises
+    Refused at once if one has no leader, since its beginning is unknown; ClientError."""
     known = source.known.topic(there)
-    led = [known.partition(each).index for each in partitions]
+    led = [known.partition(index).index for index in partitions]
     starts = start_offsets(source, there, led, Beginning())
-    return {each: Gap(0, start) for each, start in starts.items() if start > 0}
+    return {index: Gap(0, start) for index, start in starts.items() if start > 0}

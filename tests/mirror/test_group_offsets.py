@@ -3,7 +3,7 @@
 from client.delivery import TopicPartition
 from client.group_offsets import Committed
 from client.offset_commits import Consumed
-from mirror.groups import due
+from mirror.group_offsets import due
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
 COPY = TopicPartition("dc1.t", 0)

@@ -1,15 +1,15 @@
-"""All that one worker copies: partitions, the lanes they are in, and when each is looked at.
+"""Copies all partitions of one worker: assigns them to lanes, and rescans the clusters.
 
-    look at both clusters ─▶ partitions of copies that are mine
-       waiting ─ both sides asked where it is (beginnings.py) ─▶ copying, in the lane of its leaders
-          ▲ a leader moved, a connection broke, a refusal: after a pause ──┘
-       stopped: a gap, another history … told with its reason, looked at again now and then
+    scan both clusters ─▶ partitions of copies assigned to this worker
+       waiting ─ ask both sides for the end (resume_points.py) ─▶ copying, in a lane
+          ▲ leader change, broken connection, refusal: after a pause ──┘
+       stopped: a gap, another history … reported with its reason, looked at again periodically
 
-What is looked at is looked at again as soon as a partition is lost: its leader may have moved. A
-partition begins anew only by what was seen after that.
+The clusters are rescanned when a partition leaves its lane, since its leader may have moved. A
+partition resumes only with a scan that is newer than that.
 
-Looks have a thread of their own. Leaders are asked where partitions go on by others, each pair of
-them by one at a time: one that hangs keeps a thread for each broker of the other side, not all.
+Scans run on their own thread. Other threads ask leaders for resume points, one thread for each pair
+of leaders: a broker that hangs holds one thread for each broker of the other side, not all.
 """
 
 import asyncio
@@ -28,31 +28,31 @@ from client.metadata import NO_LEADER, ClusterMetadata
 from client.patience import Pauses
 from mirror.bandwidth import Bandwidth
 from mirror.batches import Gap
-from mirror.beginnings import Again, Beginning, Both, GoOn, Stop, Wanted, look
 from mirror.buffers import portion
+from mirror.cluster_scanner import ClusterScanner, Scan
 from mirror.config import MirrorConfig
 from mirror.kafka_target.target import KafkaTarget
 from mirror.lane import CLIENT_ID, Lane, LaneEvents, LaneSettings, Way
-from mirror.looking import Looking, Seen
 from mirror.partition import CopiedPartition, Stage
+from mirror.resume_points import Again, Beginning, Both, GoOn, Stop, Wanted, look
+from mirror.silent_partitions import SILENT_S, SilentPartitions
+from mirror.target_writer import OffsetsKept
 from mirror.topics import Standing, TopicCopy
-from mirror.unheard import UNHEARD_S, Unheard
-from mirror.writing import OffsetsKept
 from wire.batch import BatchHeader
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_THREADS: Final = 64  # at most; few are needed while nobody hangs
-_BETWEEN_S: Final = 0.2  # two looks
-_STOPPED_S: Final = 15.0  # after which a stopped partition is looked at again
+_THREADS: Final = 64  # at most; few are used unless brokers hang
+_BETWEEN_S: Final = 0.2  # two scans
+_STOPPED_S: Final = 15.0  # before a stopped partition is looked at again
 _RENEWED_S: Final = 12 * 3600.0
-_REFUSED_S: Final = 5.0  # after which one is tried that is not allowed
+_REFUSED_S: Final = 5.0  # before a retry after missing permissions
 
 
 class Watcher(Protocol):
-    """Who is told what was copied; on the event loop."""
+    """Gets told what was copied, on the event loop."""
 
     def begun(self, copy: TopicCopy, partition: CopiedPartition) -> None: ...
 
@@ -60,7 +60,7 @@ class Watcher(Protocol):
 
 
 class _Place(msgspec.Struct, eq=False):
-    """A partition, where it is, and what is known of it."""
+    """A partition with its lane and its state."""
 
     partition: CopiedPartition
     copy: TopicCopy
@@ -71,39 +71,41 @@ class _Place(msgspec.Struct, eq=False):
     lost_at: float = 0.0
     not_before: float = 0.0
     begun_at: float = 0.0
-    may_pass: bool = False  # one gap, whichever is found first
-    passes: Gap | None = None  # the target takes this one
+    may_pass: bool = False  # may skip one gap, whichever comes first
+    passes: Gap | None = None  # the gap that the target accepts
     pauses: Pauses = msgspec.field(default_factory=Pauses)
 
 
-class Copying:
-    """Belongs to the event loop, but for what says otherwise."""
+class Copier:
+    """Belongs to the event loop unless marked otherwise."""
 
     def __init__(
         self,
         config: MirrorConfig,
-        looking: Looking,
+        scanner: ClusterScanner,
         *,
         accepts: Callable[[str, int], bool] = lambda _topic, _partition: False,
         watcher: Watcher | None = None,
     ) -> None:
-        """`accepts`: whether somebody has said that a partition may go on behind a gap."""
-        self.seen: Seen | None = None  # any thread
-        self.trouble = "nothing was looked at yet"  # any thread; of the look, empty if it succeeded
+        """`accepts`: whether an operator has allowed a partition to skip a gap."""
+        self.seen: Scan | None = None  # any thread
+        self.trouble = (
+            "the clusters have not been scanned yet"  # any thread; error of the last scan
+        )
         self.partitions: dict[Key, CopiedPartition] = {}  # by name at the target
         self._config = config
-        self._looking = looking
+        self._scanner = scanner
         self._accepts = accepts
         self._watcher = watcher
         self._loop = asyncio.get_running_loop()
         self._bandwidth = Bandwidth(config.bandwidth, self._loop.time())
         self._places: dict[Key, _Place] = {}
         self._lanes: dict[Way, Lane] = {}
-        self._mine: frozenset[Key] | None = None
+        self._assigned: frozenset[Key] | None = None
         self._soon = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._asked: set[tuple[int, int]] = set()  # pairs of leaders, just now
-        self._has_put_off = False  # partitions whose leaders were being asked already
+        self._asked: set[tuple[int, int]] = set()  # pairs of leaders being asked
+        self._has_put_off = False  # partitions whose leaders were already being asked
         self._is_closing = False
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="ask")
         self._looks = ThreadPoolExecutor(1, thread_name_prefix="look")
@@ -112,7 +114,7 @@ class Copying:
 
     @property
     def lanes_in_trouble(self) -> dict[str, str]:
-        """Between which brokers nothing moves, and why."""
+        """Errors of lanes that copy nothing, by pair of brokers."""
         return {
             f"{way.source} to {way.target}": lane.trouble
             for way, lane in tuple(self._lanes.items())
@@ -122,101 +124,103 @@ class Copying:
     @property
     def kafka(self) -> KafkaTarget | None:
         """The target, if it is Apache Kafka."""
-        return self._looking.kafka
+        return self._scanner.kafka
 
     @property
     def copies(self) -> frozenset[str]:
-        """Topics of the target that have partitions to be copied, whosever they are."""
+        """Topics of the target with partitions to copy, of all workers."""
         return frozenset(self.copied_topics.values())
 
     @property
     def copied_topics(self) -> dict[str, str]:
-        """The same, by topics of the source."""
+        """The same by topics of the source."""
         seen = self.seen
         copies = () if seen is None else seen.copies.values()
         return {copy.there: copy.here for copy in copies if copy.partitions}
 
     @property
     def of_same_offsets(self) -> dict[Key, CopiedPartition]:
-        """Partitions of this worker, where the target keeps offsets."""
+        """Partitions of this worker, if the target keeps offsets."""
         return {} if self.kafka is not None else self.partitions.copy()
 
     @property
     def ends(self) -> dict[TopicPartition, tuple[TopicPartition, int]]:
-        """By partitions of the source: their copies here, and where these end."""
+        """Copies and their ends, by partitions of the source."""
         return {
-            TopicPartition(*each.there): (TopicPartition(*each.here), each.copied)
-            for each in tuple(self.partitions.copy().values())
-            if each.copied >= 0
+            TopicPartition(*partition.there): (TopicPartition(*partition.here), partition.copied)
+            for partition in tuple(self.partitions.copy().values())
+            if partition.copied >= 0
         }
 
     # What is copied
 
-    def share(self, mine: Collection[Key] | None) -> None:
-        """Copy these partitions alone, by their names at the target; None: all."""
-        self._mine = None if mine is None else frozenset(mine)
+    def share(self, assigned: Collection[Key] | None) -> None:
+        """Copy only these partitions, by their names at the target; None: all."""
+        self._assigned = None if assigned is None else frozenset(assigned)
         if self.seen is not None:
             self._apply(self.seen)
         self._soon.set()
 
-    async def run(self, told: asyncio.Event) -> None:
-        """Until that is told. Raises NoTarget."""
-        telling = self._loop.create_task(told.wait())
+    async def run(self, stop: asyncio.Event) -> None:
+        """Copy until `stop` is set. Raises NoTarget."""
+        stopped = self._loop.create_task(stop.wait())
         access = self._config.source.bootstrap.access
-        unheard = self._loop.create_task(Unheard(access, self._unheard, self._in_thread).run())
+        unheard = self._loop.create_task(
+            SilentPartitions(access, self._unheard, self._in_thread).run()
+        )
         try:
-            while not told.is_set():
+            while not stop.is_set():
                 self._soon.clear()
                 await self._look()
-                await self._pause(telling)
+                await self._pause(stopped)
         finally:
-            telling.cancel()
+            stopped.cancel()
             unheard.cancel()
             await self._close()
 
     def _unheard(self) -> dict[Address, list[CopiedPartition]]:
         seen = self.seen
-        before = self._loop.time() - UNHEARD_S
-        found: dict[Address, list[CopiedPartition]] = {}
+        before = self._loop.time() - SILENT_S
+        by_leader: dict[Address, list[CopiedPartition]] = {}
         for place in self._places.values():
             way, lane = place.way, place.lane
             is_heard = lane is not None and lane.heard_at > before
             if seen is not None and way is not None and way.source != NO_LEADER and not is_heard:
-                found.setdefault(_address(seen.source, way.source), []).append(place.partition)
-        return found
+                by_leader.setdefault(_address(seen.source, way.source), []).append(place.partition)
+        return by_leader
 
     async def _look(self) -> None:
         try:
-            seen = await self._loop.run_in_executor(self._looks, self._looking.look)
+            seen = await self._loop.run_in_executor(self._looks, self._scanner.look)
         except ClientError as error:
             if str(error) != self.trouble:
-                log.warning("clusters cannot be looked at error=%r", str(error))
+                log.warning("cannot scan the clusters error=%r", str(error))
             self.trouble = str(error)
             return
         if self.trouble:
-            log.info("clusters seen topics=%d", len(seen.copies))
+            log.info("clusters scanned topics=%d", len(seen.copies))
         self.trouble = ""
         self.seen = seen
         self._apply(seen)
         if seen.has_changed:
             self._soon.set()
 
-    async def _pause(self, telling: "asyncio.Task[bool]") -> None:
-        """Until the next look is due, or something waits for it."""
+    async def _pause(self, stopped: "asyncio.Task[bool]") -> None:
+        """Wait until the next scan is due, or a partition waits for one."""
         now = self._loop.time()
-        due = [each.not_before for each in self._places.values() if each.lane is None]
+        due = [place.not_before for place in self._places.values() if place.lane is None]
         seconds = min([self._config.interval, *(max(0.0, at - now) for at in due if at > now)])
         soon = self._loop.create_task(self._soon.wait())
-        await asyncio.wait({telling}, timeout=_BETWEEN_S)
-        await asyncio.wait({telling, soon}, timeout=seconds, return_when="FIRST_COMPLETED")
+        await asyncio.wait({stopped}, timeout=_BETWEEN_S)
+        await asyncio.wait({stopped, soon}, timeout=seconds, return_when="FIRST_COMPLETED")
         soon.cancel()
 
-    def _apply(self, seen: Seen) -> None:
+    def _apply(self, seen: Scan) -> None:
         wanted = {
             (copy.here, index): copy
             for copy in seen.copies.values()
             for index in range(copy.partitions)
-            if self._mine is None or (copy.here, index) in self._mine
+            if self._assigned is None or (copy.here, index) in self._assigned
         }
         for key, place in tuple(self._places.items()):
             copy = wanted.get(key)
@@ -228,7 +232,7 @@ class Copying:
         self._begin_due(seen)
         self._close_empty_lanes()
 
-    def _follow(self, key: Key, copy: TopicCopy, seen: Seen) -> None:
+    def _follow(self, key: Key, copy: TopicCopy, seen: Scan) -> None:
         place = self._places.get(key)
         if place is None:
             partition = CopiedPartition(key, (copy.there, key[1]))
@@ -237,7 +241,7 @@ class Copying:
             self.partitions[key] = partition
         partition, place.copy = place.partition, copy
         partition.compacts = copy.compacts
-        ids = self._looking.schema_ids
+        ids = self._scanner.schema_ids
         partition.opened = ids.fault if ids is not None and ids.copy == copy.here else None
         if copy.standing is Standing.PAUSED:
             self._take_out(place)
@@ -254,12 +258,12 @@ class Copying:
         place.way, place.leader_epoch = way, source[1]
         if place.lane is not None and self._is_to_renew(place):
             self._take_out(place)
-            self._lost(partition, "the right to write is renewed", ErrorCode.none)
+            self._lost(partition, "its producer id is renewed", ErrorCode.none)
         if place.passes is not None and partition.copied >= place.passes.begins:
             self._forget_gap(place)
 
     def _is_to_renew(self, place: _Place) -> bool:
-        """Apache Kafka forgets a producer that has not begun for days, and whom it fenced off."""
+        """Apache Kafka forgets a producer that has been idle for days, and whom it fenced off."""
         is_kafka = self.kafka is not None
         return is_kafka and self._loop.time() - place.begun_at > _RENEWED_S
 
@@ -275,9 +279,9 @@ class Copying:
                 del self._lanes[way]
                 self._spawn(lane.close())
 
-    # Beginnings
+    # Resuming
 
-    def _begin_due(self, seen: Seen) -> None:
+    def _begin_due(self, seen: Scan) -> None:
         now = self._loop.time()
         due: dict[Way, list[_Place]] = {}
         for place in self._places.values():
@@ -288,7 +292,7 @@ class Copying:
                 continue
             if NO_LEADER in place.way[:2]:
                 side = "source" if place.way.source == NO_LEADER else "target"
-                place.partition.trouble = f"it has no leader at the {side}"
+                place.partition.trouble = f"no leader at the {side}"
                 continue
             due.setdefault(place.way, []).append(place)
         for way, places in due.items():
@@ -300,7 +304,7 @@ class Copying:
                 place.is_asked = True
             self._spawn(self._begin(way, places, seen))
 
-    async def _begin(self, way: Way, places: Sequence[_Place], seen: Seen) -> None:
+    async def _begin(self, way: Way, places: Sequence[_Place], seen: Scan) -> None:
         try:
             await self._try_to_begin(way, places, seen)
         except ClientError as error:
@@ -318,20 +322,20 @@ class Copying:
             self._has_put_off = False
             self._begin_due(self.seen)
 
-    async def _try_to_begin(self, way: Way, places: Sequence[_Place], seen: Seen) -> None:
+    async def _try_to_begin(self, way: Way, places: Sequence[_Place], seen: Scan) -> None:
         addresses = _address(seen.source, way.source), _address(seen.target, way.target)
-        wanted = [_wanted(each) for each in places]
+        partitions = [_wanted(place) for place in places]
         source = addresses[0], self._config.source.bootstrap.access
         target = addresses[1], self._config.target.bootstrap.access
         kafka = self.kafka
-        found = await self._in_thread(
+        results = await self._in_thread(
             lambda: (
-                look(source, target, wanted, CLIENT_ID)
+                look(source, target, partitions, CLIENT_ID)
                 if kafka is None
-                else kafka.look(source, target, wanted)
+                else kafka.look(source, target, partitions)
             )
         )
-        refused = await self._let_pass(places, found)
+        refused = await self._let_pass(places, results)
         for place in places:
             key = place.partition.here
             is_ours = self._places.get(key) is place and place.way == way
@@ -339,23 +343,23 @@ class Copying:
                 continue
             if key[0] in refused:
                 self._again(place, refused[key[0]])
-            elif key in found:
-                self._begun(place, way, addresses, *found[key])
+            elif key in results:
+                self._begun(place, way, addresses, *results[key])
 
     async def _let_pass(
-        self, places: Iterable[_Place], found: Mapping[Key, tuple[Beginning, Both | None]]
+        self, places: Iterable[_Place], results: Mapping[Key, tuple[Beginning, Both | None]]
     ) -> dict[str, str]:
-        """The target is told which gaps it is to take; topics of which it does not hear that, and
-        why."""
+        """Allow the gaps to skip at the target. Returns the topics for which that failed, with the
+        reason."""
         gaps: dict[str, dict[int, Gap | None]] = {}
         for place in places:
             topic, index = place.partition.here
-            decided, _ = found.get((topic, index), (None, None))
+            decided, _ = results.get((topic, index), (None, None))
             if isinstance(decided, GoOn) and decided.over is not None:
                 place.passes, place.may_pass = decided.over, False
                 gaps.setdefault(topic, {})[index] = decided.over
                 log.warning(
-                    "gap passed over partition=%s-%d end=%d begins=%d",
+                    "gap skipped partition=%s-%d end=%d begins=%d",
                     *(topic, index, decided.over.end, decided.over.begins),
                 )
         refused = {}
@@ -398,7 +402,7 @@ class Copying:
         if lane is not None and lane.addresses != addresses:
             for place in self._places.values():
                 if place.lane is lane:
-                    self._lost(place.partition, "a broker has moved", ErrorCode.none)
+                    self._lost(place.partition, "a broker's address has changed", ErrorCode.none)
             self._spawn(lane.close())
             lane = None
         if lane is None:
@@ -420,7 +424,7 @@ class Copying:
             buffer_bytes=memory.size,
         )
 
-    # What lanes tell
+    # Events of lanes
 
     def _lost(self, partition: CopiedPartition, reason: str, code: ErrorCode) -> None:
         place = self._places.get(partition.here)
@@ -435,7 +439,7 @@ class Copying:
         place.lost_at = now
         place.not_before = now + max(seconds, place.pauses.next())
         if reason != partition.trouble:
-            log.info("partition waits partition=%s reason=%r", partition.name, reason)
+            log.info("partition waiting partition=%s reason=%r", partition.name, reason)
         partition.trouble = reason
         self._soon.set()
 
@@ -459,9 +463,9 @@ class Copying:
         if self._watcher is not None:
             self._watcher.written(partition, headers)
         if partition.alone and place.lane is not None:
-            partition.alone = False  # it moves again: back to the others
+            partition.alone = False  # it progresses again
             self._take_out(place)
-            self._lost(partition, "it goes back to the others", ErrorCode.none)
+            self._lost(partition, "it moves back to the shared lane", ErrorCode.none)
         if place.passes is not None and partition.copied >= place.passes.begins:
             self._forget_gap(place)
 
@@ -473,12 +477,12 @@ class Copying:
     async def _forget(self, topic: str, index: int) -> None:
         try:
             await self._set_gaps(topic, {index: None})
-        except ClientError as error:  # it says nothing any more: the log has gone on
-            log.warning("gap is still allowed error=%r", str(error))
+        except ClientError as error:  # harmless: the log has passed the gap
+            log.warning("gap still allowed error=%r", str(error))
 
     async def _set_gaps(self, topic: str, changes: Mapping[int, Gap | None]) -> None:
-        """With the connections of looks, and so in their turn."""
-        await self._loop.run_in_executor(self._looks, self._looking.set_gaps, topic, changes)
+        """Uses the scanning thread, since its connections belong to that."""
+        await self._loop.run_in_executor(self._looks, self._scanner.set_gaps, topic, changes)
 
     # Threads and tasks
 
@@ -493,7 +497,7 @@ class Copying:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a task failed", exc_info=error)  # a bug of ours: the next look tries again
+            log.error("task failed", exc_info=error)  # a bug: the next scan tries again
 
     async def _close(self) -> None:
         self._is_closing = True
@@ -503,9 +507,9 @@ class Copying:
             await lane.close()
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
-        self._looking.end()
-        for each in (self._threads, self._looks):
-            each.shutdown(wait=False, cancel_futures=True)
+        self._scanner.end()
+        for executor in (self._threads, self._looks):
+            executor.shutdown(wait=False, cancel_futures=True)
 
 
 def _wanted(place: _Place) -> Wanted:
@@ -524,13 +528,13 @@ def _wanted(place: _Place) -> Wanted:
 
 
 def _leader(known: ClusterMetadata, topic: str, index: int) -> tuple[int, int]:
-    """Of a partition, and the leader's epoch; -1 if there is none, or nobody knows where it is."""
-    found = known.topics.get(topic)
-    if found is None or index >= len(found.partitions):
+    """A partition's leader and its epoch; -1 if there is none, or its address is unknown."""
+    metadata = known.topics.get(topic)
+    if metadata is None or index >= len(metadata.partitions):
         return NO_LEADER, -1
-    partition = found.partitions[index]
-    there = partition.leader in known.brokers
-    return partition.leader if there else NO_LEADER, partition.leader_epoch
+    partition = metadata.partitions[index]
+    is_known = partition.leader in known.brokers
+    return partition.leader if is_known else NO_LEADER, partition.leader_epoch
 
 
 def _address(known: ClusterMetadata, broker: int) -> Address:
