@@ -1,16 +1,16 @@
-"""A JSON value becomes types, by the rules of Avro's Java implementation.
+"""Parses a JSON value into types, by the rules of Avro's Java implementation.
 
-Rules, where the specification leaves room or Java does not follow it:
+Rules where the specification is open or Java deviates:
 
-1. A name means the type of that name in the enclosing namespace, else the one without namespace,
-   else one that is defined later in the same text. A record can be named inside itself.
-2. A name may be defined again if the definitions say the same; documentation, aliases and an enum's
-   default may differ.
-3. What is no string where a `doc`, a `namespace` or an enum's default is expected is passed over.
-4. `{"type": NAME, …}` is the type of that name; all else that stands there is lost.
-5. Unknown attributes are kept, in their order.
+1. A name refers to a type in the enclosing namespace, else to one without namespace, else to one
+   defined later in the same text. A record can refer to itself.
+2. A name may be defined again by an equal definition; documentation, aliases and an enum's default
+   may differ.
+3. A `doc`, a `namespace` or an enum's default that is not a string is ignored.
+4. `{"type": NAME, …}` is the type of that name; its other attributes are lost.
+5. Unknown attributes are kept, in order.
 
-A `Reading` takes one text after the other, the first of which depend on no other.
+A `TypeReader` takes one text after the other; a text may refer to types of earlier ones.
 """
 
 import re
@@ -42,7 +42,7 @@ from schemas.definitions.types import (
 )
 from schemas.errors import InvalidSchema
 
-__all__ = ["Reading"]
+__all__ = ["TypeReader"]
 
 T = TypeVar("T")
 Object = dict[str, Json]
@@ -58,11 +58,11 @@ _SHORT = 500  # characters
 _MOST_FIELDS = 10_000
 ORDERS = frozenset(("ascending", "descending", "ignore"))
 MAX_SIZE = 2**31 - 9  # of fixed: what Java can allocate
-MAX_ALIASES = 10_000  # each takes up the namespace of its type again
+MAX_ALIASES = 10_000  # each repeats the namespace of its type
 LONG = range(-(2**63), 2**63)
 BARE = {kind: Primitive(kind, {}) for kind in PRIMITIVES}
 
-# As Java's Double.parseDouble, of which Python's float knows all but the suffix and hexadecimals.
+# As Java's Double.parseDouble; Python's float lacks only the suffix and hexadecimals.
 _NUMBER = re.compile(
     r"[+-]?(?:NaN|Infinity|(?P<digits>\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?[fFdD]?)", re.ASCII
 )
@@ -72,14 +72,14 @@ _HEXADECIMAL = re.compile(
 
 
 class Later(msgspec.Struct, frozen=True):
-    """Stands for a type that is named before it is defined, until the text has been read."""
+    """Stands for a type that is named before it is defined, until the text is read."""
 
     full_name: str
     kind = "later"
 
 
-class Reading:
-    """`known` has what has been defined; `defaults` the fields whose defaults are to be checked."""
+class TypeReader:
+    """`known`: the defined types; `defaults`: the fields whose defaults are to be checked."""
 
     def __init__(self, *, strict: bool) -> None:
         self.known: dict[str, Definition] = {}
@@ -87,11 +87,11 @@ class Reading:
         self._strict = strict
         self._count_aliases = 0
         self._unfinished: list[tuple[Array | Map | Field | Union, Where]] = []
-        self._where: Where = ("", "", "")  # the type and the field that are being read
+        self._where: Where = ("", "", "")  # the type and field being read
         self.looked_ahead = False  # whether a name was used before it was defined
 
     def read(self, value: Json) -> Type:
-        """The type that one text says, with every name in it resolved."""
+        """The type defined by one text, with all names resolved."""
         self._where = ("", "", "")
         self._unfinished.clear()
         try:
@@ -102,9 +102,9 @@ class Reading:
         except InvalidSchema as wrong:
             if wrong.where:
                 raise
-            raise InvalidSchema(wrong.why, _told(self._where)) from None
+            raise InvalidSchema(wrong.why, _described(self._where)) from None
         root = self._resolved(root)
-        # What is defined here again is what was defined first.
+        # A repeated definition is replaced by the first one.
         return self.known[root.name.full] if isinstance(root, Named) else root
 
     def _type(self, value: Json, namespace: str | None) -> Type:
@@ -113,13 +113,15 @@ class Reading:
         if isinstance(value, list):
             return self._union(value, namespace)
         if not isinstance(value, dict):
-            raise InvalidSchema(f"{shown(value)} is no type: a name, an object or a list is wanted")
+            raise InvalidSchema(
+                f"{shown(value)} is not a type: expected a name, an object or a list"
+            )
         kind = value.get("type")
         if not isinstance(kind, str):
             raise InvalidSchema(
-                f'"type" is {shown(kind)} where only a name can stand: write the inner type alone'
+                f'"type" is {shown(kind)} where only a name is allowed: write the inner type alone'
                 if "type" in value
-                else 'an object without "type" is no type'
+                else 'an object without "type" is not a type'
             )
         if kind in PRIMITIVES:
             return Primitive(kind, _others(value, RESERVED))
@@ -139,10 +141,10 @@ class Reading:
     # --- names
 
     def _find(self, name: str, namespace: str | None) -> Type:
-        """Of what has been defined: a primitive type is none of these."""
+        """Find a defined type; primitive types are not among these."""
         full = f"{namespace}.{name}" if namespace and "." not in name else name
-        found = self.known.get(full) or self.known.get(name)
-        return cast(Type, found or Later(full))
+        definition = self.known.get(full) or self.known.get(name)
+        return cast(Type, definition or Later(full))
 
     def _await(self, holder: Array | Map | Field | Union, *inner: Type) -> None:
         if Later in map(type, inner):
@@ -160,21 +162,21 @@ class Reading:
             case Union():
                 holder.branches = tuple(map(self._resolved, holder.branches))
 
-    def _resolved(self, found: Type) -> Type:
-        if not isinstance(found, Later):
-            return found
-        name = found.full_name
+    def _resolved(self, type_: Type) -> Type:
+        if not isinstance(type_, Later):
+            return type_
+        name = type_.full_name
         if name in self.known:
             return self.known[name]
         near = nearest(name, [*PRIMITIVES, *self.known])
         raise InvalidSchema(
-            f"{shown(name)} is no type: neither a primitive one nor defined here or in a reference"
-            + (f'; is "{near}" meant?' if near else "")
+            f"{shown(name)} is not a type: neither primitive nor defined here or in a reference"
+            + (f'; did you mean "{near}"?' if near else "")
         )
 
-    def _define(self, made: Definition) -> None:
-        first = self.known.setdefault(made.name.full, made)
-        if first is not made and not same_definition(made, first):
+    def _define(self, definition: Definition) -> None:
+        first = self.known.setdefault(definition.name.full, definition)
+        if first is not definition and not same_definition(definition, first):
             raise InvalidSchema("defined twice, and differently")
 
     # --- definitions
@@ -189,10 +191,10 @@ class Reading:
         name = name_of(value["name"], own if isinstance(own, str) else namespace)
         self._where = (kind, name.full, "")
         check_definition(name, strict=self._strict)
-        aliases = _once(name_of(each, name.namespace) for each in _aliases(value))
+        aliases = _once(name_of(alias, name.namespace) for alias in _aliases(value))
         self._count_aliases += len(aliases)
         if self._count_aliases > MAX_ALIASES:
-            raise InvalidSchema(f"there are more than {MAX_ALIASES:,} aliases")
+            raise InvalidSchema(f"more than {MAX_ALIASES:,} aliases")
         if self._strict:
             for alias in aliases:
                 check_name(alias.simple, "an alias", strict=True)
@@ -207,9 +209,9 @@ class Reading:
             raise InvalidSchema(f'{_a(kind)} needs "fields": a list, which may be empty')
         record = Record(name, doc, aliases, props, (), kind == "error")
         read: dict[str, Field] = {}
-        for each in fields:
+        for definition in fields:
             self._where = here
-            field = self._field(each, name.namespace)
+            field = self._field(definition, name.namespace)
             if field.name in read:
                 raise InvalidSchema("there is another field of this name")
             read[field.name] = field
@@ -234,16 +236,16 @@ class Reading:
         check_name(name, "the name", strict=self._strict)
         if "type" not in value:
             raise InvalidSchema('a field needs a "type"')
-        of = self._type(value["type"], namespace)
+        type_ = self._type(value["type"], namespace)
         self._where = here
         default = value.get("default", ABSENT)
-        if isinstance(default, str) and of.kind in {"float", "double"}:
+        if isinstance(default, str) and type_.kind in {"float", "double"}:
             default = _number(default)
         field = Field(
-            *(name, of, _text(value, "doc"), default, _order(value), _once(_aliases(value))),
+            *(name, type_, _text(value, "doc"), default, _order(value), _once(_aliases(value))),
             props=_others(value, RESERVED_OF_FIELD),
         )
-        self._await(field, of)
+        self._await(field, type_)
         return field
 
     def _enum(self, value: Object, namespace: str | None) -> Enum:
@@ -254,10 +256,10 @@ class Reading:
         for symbol in symbols:
             check_name(symbol, "the symbol", strict=self._strict)
         if twice := _twice(symbols):
-            raise InvalidSchema(f"the symbol {shown(twice)} stands there twice")
+            raise InvalidSchema(f"duplicate symbol {shown(twice)}")
         default = _text(value, "default")
         if default is not None and default not in symbols:
-            raise InvalidSchema(f"its default {shown(default)} is none of its symbols")
+            raise InvalidSchema(f"its default {shown(default)} is not one of its symbols")
         enum = Enum(name, doc, aliases, props, tuple(symbols), default)
         self._define(enum)
         return enum
@@ -266,7 +268,7 @@ class Reading:
         name, doc, aliases, props = self._named(value, namespace)
         size = value.get("size")
         if type(size) is not int or not 0 <= size <= MAX_SIZE:
-            raise InvalidSchema(f'"size" is {shown(size)}: a number of bytes is wanted')
+            raise InvalidSchema(f'"size" is {shown(size)}: expected a number of bytes')
         fixed = Fixed(name, doc, aliases, props, size)
         self._define(fixed)
         return fixed
@@ -291,9 +293,9 @@ class Reading:
 
     def _union(self, value: list[Json], namespace: str | None) -> Union:
         branches: dict[str, Type] = {}
-        for each in value:
+        for branch_value in value:
             here = self._where
-            branch = self._type(each, namespace)
+            branch = self._type(branch_value, namespace)
             self._where = here
             if isinstance(branch, Union):
                 raise InvalidSchema(
@@ -301,7 +303,7 @@ class Reading:
                 )
             key = _union_key(branch)
             if key in branches:
-                raise InvalidSchema(f"{shown(key)} stands twice in a union")
+                raise InvalidSchema(f"{shown(key)} appears twice in a union")
             branches[key] = branch
         union = Union(tuple(branches.values()))
         self._await(union, *union.branches)
@@ -309,8 +311,8 @@ class Reading:
 
 
 def _plain(field: Object) -> tuple[str, str | None] | None:
-    """Type and documentation of a field that has nothing else but a name, and is of a primitive
-    type; if it is short."""
+    """Type and documentation of a short field that has nothing else but a name, and a primitive
+    type."""
     kind = field.get("type")
     if not (isinstance(kind, str) and kind in BARE and field.keys() <= _PLAIN_FIELD):
         return None
@@ -321,12 +323,12 @@ def _plain(field: Object) -> tuple[str, str | None] | None:
 
 @lru_cache(_MOST_FIELDS)
 def _plain_field(name: str, kind: str, doc: str | None, strict: bool) -> Field:
-    """Made once: most fields of a schema stood in the one before it."""
+    """Cached: most fields of a schema were in the previous one."""
     check_name(name, "the name", strict=strict)
     return Field(name, BARE[kind], doc, ABSENT, "ascending", (), {})
 
 
-def _told(where: Where) -> str:
+def _described(where: Where) -> str:
     kind, name, field = (shown(part)[1:-1] for part in where)
     return f"{kind} {name}, field {field}" if field else f"{kind} {name}".strip()
 
@@ -351,8 +353,8 @@ def _a(kind: str) -> str:
 
 
 def _text(value: Object, key: str) -> str | None:
-    found = value.get(key)
-    return found if isinstance(found, str) else None
+    text = value.get(key)
+    return text if isinstance(text, str) else None
 
 
 def _order(value: Object) -> str:
@@ -372,8 +374,8 @@ def _aliases(value: Object) -> list[str]:
     if "aliases" not in value:
         return []
     aliases = value["aliases"]
-    if not isinstance(aliases, list) or not all(isinstance(each, str) for each in aliases):
-        raise InvalidSchema(f'"aliases" is {shown(aliases)}: a list of names is wanted')
+    if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
+        raise InvalidSchema(f'"aliases" is {shown(aliases)}: expected a list of names')
     return aliases
 
 
@@ -385,23 +387,23 @@ def _others(value: Object, reserved: frozenset[str]) -> Object:
 
 def _check_properties(props: Object) -> None:
     """Java loses larger integers here, and fails."""
-    waiting = [(key, each) for key, each in props.items()]
+    waiting = list(props.items())
     while waiting:
         key, value = waiting.pop()
         if isinstance(value, dict):
-            waiting.extend((key, each) for each in value.values())
+            waiting.extend((key, item) for item in value.values())
         elif isinstance(value, list):
-            waiting.extend((key, each) for each in value)
+            waiting.extend((key, item) for item in value)
         elif isinstance(value, int) and value not in LONG:
             raise InvalidSchema(f"an integer in {shown(key)} does not fit into 64 bits")
 
 
 def _number(default: str) -> float:
-    """A number may be given as a string, and NaN has no other spelling."""
+    """A number may be given as a string; NaN has no other spelling."""
     text = default.strip("".join(map(chr, range(33))))
-    if found := _NUMBER.fullmatch(text):
-        return float(text.rstrip("fFdD") if found["digits"] else text)
-    if found := _HEXADECIMAL.fullmatch(text):
+    if match := _NUMBER.fullmatch(text):
+        return float(text.rstrip("fFdD") if match["digits"] else text)
+    if match := _HEXADECIMAL.fullmatch(text):
         with suppress(ValueError, OverflowError):
-            return float.fromhex(found[1])
-    raise InvalidSchema(f"its default {shown(default)} is no number")
+            return float.fromhex(match[1])
+    raise InvalidSchema(f"its default {shown(default)} is not a number")

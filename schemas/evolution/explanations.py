@@ -1,9 +1,8 @@
-"""What was found between two schemas, for people: a sentence each.
+"""Explains incompatibilities to people, in one sentence each.
 
-It says where (the field by the names that lead to it, and a JSON pointer into the reader's schema),
-what is there, who cannot read what, and what would help, which is always done to the new schema.
-Where a union has no branch for what may have been written, it says what is wrong with the branch of
-the same name, if there is one.
+A sentence names the place (the field's path, and a JSON pointer into the reader's schema), the
+fault, which schema cannot read the other's data, and the fix, which always changes the new schema.
+If a union lacks a branch, the fault in the branch of the same name is explained, if there is one.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,11 +10,11 @@ from typing import Final
 
 import msgspec
 
+from schemas.definitions.type_descriptions import type_in_words
 from schemas.definitions.types import Named, Type
-from schemas.definitions.words import type_in_words
 from schemas.evolution.findings import Below, Found, FoundBelow, IncompatibilityKind, Steps
 
-__all__ = ["Side", "in_words"]
+__all__ = ["Side", "explanations"]
 
 _MOST_SENTENCES: Final = 100
 _MOST_SYMBOLS: Final = 10
@@ -24,7 +23,7 @@ _LONGEST_WORDS: Final = 500
 
 
 class Side(msgspec.Struct, frozen=True):
-    """The new schema or an old one, and what it is called."""
+    """The new schema or an old one, with its name in sentences."""
 
     name: str
     is_new: bool = False
@@ -33,27 +32,29 @@ class Side(msgspec.Struct, frozen=True):
         return self.name
 
 
-def in_words(found: Found, reader: Side, writer: Side) -> list[str]:
-    """A sentence for each finding, as many as anybody reads. What is met again is not repeated."""
-    said: list[str] = []
+def explanations(found: Found, reader: Side, writer: Side) -> list[str]:
+    """A sentence per finding, up to a limit. Repeated findings are omitted."""
+    sentences: list[str] = []
     for where, finding in _walk(found):
-        if len(said) == _MOST_SENTENCES:
-            said.append("there is more, which is left out here")
+        if len(sentences) == _MOST_SENTENCES:
+            sentences.append("there is more, which is left out here")
             break
         what, cure = _PHRASES[finding.kind](where, finding, reader, writer)
         place = _place(where, finding, reader)
-        said.append(f"{place} {what}, so data of {writer} cannot be read with {reader}; {cure}")
-    return said
+        sentences.append(
+            f"{place} {what}, so data of {writer} cannot be read with {reader}; {cure}"
+        )
+    return sentences
 
 
 class _Where(msgspec.Struct, frozen=True):
-    """`path` leads there from `top`, the record that is the whole schema."""
+    """`path` leads to the place from `top`, the record that is the whole schema."""
 
     path: str = ""
     top: Type | None = None
     pointer: str = ""
     enum_without_source: bool = False
-    branch: bool = False  # of a union that may have been written
+    branch: bool = False  # a branch of the writer's union
 
     def inside(self, below: Below) -> "_Where":
         if below.part:
@@ -69,21 +70,21 @@ class _Where(msgspec.Struct, frozen=True):
 
 
 def _walk(found: Found) -> Iterator[tuple[_Where, FoundBelow]]:
-    """All findings, each once, with where it stands. The tree may be deep, and one part in many."""
-    left = [(_Where(), each) for each in reversed(found)]
+    """Each finding once, with its place. The tree may be deep, and its parts shared."""
+    waiting = [(_Where(), item) for item in reversed(found)]
     seen: set[int] = set()
-    while left:
-        where, each = left.pop()
+    while waiting:
+        where, item = waiting.pop()
         within: Found = ()
-        if isinstance(each, Below):
-            where, within = where.inside(each), each.found
-        elif each.because:
-            where, within = _Where(where.path, where.top, where.at(each.steps)), each.because
+        if isinstance(item, Below):
+            where, within = where.inside(item), item.found
+        elif item.because:
+            where, within = _Where(where.path, where.top, where.at(item.steps)), item.because
         else:
-            yield where, each
+            yield where, item
         if id(within) not in seen:
             seen.add(id(within))
-            left += [(where, inner) for inner in reversed(within)]
+            waiting += [(where, inner) for inner in reversed(within)]
 
 
 def _place(where: _Where, finding: FoundBelow, reader: Side) -> str:
@@ -101,7 +102,7 @@ def _place(where: _Where, finding: FoundBelow, reader: Side) -> str:
     return f"the schema {at}:"
 
 
-_Phrases = tuple[str, str]  # what is there, and the cure
+_Phrases = tuple[str, str]  # the fault, and the fix
 
 
 def _missing_default(where: _Where, found: FoundBelow, reader: Side, writer: Side) -> _Phrases:

@@ -1,4 +1,4 @@
-"""How types are spoken of: `null or string`, `array of long (timestamp-millis)`."""
+"""Describes types in words: `null or string`, `array of long (timestamp-millis)`."""
 
 import json
 from typing import Any, Final
@@ -9,17 +9,17 @@ from schemas.definitions.types import Array, Fixed, Map, Named, Record, Type, Un
 
 __all__ = ["shown_value", "type_in_words"]
 
-_DEEPEST: Final = 4  # nobody reads an array of maps of arrays of maps of …
+_DEEPEST: Final = 4  # deeper types are abbreviated
 _MOST_BRANCHES: Final = 20
 _LONGEST: Final = 60
 
 
 def type_in_words(type_: Type, depth: int = 0) -> str:
-    """One phrase. Named types are called by their full name."""
+    """A phrase for the type. Named types appear with their full name."""
     if depth > _DEEPEST:
         return "…"
     parts = _parts(type_)
-    inner = [type_in_words(each, depth + 1) for each in parts.inner[:_MOST_BRANCHES]]
+    inner = [type_in_words(part, depth + 1) for part in parts.inner[:_MOST_BRANCHES]]
     if parts.kind == "union":
         if len(parts.inner) > _MOST_BRANCHES:
             inner.append(f"{len(parts.inner) - _MOST_BRANCHES} more")
@@ -33,13 +33,13 @@ def type_in_words(type_: Type, depth: int = 0) -> str:
 
 
 def shown_value(value: object) -> str:
-    """As JSON, shortened."""
+    """The value as JSON, shortened."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 class _Parts(msgspec.Struct, frozen=True):
-    """What is said of a type."""
+    """The described parts of a type."""
 
     kind: str
     name: str = ""
@@ -48,7 +48,7 @@ class _Parts(msgspec.Struct, frozen=True):
     props: dict[str, Any] = {}
 
     def details(self) -> list[str]:
-        """The size of a fixed type, a logical type with its parameters."""
+        """The size of a fixed type, and a logical type with its parameters."""
         details = [] if self.size is None else [f"{self.size} bytes"]
         logical = self.props.get("logicalType")
         if isinstance(logical, str):

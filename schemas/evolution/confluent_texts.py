@@ -1,7 +1,7 @@
-"""What Confluent's registry says of schemas that do not fit: `verbose=true`, and a refused schema.
+"""Incompatibilities in the words of Confluent's registry, for `verbose=true` and refused schemas.
 
-Tools show these lines, some take them apart, so they are the same to the letter. They are as many
-and as long as `findings` allows; of the old schema Confluent gives the first ten thousand letters.
+Tools show these lines and some parse them, so they match Confluent's exactly. `findings` limits
+their number and length; of the old schema, Confluent shows the first ten thousand characters.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ __all__ = ["old_schema", "written_as_confluent"]
 
 _LONGEST_SCHEMA: Final = 10 * 1024
 
-# With path and detail; who reads and who writes is "new" or "old".
+# Filled with path and detail; reader and writer are "new" or "old".
 _DESCRIPTIONS: Final = {
     IncompatibilityKind.FIXED_SIZE_MISMATCH: (
         "The size of FIXED type field at path '{path}' in the {reader} schema does not match with "
@@ -46,17 +46,17 @@ _DESCRIPTIONS: Final = {
 
 
 def written_as_confluent(found: Found, *, new_reads: bool) -> list[str]:
-    """A line for each."""
+    """One line per incompatibility."""
     reader, writer = ("new", "old") if new_reads else ("old", "new")
-    return [_line(each, reader, writer) for each in written_out(found)]
+    return [_line(finding, reader, writer) for finding in written_out(found)]
 
 
 def old_schema(version: int, old: AvroSchema) -> list[str]:
-    """Which schema it was compared with."""
+    """The lines that show the schema it was compared with."""
     text = old.text
     shown = f"'{text}'"
     if not text.isascii():
-        # Java counts what it needs to write a character: two beyond the first 65,536.
+        # Java counts UTF-16 units: two for characters beyond the first 65,536.
         units = text.encode("utf-16-le", "surrogatepass")
         if len(units) > 2 * _LONGEST_SCHEMA:
             cut = units[: 2 * _LONGEST_SCHEMA].decode("utf-16-le", "ignore")
@@ -66,12 +66,11 @@ def old_schema(version: int, old: AvroSchema) -> list[str]:
     return [f"{{oldSchemaVersion: {version}}}", f"{{oldSchema: {shown}}}"]
 
 
-def _line(each: Incompatibility, reader: str, writer: str) -> str:
-    if each.kind == IncompatibilityKind.AMBIGUOUS_FIELD:
-        return f"Unexpected exception during compatibility check: {each.detail}"
-    description = _DESCRIPTIONS[IncompatibilityKind(each.kind)].format(
-        path=each.path, detail=each.detail, reader=reader, writer=writer
+def _line(finding: Incompatibility, reader: str, writer: str) -> str:
+    if finding.kind == IncompatibilityKind.AMBIGUOUS_FIELD:
+        return f"Unexpected exception during compatibility check: {finding.detail}"
+    kind, detail = IncompatibilityKind(finding.kind), finding.detail
+    description = _DESCRIPTIONS[kind].format(
+        path=finding.path, detail=detail, reader=reader, writer=writer
     )
-    return (
-        f"{{errorType:'{each.kind}', description:'{description}', additionalInfo:'{each.detail}'}}"
-    )
+    return f"{{errorType:'{kind}', description:'{description}', additionalInfo:'{detail}'}}"
