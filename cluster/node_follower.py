@@ -1,8 +1,7 @@
-"""Following ZooKeeper: what has changed is noted where it is told, and read by one thread.
+"""Follows ZooKeeper: watches note changed nodes, and one thread reads them.
 
-Watches and the session's state call on threads of kazoo's, which must never wait. After a lost
-connection everything is read anew, since watches are gone with it; until that is done, what was
-read last stands.
+Watches and session events are called on kazoo's threads, which must never wait. After a lost
+connection everything is read again, since the watches are gone; until then the last result stays.
 """
 
 import threading
@@ -18,11 +17,12 @@ from cluster.upkeep import Upkeep
 PATIENCE_S: Final = 10.0
 
 
-class Following:
-    """`read` gets the nodes that have changed since it was called last, or None for all there is:
-    first on the thread that starts this, then on one of its own. If it fails, all is read anew.
+class NodeFollower:
+    """`read` gets the nodes that have changed since its last call, or None for everything: first on
+    the thread that calls `start`, then on its own. After a failure, everything is read again.
 
-    It asks with `note` as the watch, and `stopping` tells whether anybody wants to hear of it."""
+    `read` uses `note` as its watch, and checks `stopping` before it reports anything.
+    """
 
     def __init__(
         self, session: Session, what: str, read: Callable[[set[str] | None], None]
@@ -31,7 +31,7 @@ class Following:
         self._what = what
         self._read = read
         self._upkeep = Upkeep(f"following {what}", self._follow)
-        self._changed = threading.Condition()  # guards what follows
+        self._changed = threading.Condition()  # guards the fields below
         self._dirty: set[str] = set()
         self._stale = True  # watches are lost: read everything
         self._begun = 0
@@ -52,18 +52,18 @@ class Following:
         return self._upkeep.stopping
 
     def note(self, event: WatchedEvent) -> None:
-        if event.type != EventType.NONE:  # else: the session's state, which `_on_state` has too
+        if event.type != EventType.NONE:  # otherwise a session event, for `_on_state`
             with self._changed:
                 self._dirty.add(event.path)
             self._upkeep.poke()
 
     def wait_until(self, met: Callable[[], bool], timeout_s: float) -> bool:
-        """Whether it was met in time. Asked now, and after each reading."""
+        """Whether the condition was met in time. Checked now, and after each read."""
         with self._changed:
             return self._changed.wait_for(met, timeout_s)
 
     def refresh(self, timeout_s: float = PATIENCE_S) -> None:
-        """Returns when all was read that anyone had written before this call."""
+        """Returns once everything that was written before this call has been read."""
         self._session.sync()
         with self._changed:
             target = self._begun + 1
@@ -82,7 +82,7 @@ class Following:
 
     def _follow(self) -> None:
         if self._session.state is not SessionState.CONNECTED:
-            return  # to be poked when it is
+            return  # poked again when connected
         with self._changed:
             self._begun += 1
             begun, stale = self._begun, self._stale

@@ -1,8 +1,7 @@
-"""Why nobody at an address becomes our ZooKeeper: asked beside kazoo, which only tries again.
+"""Diagnoses why no host of an ensemble accepts us, beside kazoo, which only retries.
 
-A server that is not there, or has no quorum yet, may come: there is no reason to give up. One that
-speaks TLS where we do not, or the other way round, or that does not believe us or is not believed,
-will not change by waiting, and says so in its own words.
+A server that is down or has no quorum yet may recover: there is no reason to give up. A mismatch of
+TLS, or of trust in certificates, will not change by waiting, and has a specific message.
 """
 
 import socket
@@ -17,15 +16,15 @@ from ground.printable import plain_words
 from ground.tls import BadTls, ClientTls, why
 
 _WITHIN_S: Final = 2.0
-_QUESTION: Final = b"srvr"  # a ZooKeeper answers in words, be it that it may not be asked
+_QUESTION: Final = b"srvr"  # a ZooKeeper answers in words, even if the command is not allowed
 _ENOUGH: Final = 4096
-# What OpenSSL calls an alert of the other side, which only a peer sends that speaks TLS.
+# OpenSSL's name for an alert of the peer, which only a TLS peer sends.
 _ALERT: Final = "ALERT"
 
 
 class Probe:
-    """Of all hosts of an ensemble, on a thread of its own: one that is dead takes its time, while
-    another may be what we wait for."""
+    """Probes all hosts of an ensemble on a thread of its own: a dead host takes time, while another
+    may work."""
 
     def __init__(self, hosts: Sequence[str], tls: ClientTls | None) -> None:
         self._hosts = hosts
@@ -40,12 +39,12 @@ class Probe:
 
     @property
     def reasons(self) -> list[str]:
-        """Why waiting does not help, of each where it does not, as far as it is known."""
-        return [each for each in self._found if each]
+        """The known reasons why waiting is useless, for the hosts that have one."""
+        return [reason for reason in self._found if reason]
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether no host is left that may answer yet."""
+        """Whether waiting is useless for all hosts."""
         return len(self.reasons) == len(self._hosts)
 
     def _ask(self) -> None:
@@ -54,7 +53,7 @@ class Probe:
 
 
 def why_never(host_and_port: str, tls: ClientTls | None) -> str:
-    """Why waiting does not help; empty where it may."""
+    """The reason why waiting is useless; empty if it is not."""
     host, _, port = host_and_port.rpartition(":")
     address = (host.strip("[]"), int(port))
     reason = _in_the_clear(address) if tls is None else _encrypted(address, tls)
@@ -68,7 +67,7 @@ def _encrypted(address: tuple[str, int], tls: ClientTls) -> str:
         return ""
     try:
         with encrypted(connection, tls, address[0]) as connection:
-            # A server that does not believe a client says so only when it is asked something.
+            # A server rejects an untrusted client only after the first request.
             _asked(connection)
     except BadTls as error:
         return str(error)
@@ -105,7 +104,7 @@ def _in_the_clear(address: tuple[str, int]) -> str:
 
 
 def _speaks_tls(address: tuple[str, int]) -> bool:
-    # Nothing is sent to it and nothing believed of it: it is only asked whether it knows TLS.
+    # No data is sent and nothing is trusted: this only checks whether it speaks TLS.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -122,7 +121,7 @@ def _connected(address: tuple[str, int]) -> socket.socket:
     """Raises OSError."""
     try:
         return socket.create_connection(address, _WITHIN_S)
-    except UnicodeError as error:  # no name that DNS could have
+    except UnicodeError as error:  # not a valid DNS name
         raise OSError(str(error)) from None
 
 

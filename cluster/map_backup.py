@@ -1,12 +1,11 @@
-"""What of a cluster stands in ZooKeeper alone, and is lost with it: configs, users, quotas, ACLs.
+"""Backup and restore of what a cluster keeps only in ZooKeeper: configs, users, quotas, ACLs.
 
-Topics, their ids and who has which partition stand on the brokers' disks as well (`recover`), and
-there they are newer than in any copy: a copy of leader epochs would have them run backwards. Group
-offsets are read and written through the brokers. So a copy has neither.
+Topics, their ids and the assignment of partitions are on the brokers' disks as well (`recover`),
+where they are newer than in any copy: a copy of leader epochs would make them run backwards. Group
+offsets are read and written through the brokers. So a copy contains neither.
 
-A copy is brought back node by node. What stands there already is left as it is, and said if it is
-another thing; repeating it changes nothing. A crash in between leaves a part of it, and a new run
-makes that good.
+A copy is restored node by node. Existing nodes are left alone, and reported if they differ;
+repetition changes nothing. A crash leaves a part, and a new run completes it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from cluster.names import user_of_node
 from cluster.operations import Create
 from cluster.session import Session
 
-MOST_BYTES: Final = 1024 * 1024  # of one node, as ZooKeeper has it
+MOST_BYTES: Final = 1024 * 1024  # of one node: ZooKeeper's limit
 
 Contents = Mapping[str, bytes]  # by path
 
@@ -45,21 +44,21 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class BroughtBack(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of each node, by its path."""
+    """The outcome by path of a node."""
 
     created: tuple[str, ...]
     unchanged: tuple[str, ...]
-    others: tuple[str, ...]  # there is another thing, which was left
-    without_topic: tuple[str, ...]  # the configs of topics that there are not
+    others: tuple[str, ...]  # exist with other contents, which were left alone
+    without_topic: tuple[str, ...]  # configs of topics that do not exist
 
 
 def kind_of(path: str) -> str:
-    """Of a path that `is_known`: what it is, in words."""
-    return next(words for each, words in KINDS.items() if path == each or _is_below(path, each))
+    """The kind of a path that `is_known`, in words."""
+    return next(words for root, words in KINDS.items() if path == root or _is_below(path, root))
 
 
 def is_known(path: str) -> bool:
-    """Whether such a node may come from outside: it is one that `contents` could have had."""
+    """Whether a copy may contain such a node: `contents` could have returned it."""
     if path == paths.LOGIN_KEY:
         return True
     folder, _, segment = path.rpartition("/")
@@ -78,34 +77,35 @@ def is_known(path: str) -> bool:
 
 
 def contents(session: Session) -> dict[str, bytes]:
-    """All such nodes as they are now; each is as it was at a moment of its own."""
+    """All such nodes; each is read at a moment of its own."""
     wanted = [paths.LOGIN_KEY]
     for folder in _FOLDERS:
-        wanted += [f"{folder}/{each}" for each in session.children(folder) or ()]
+        wanted += [f"{folder}/{child}" for child in session.children(folder) or ()]
     nodes = zip(wanted, session.read_all(wanted), strict=True)
     return {path: node.data for path, node in sorted(nodes) if node and is_known(path)}
 
 
 def bring_back(session: Session, cluster_id: str, kept: Contents) -> BroughtBack:
-    """Raises MapDisagrees, before anything is written, if the map is another cluster's."""
-    found = identity.find_cluster_id(session)
-    if found not in {None, cluster_id}:
+    """Restore a copy. Raises MapDisagrees before writing if the map belongs to another cluster."""
+    existing_id = identity.find_cluster_id(session)
+    if existing_id not in {None, cluster_id}:
         raise MapDisagrees(
-            f"nothing was restored: the map is cluster {found}'s, the backup cluster {cluster_id}'s"
+            f"nothing was restored: the map is cluster {existing_id}'s, "
+            f"the backup cluster {cluster_id}'s"
         )
     identity.claim_cluster_id(session, cluster_id)
     topics = frozenset(session.children(paths.TOPICS) or ())
-    became: dict[str, list[str]] = {"created": [], "unchanged": [], "others": [], "without": []}
+    outcomes: dict[str, list[str]] = {"created": [], "unchanged": [], "others": [], "without": []}
     for path, data in sorted(kept.items()):
         if _is_below(path, paths.TOPIC_CONFIGS) and path.rpartition("/")[2] not in topics:
-            became["without"].append(path)
+            outcomes["without"].append(path)
         else:
-            became[_brought_back(session, path, data)].append(path)
+            outcomes[_brought_back(session, path, data)].append(path)
     return BroughtBack(
-        created=tuple(became["created"]),
-        unchanged=tuple(became["unchanged"]),
-        others=tuple(became["others"]),
-        without_topic=tuple(became["without"]),
+        created=tuple(outcomes["created"]),
+        unchanged=tuple(outcomes["unchanged"]),
+        others=tuple(outcomes["others"]),
+        without_topic=tuple(outcomes["without"]),
     )
 
 
@@ -130,8 +130,8 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def kinds(found: Contents) -> Iterator[tuple[str, int]]:
-    """How many there are of each."""
-    words = [kind_of(each) for each in found]
-    for each in KINDS.values():
-        if each in words:
-            yield each, words.count(each)
+    """The number of nodes of each kind."""
+    words = [kind_of(path) for path in found]
+    for kind in KINDS.values():
+        if kind in words:
+            yield kind, words.count(kind)

@@ -1,7 +1,5 @@
-"""What a ZooKeeper says of itself when it is asked: whether it serves, and as what.
-
-It is asked by its four-letter word `srvr`, in the clear or through TLS.
-"""
+"""Queries the status of a ZooKeeper with its four-letter word `srvr`, in the clear or through
+TLS."""
 
 import re
 import socket
@@ -23,12 +21,12 @@ WAITING: Final = "waiting"
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """One server, at one moment."""
+    """The status of a server at one moment."""
 
     mode: str
-    """`standalone`, `leader`, `follower`, `observer`; `waiting` while it has no quorum."""
+    """`standalone`, `leader`, `follower`, `observer`; `waiting` without a quorum."""
     zxid: str = ""
-    """The last transaction that it has."""
+    """Its last transaction."""
 
     @property
     def serves(self) -> bool:
@@ -36,26 +34,26 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class Asking:
-    """One server; any thread may ask."""
+    """Queries one server; any thread may use it."""
 
     def __init__(self, host: str, port: int, tls: Tls | None = None) -> None:
         self._address = ("127.0.0.1" if is_everywhere(host) else host, port)
         self._tls = exchanged((tls.ca, tls.certificate), lambda: _context(tls)) if tls else None
 
     def standing(self) -> Standing | None:
-        """None if it does not answer, or says something else."""
+        """The server's status; None without an answer, or with an unknown one."""
         try:
-            said = self._said()
+            answer = self._query()
         except (OSError, BadTls):
             return None
-        if said.startswith(_WAITS):
+        if answer.startswith(_WAITS):
             return Standing(WAITING)
-        mode, zxid = _MODE.search(said), _ZXID.search(said)
-        if not said.startswith(_SERVES) or mode is None:
+        mode, zxid = _MODE.search(answer), _ZXID.search(answer)
+        if not answer.startswith(_SERVES) or mode is None:
             return None
         return Standing(mode[1].decode(), zxid[1].decode() if zxid else "")
 
-    def _said(self) -> bytes:
+    def _query(self) -> bytes:
         with socket.create_connection(self._address, timeout=_PATIENCE_S) as plain:
             if self._tls is None:
                 return _answer(plain)
@@ -64,13 +62,13 @@ class Asking:
 
 
 def answers(host: str, port: int) -> bool:
-    """Whether a ZooKeeper there serves requests, in the clear."""
+    """Whether a ZooKeeper serves requests there, in the clear."""
     standing = Asking(host, port).standing()
     return standing is not None and standing.serves
 
 
 def _context(tls: Tls) -> ssl.SSLContext:
-    """This very address is asked, under whichever name its certificate is."""
+    """The address is queried directly, whatever name its certificate has."""
     context = client_context(tls)
     context.check_hostname = False
     return context
@@ -78,10 +76,10 @@ def _context(tls: Tls) -> ssl.SSLContext:
 
 def _answer(connection: socket.socket) -> bytes:
     connection.sendall(b"srvr")
-    said = b""
+    answer = b""
     try:
-        while len(said) < _MOST_BYTES and (piece := connection.recv(_MOST_BYTES)):
-            said += piece
+        while len(answer) < _MOST_BYTES and (piece := connection.recv(_MOST_BYTES)):
+            answer += piece
     except ssl.SSLEOFError:
-        pass  # it has answered, and is gone without TLS's farewell
-    return said
+        pass  # it has answered, and closed without a TLS close_notify
+    return answer
