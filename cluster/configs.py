@@ -59,7 +59,8 @@ def alter(
         data = nodes.encode(ConfigNode(config=after))
         if len(data) > MAX_BYTES:
             raise ClusterError(
-                f"the overrides for {resource} have {len(data)} bytes; {MAX_BYTES} are allowed"
+                f"the overrides for {resource} have {len(data)} bytes; "
+                f"at most {MAX_BYTES} are allowed"
             )
         if after == before:
             return after

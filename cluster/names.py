@@ -28,7 +28,7 @@ def check_topic_name(name: str) -> None:
     shown = repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "…")
     if len(name) > LONGEST_NAME:
         raise InvalidTopicName(
-            f"topic name {shown} has {len(name)} characters; {LONGEST_NAME} are allowed"
+            f"topic name {shown} has {len(name)} characters; at most {LONGEST_NAME} are allowed"
         )
     if name in {".", ".."}:
         raise InvalidTopicName(f"a topic cannot be named {shown}")
@@ -57,7 +57,7 @@ def check_user_name(name: str) -> None:
     shown = repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "…")
     if len(name) > LONGEST_USER:
         raise InvalidUserName(
-            f"user name {shown} has {len(name)} characters; {LONGEST_USER} are allowed"
+            f"user name {shown} has {len(name)} characters; at most {LONGEST_USER} are allowed"
         )
     if not name.isprintable() or name in {".", ".."}:
         raise InvalidUserName(f"a user cannot be named {shown}")
@@ -68,7 +68,7 @@ def check_group_name(name: str) -> None:
     shown = repr(name if len(name) <= _SHOWN else name[:_SHOWN] + "…")
     if len(name) > LONGEST_GROUP:
         raise InvalidGroupName(
-            f"group name {shown} has {len(name)} characters; {LONGEST_GROUP} are allowed"
+            f"group name {shown} has {len(name)} characters; at most {LONGEST_GROUP} are allowed"
         )
     try:
         name.encode()

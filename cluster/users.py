@@ -217,7 +217,9 @@ def _write(
     config |= {str(mechanism): credential.text() for mechanism, credential in after.items()}
     data = nodes.encode(ConfigNode(config=config))
     if len(data) > _MOST_BYTES:
-        raise ClusterError(f"the user's settings have {len(data)} bytes; {_MOST_BYTES} are allowed")
+        raise ClusterError(
+            f"the user's settings have {len(data)} bytes; at most {_MOST_BYTES} are allowed"
+        )
     if node.data is None and len(session.children(paths.USER_CONFIGS) or ()) >= MOST_USERS:
         raise TooManyUsers(f"there are {MOST_USERS} users, which is the limit")
     if node.data is None or config or keeps_node:

@@ -153,7 +153,7 @@ class Comparison:
             self._close()
             return str(error)
         except Exception as error:  # a bug: the other partitions are still compared
-            log.exception("comparing failed partition=%s", partition.name)
+            log.exception("comparison failed partition=%s", partition.name)
             self._close()
             return repr(error)
         return ""
