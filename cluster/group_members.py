@@ -248,8 +248,8 @@ def _make_group(session: Session, name: str) -> None:
             kind = nodes.decode(path, node.data, GroupNode).kind
             if kind is not GroupKind.PENSTOCK:
                 raise OtherGroupKind(
-                    f"group {name!r} is one of {kind.value} consumers, which "
-                    f"{GroupKind.PENSTOCK.value} consumers cannot join: use another group, or "
+                    f"group {name!r} is for {kind.value} consumers; "
+                    f"{GroupKind.PENSTOCK.value} consumers cannot join it: use another group, or "
                     "delete this one"
                 )
         existence = [session.exists(child) for child in below]

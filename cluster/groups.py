@@ -214,8 +214,8 @@ def _info(name: str, node: Node) -> GroupInfo:
 def _check_kind(group: GroupInfo, kind: GroupKind) -> None:
     if group.kind is not kind:
         raise OtherGroupKind(
-            f"group {group.name!r} is one of {group.kind.value} consumers, which {kind.value} "
-            "consumers cannot join: use another group, or delete this one"
+            f"group {group.name!r} is for {group.kind.value} consumers; {kind.value} "
+            "consumers cannot join it: use another group, or delete this one"
         )
 
 

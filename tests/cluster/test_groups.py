@@ -193,7 +193,7 @@ def test_the_life_of_a_group(session: Session, name: str) -> None:
 
 def test_a_group_is_of_the_kind_that_it_was_made_with(session: Session) -> None:
     groups.create_group(session, a_group(kind=GroupKind.PENSTOCK))
-    with pytest.raises(OtherGroupKind, match="'readers' is one of penstock's"):
+    with pytest.raises(OtherGroupKind, match="'readers' is for penstock consumers"):
         groups.create_group(session, a_group(kind=GroupKind.KAFKA))
     with pytest.raises(OtherGroupKind):
         groups.take_over(session, "readers", 1, GroupKind.KAFKA)
