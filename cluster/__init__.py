@@ -1,3 +1,3 @@
-"""The shared map in ZooKeeper, and a ZooKeeper to keep it in. The only importer of kazoo.
+"""The shared map in ZooKeeper, and an embedded ZooKeeper. The only package that imports kazoo.
 Everything blocks, so the broker calls it from threads.
 """

@@ -1,4 +1,4 @@
-"""The value of `zookeeper:` — hosts and a chroot — read and checked."""
+"""Parses the value of `zookeeper:`: hosts and a chroot."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ _HIGHEST_PORT: Final = 65535
 
 
 class ZooKeeperAddress(msgspec.Struct, frozen=True):
-    """Where a cluster's map is: an ensemble, and the node under which everything stands."""
+    """The location of a cluster's map: an ensemble, and the node that contains everything."""
 
     hosts: tuple[str, ...]  # "host:port", an IPv6 address in brackets
     chroot: str
@@ -22,7 +22,8 @@ class ZooKeeperAddress(msgspec.Struct, frozen=True):
 
 
 def parse_address(text: str) -> ZooKeeperAddress:
-    """Read `zk1:2181,zk2:2181/penstock`; a missing port is 2181, a missing chroot /penstock."""
+    """Parse `zk1:2181,zk2:2181/penstock`. The default port is 2181, the default chroot
+    /penstock."""
     hosts, slash, rest = text.strip().partition("/")
     chroot = DEFAULT_CHROOT
     if slash:

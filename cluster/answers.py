@@ -1,4 +1,4 @@
-"""What ZooKeeper's answers mean: kazoo's results as values, kazoo's exceptions as our errors."""
+"""Converts kazoo's results to values, and its exceptions to our errors."""
 
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
@@ -30,14 +30,14 @@ _CAUSES: Final[dict[type[KazooException], Cause]] = {
     BadVersionError: Cause.CHANGED,
     NotEmptyError: Cause.NOT_EMPTY,
 }
-# What the operations of a transaction get that were not the one it failed at.
+# Results of operations in a failed transaction that did not fail themselves.
 _BYSTANDERS: Final = (RolledBackError, RuntimeInconsistency)
 
 T = TypeVar("T")
 
 
 class PendingAnswer(Generic[T]):
-    """An answer that is under way."""
+    """A pending answer."""
 
     __slots__ = ("_address", "_convert", "_path", "_result")
 
@@ -55,11 +55,11 @@ class PendingAnswer(Generic[T]):
 
     @property
     def is_here(self) -> bool:
-        """Whether `get` need not wait."""
+        """Whether `get` returns without waiting."""
         return bool(self._result.ready())
 
     def get(self, timeout_s: float) -> T:
-        """Wait for the answer; that a node is missing is one: what None converts to."""
+        """Wait for the answer. A missing node is converted from None."""
         try:
             value = self._result.get(timeout=max(timeout_s, 0.0))
         except NoNodeError:
@@ -93,7 +93,7 @@ def is_there(answer: Any) -> bool:
 def failed_operation(
     operations: tuple[Operation, ...], results: Any
 ) -> tuple[Operation, Exception] | None:
-    """The operation that a transaction failed at, and why; None if it was done."""
+    """The operation at which a transaction failed, with the error; None if it succeeded."""
     for operation, result in zip(operations, results, strict=True):
         if isinstance(result, Exception) and not isinstance(result, _BYSTANDERS):
             return operation, result
@@ -107,7 +107,7 @@ def silent(address: ZooKeeperAddress, path: str) -> Unavailable:
 def login_refused(address: ZooKeeperAddress) -> NotAllowed:
     return NotAllowed(
         f"ZooKeeper at {', '.join(address.hosts)} refuses the login of `zookeeper_security`: "
-        "does it know this user and password, or any logins at all?"
+        "check the user and password, and whether it supports logins at all"
     )
 
 
@@ -123,8 +123,8 @@ def translated(error: Exception, address: ZooKeeperAddress, path: str) -> Cluste
         return login_refused(address)
     if isinstance(error, NoAuthError):
         return NotAllowed(
-            f"ZooKeeper at {', '.join(address.hosts)} refuses access to {address.chroot}{path}: "
-            "the node was made with another secret"
+            f"ZooKeeper at {', '.join(address.hosts)} denies access to {address.chroot}{path}: "
+            "the node was created with another secret"
         )
     return ClusterError(
         f"ZooKeeper at {', '.join(address.hosts)} answered {type(error).__name__} "

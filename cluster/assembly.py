@@ -1,11 +1,10 @@
-"""Putting a snapshot together from nodes, in whatever order they are read. No I/O.
+"""Assembles a snapshot from nodes, in any order. No I/O.
 
-`fold_children` and `fold_node` take what was read and say what to read next; `missing` says which
-nodes ought to be there and are not. A node that cannot be read changes nothing: what was known of
-it stays, here or in the snapshot before, because a topic that seems to vanish looks like a deleted
-one, and overrides that seem to vanish may let the defaults delete data. Where nothing was known of
-ACLs that cannot be read, they count as one that denies everybody everything: a denial may stand
-there.
+`fold_children` and `fold_node` take what was read and return what to read next; `missing` returns
+expected nodes that do not exist. An unreadable node changes nothing: its last known contents stay,
+here or from the previous snapshot, because a topic that seems to vanish looks like a deleted one,
+and overrides that seem to vanish may let the defaults delete data. Unreadable ACLs without known
+contents count as a denial of everything to everybody, since they may contain a denial.
 """
 
 import logging
@@ -64,12 +63,12 @@ _NO_STATE: Final = _State(
 
 class _Topic(msgspec.Struct):
     node: TopicNode
-    states: list[_State | None]  # None: not read yet, or not there
-    info: TopicInfo | None = None  # put together from the two above, until one changes
+    states: list[_State | None]  # None: not read yet, or missing
+    info: TopicInfo | None = None  # assembled from the two above; reset when one changes
 
 
 class Assembly(msgspec.Struct):
-    """What is known so far. `before` stands in for what cannot be read."""
+    """What is known so far. `before` supplies what cannot be read."""
 
     before: ClusterSnapshot = msgspec.field(default_factory=ClusterSnapshot)
     cluster_id: str | None = None
@@ -81,31 +80,33 @@ class Assembly(msgspec.Struct):
     _topic_configs: dict[str, Mapping[str, str]] = {}
     _broker_configs: dict[str, Mapping[str, str]] = {}
     _acls: dict[ResourcePattern, tuple[Acl, ...]] = {}
-    _acls_shown: Acls | None = None  # of the snapshot before, until one changes
+    _acls_shown: Acls | None = None  # of the previous snapshot; reset when one changes
 
     def fold_children(self, path: str, names: tuple[str, ...]) -> list[str]:
-        """Take what a directory holds; the nodes in it that are new are to be read."""
+        """Take a directory's contents; returns the new nodes to read."""
         known = self._names.get(path, frozenset())
         self._names[path] = frozenset(
             name for name in names if name in known or _is_ours(path, name)
         )
         for name in known - self._names[path]:
             self._drop(path, name)
-        if path in _ONLY_NAMES:  # that a name stands there is all we want to know
+        if path in _ONLY_NAMES:  # only the names matter
             return []
         return [f"{path}/{name}" for name in self._names[path] - known]
 
     def fold_node(self, path: str, node: Node | None) -> list[str]:
-        """Take what a node holds, None if it is gone; say what to read because of it."""
+        """Take a node's contents, None if it is gone; returns nodes to read as a consequence."""
         try:
             return self._fold_node(path, node)
         except NodeUnreadable as error:
-            log.warning("zookeeper node unreadable, what was known stays error=%r", str(error))
+            log.warning(
+                "zookeeper node unreadable, keeping its last known contents error=%r", str(error)
+            )
             self._keep(path)
             return []
 
     def missing(self) -> list[str]:
-        """Nodes that were looked for and are not there: they may come without further notice."""
+        """Nodes that were read but do not exist: they may be created later."""
         missing = [
             paths.partition_state(name, index)
             for name, topic in self._topics.items()
@@ -122,7 +123,7 @@ class Assembly(msgspec.Struct):
     def snapshot(self) -> ClusterSnapshot:
         topics = dict(self._unreadable)
         for name, topic in self._topics.items():
-            if topic.node.replicas is not None:  # else it is still being created
+            if topic.node.replicas is not None:  # otherwise it is still being created
                 topics[name] = _topic_info(name, topic)
         configs = dict(self._broker_configs)
         if self._acls_shown is None:
@@ -160,8 +161,8 @@ class Assembly(msgspec.Struct):
         if directory == paths.TOPICS:
             return self._fold_topic(name, path, node)
         if directory == paths.BROKER_IDS:
-            found = nodes.decode(path, node.data, nodes.BrokerNode)
-            self._brokers[int(name)] = nodes.broker_info(int(name), found)
+            broker = nodes.decode(path, node.data, nodes.BrokerNode)
+            self._brokers[int(name)] = nodes.broker_info(int(name), broker)
         elif directory in paths.ACL_DIRECTORIES:
             self._set_acls(directory, name, nodes.acls_of(path, node.data))
         else:
@@ -172,24 +173,24 @@ class Assembly(msgspec.Struct):
         return []
 
     def _fold_topic(self, name: str, path: str, node: Node) -> list[str]:
-        found = nodes.decode(path, node.data, TopicNode)
+        decoded = nodes.decode(path, node.data, TopicNode)
         self._unreadable.pop(name, None)
         known = self._topics.get(name)
         states: list[_State | None] = []
-        if known is not None and known.node.topic_id == found.topic_id:
+        if known is not None and known.node.topic_id == decoded.topic_id:
             states = known.states
-        count = len(found.replicas or ())
+        count = len(decoded.replicas or ())
         states = states[:count] + [None] * (count - len(states))
-        self._topics[name] = _Topic(found, states)
-        following = [
+        self._topics[name] = _Topic(decoded, states)
+        next_paths = [
             paths.partition_state(name, index)
             for index, state in enumerate(states)
             if state is None
         ]
-        if found.replicas is not None and (known is None or known.node.replicas is None):
-            # Its overrides came in the same transaction: a snapshot has both or neither.
-            following.append(paths.TOPIC_CONFIGS)
-        return following
+        if decoded.replicas is not None and (known is None or known.node.replicas is None):
+            # Its overrides were written in the same transaction: a snapshot has both or neither.
+            next_paths.append(paths.TOPIC_CONFIGS)
+        return next_paths
 
     def _fold_state(self, name: str, index: int, path: str, node: Node | None) -> None:
         topic = self._topics.get(name)
@@ -211,7 +212,7 @@ class Assembly(msgspec.Struct):
         self._acls_shown = None
 
     def _keep(self, path: str) -> None:
-        """Where nothing is known of an unreadable node yet, take it from the snapshot before."""
+        """Take an unreadable node from the previous snapshot, if nothing is known of it yet."""
         directory, _, name = path.rpartition("/")
         before = self.before
         if _is_state(path):
@@ -272,16 +273,16 @@ def _owed(names: frozenset[str]) -> Mapping[UUID, frozenset[int]]:
     owing: dict[UUID, set[int]] = {}
     for broker_id, topic_id in filter(None, map(paths.owed_by, names)):
         owing.setdefault(topic_id, set()).add(broker_id)
-    return MappingProxyType({each: frozenset(brokers) for each, brokers in owing.items()})
+    return MappingProxyType({topic_id: frozenset(brokers) for topic_id, brokers in owing.items()})
 
 
 def _is_state(path: str) -> bool:
-    """By its depth: a topic may be called `state`."""
+    """Whether the path is a state's, by its depth: a topic may be called `state`."""
     return path.count("/") == _DEPTH_OF_STATE
 
 
 def _state_of(path: str) -> tuple[str, int]:
-    """Whose state a path names; the inverse of `paths.partition_state`."""
+    """Topic and partition of a state's path; the inverse of `paths.partition_state`."""
     _, _, _, topic, _, index, _ = path.split("/")
     return topic, int(index)
 
@@ -302,7 +303,7 @@ def _topic_info(name: str, topic: _Topic) -> TopicInfo:
 
 
 def _is_ours(directory: str, name: str) -> bool:
-    """Whether we could have written a node of this name; another's is passed over."""
+    """Whether we could have written a node of this name; others are ignored."""
     if directory in {paths.BROKER_IDS, paths.BROKER_CONFIGS, paths.DRAINING}:
         legal = name.isascii() and name.isdigit()
         legal = legal or (directory == paths.BROKER_CONFIGS and name == paths.DEFAULT_BROKER)
@@ -317,5 +318,5 @@ def _is_ours(directory: str, name: str) -> bool:
         except InvalidTopicName:
             legal = False
     if not legal:
-        log.warning("zookeeper node is not ours, ignored path=%s/%s", directory, name)
+        log.warning("unknown zookeeper node, ignored path=%s/%s", directory, name)
     return legal

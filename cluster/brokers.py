@@ -1,15 +1,15 @@
-"""Brokers register as ephemeral nodes: a broker is alive as long as its node is there.
+"""Registration of brokers as ephemeral nodes: a broker is alive while its node exists.
 
-Two live brokers never share an id. A node that is in the way may also be left from this broker's
-own earlier process, killed so recently that its session has not ended. It is told apart by its data
-directory, which a broker locks: a node that names our directory's id and its place is surely dead
-and is replaced at once. With the same directory id at another place, it is this broker moved (a new
-container, say) or a copied directory: the node gets a session's time to go. Any other is another
-broker's.
+Two live brokers never share an id. An existing node may be left from an earlier process of this
+broker, killed so recently that its session has not ended. The data directory, which a broker locks,
+tells them apart: a node with our directory's id and location is certainly dead, and is replaced at
+once. With the same directory id at another location, it is this broker after a move (a new
+container, say) or a copied directory: the node gets a session's time to go. Any other node is
+another broker's.
 
-Which data directory a broker had last stays known by its id (`/brokers/directories/{broker}`). One
-that comes back with another has none of its logs: its disk was replaced, is not mounted, or
-somebody has emptied it. The map alone can tell that from a broker that is new.
+The last data directory of a broker is recorded under its id (`/brokers/directories/{broker}`). A
+broker that returns with another one has none of its logs: its disk was replaced, is not mounted, or
+was emptied. Only the map can distinguish that from a new broker.
 """
 
 import logging
@@ -31,13 +31,13 @@ from cluster.session import Session, SessionState
 from cluster.upkeep import Upkeep
 from cluster.values import BrokerInfo
 
-_EXPIRY_SLACK_S: Final = 4.0  # ZooKeeper ends sessions in steps of its tick, 2 s by default
+_EXPIRY_SLACK_S: Final = 4.0  # ZooKeeper ends sessions at multiples of its tick, 2 s by default
 
 log = logging.getLogger(__name__)
 
 
 def register(session: Session, info: BrokerInfo) -> None:
-    """Put the broker into the map, for as long as the session lives."""
+    """Add the broker to the map for as long as the session lives."""
     give_up = time.monotonic() + session.timeout_s + _EXPIRY_SLACK_S
     while True:
         existing = session.read(paths.broker(info.broker_id))
@@ -45,12 +45,12 @@ def register(session: Session, info: BrokerInfo) -> None:
             return
         operations: list[Operation] = []
         if existing is not None:
-            found = _read(info.broker_id, existing)
-            if not _is_certainly_ours(found, info):
-                _wait_for_ghost(session, info, found, give_up)
+            existing_info = _read(info.broker_id, existing)
+            if not _is_certainly_ours(existing_info, info):
+                _wait_for_ghost(session, info, existing_info, give_up)
                 continue
             operations = [Delete(paths.broker(info.broker_id), existing.version)]
-        if session.exists(paths.draining(info.broker_id)):  # its earlier process was to stop
+        if session.exists(paths.draining(info.broker_id)):  # left by its earlier process
             operations.append(Delete(paths.draining(info.broker_id)))
         if _create(session, info, operations):
             log.info(
@@ -60,16 +60,16 @@ def register(session: Session, info: BrokerInfo) -> None:
 
 
 def registered(session: Session, broker_id: int) -> BrokerInfo | None:
-    """The live broker of this id."""
+    """The live broker with this id."""
     node = session.read(paths.broker(broker_id))
     return None if node is None else _read(broker_id, node)
 
 
 class Registration:
-    """Keeps a broker registered: in the next session when one was lost, and if its node is removed.
+    """Keeps a broker registered: again after a lost session, or if its node is removed.
 
-    `on_taken` is called, on a thread of its own, if another broker took the id meanwhile. This one
-    must stop then, and nothing more is tried.
+    `on_taken` is called, on a thread of its own, if another broker took the id meanwhile. This
+    broker must then stop; registration is not retried.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class Registration:
         self._upkeep = Upkeep("broker registration", self._ensure)
 
     def start(self) -> None:
-        """Register on this thread, so that what is in the way is raised here; then keep at it."""
+        """Register on this thread, so that errors are raised here; then keep the registration."""
         register(self._session, self._info)
         self._session.add_listener(self._on_state)
         self._upkeep.start()
 
     def close(self) -> None:
-        """Stop keeping it; the node goes when the session is closed."""
+        """Stop keeping it; the node is removed when the session closes."""
         self._upkeep.stop()
 
     def _on_state(self, state: SessionState) -> None:
@@ -99,8 +99,8 @@ class Registration:
 
     def _ensure(self) -> None:
         if self._session.state is not SessionState.CONNECTED:
-            return  # to be poked when it is
-        # The watch comes first: what happens to the node after it is told, what was before is read.
+            return  # poked again when connected
+        # Watch first: later changes trigger the watch, earlier ones are read.
         path = paths.broker(self._info.broker_id)
         self._session.start_exists(path, self._on_event).get(self._session.timeout_s)
         try:
@@ -112,16 +112,16 @@ class Registration:
 
 
 def last_directory(session: Session, broker_id: int) -> UUID | None:
-    """The data directory that it had last; None if the map knows of none: the broker is new, or of
-    a release that did not say so."""
+    """The broker's last data directory; None if the map has none: the broker is new, or its release
+    did not record it."""
     path = paths.data_directory(broker_id)
     node = session.read(path)
     return None if node is None else nodes.decode(path, node.data, DirectoryNode).directory_id
 
 
 def note_directory(session: Session, broker_id: int, directory_id: UUID) -> None:
-    """This is the data directory that it has now: to be noted once a broker has opened all its
-    logs, so that a start that was cut short is made good."""
+    """Record the broker's data directory, once it has opened all its logs, so that an interrupted
+    start is made good."""
     path, data = (
         paths.data_directory(broker_id),
         nodes.encode(DirectoryNode(directory_id=directory_id)),
@@ -139,7 +139,7 @@ def _is_noted(session: Session, broker_id: int, directory_id: UUID) -> bool:
 
 
 def _create(session: Session, info: BrokerInfo, before: list[Operation]) -> bool:
-    """Create the node; False if the map changed under us and is to be looked at again."""
+    """Create the node; False if the map changed concurrently and must be read again."""
     path = paths.broker(info.broker_id)
     data = nodes.encode(nodes.broker_node(info))
 
@@ -159,31 +159,37 @@ def _create(session: Session, info: BrokerInfo, before: list[Operation]) -> bool
     return True
 
 
-def _is_certainly_ours(found: BrokerInfo, info: BrokerInfo) -> bool:
-    return found.directory_id == info.directory_id and found.location == info.location
+def _is_certainly_ours(existing: BrokerInfo, info: BrokerInfo) -> bool:
+    return existing.directory_id == info.directory_id and existing.location == info.location
 
 
-def _wait_for_ghost(session: Session, info: BrokerInfo, found: BrokerInfo, give_up: float) -> None:
-    """Wait until the node goes, if that can be hoped for; else raise BrokerIdTaken."""
-    left = give_up - time.monotonic()
-    if found.directory_id == info.directory_id and left > 0:
-        log.info("waiting for the registration of an earlier process to end id=%d", info.broker_id)
+def _wait_for_ghost(
+    session: Session, info: BrokerInfo, existing: BrokerInfo, give_up: float
+) -> None:
+    """Wait for the node to go, if that can be expected; otherwise raise BrokerIdTaken."""
+    remaining = give_up - time.monotonic()
+    if existing.directory_id == info.directory_id and remaining > 0:
+        log.info(
+            "waiting for the registration of an earlier process to expire id=%d", info.broker_id
+        )
         gone = threading.Event()
         path = paths.broker(info.broker_id)
-        if not session.start_exists(path, lambda _: gone.set()).get(left) or gone.wait(left):
+        if not session.start_exists(path, lambda _: gone.set()).get(remaining) or gone.wait(
+            remaining
+        ):
             return
-    raise id_taken(found, session)
+    raise id_taken(existing, session)
 
 
-def id_taken(found: BrokerInfo, session: Session) -> BrokerIdTaken:
-    """Another broker is registered, with an id that is its own."""
-    started = datetime.fromtimestamp(found.started_ms / 1000, UTC).isoformat(timespec="seconds")
+def id_taken(existing: BrokerInfo, session: Session) -> BrokerIdTaken:
+    """The error for another registered broker with the same id."""
+    started = datetime.fromtimestamp(existing.started_ms / 1000, UTC).isoformat(timespec="seconds")
     return BrokerIdTaken(
-        f"broker id {found.broker_id} is taken: a broker at {found.host}:{found.port}, "
-        f"started {started}, data directory {found.location}, has registered with it at "
-        f"{session.address}. Give this broker another `id`, or stop that one; if it was killed, it "
-        "counts as there for `zookeeper_session_seconds`, so start this one again after that",
-        found,
+        f"broker id {existing.broker_id} is taken: a broker at {existing.host}:{existing.port}, "
+        f"started {started}, data directory {existing.location}, is registered with it at "
+        f"{session.address}. Give this broker another `id`, or stop that one; if it was killed, "
+        "its registration expires after `zookeeper_session_seconds`: start this one again then",
+        existing,
     )
 
 

@@ -1,7 +1,7 @@
-"""Overrides of topics' and brokers' configuration: what differs from the defaults, as text.
+"""Configuration overrides of topics and brokers, as text.
 
-Every change is a compare-and-set on the whole node, so two that change different keys at once both
-get through, and neither undoes the other. What the keys mean is the broker's business.
+Every change is a compare-and-set on the whole node, so concurrent changes of different keys both
+succeed. The broker interprets the keys.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,13 +16,13 @@ from cluster.nodes import ConfigNode
 from cluster.operations import Check, Create, Operation, Set
 from cluster.session import Session
 
-MAX_BYTES: Final = 256 * 1024  # of one node; ZooKeeper refuses requests of 1 MiB
+MAX_BYTES: Final = 256 * 1024  # of one node; ZooKeeper rejects requests of 1 MiB
 
 Overrides = Mapping[str, str]
 
 
 class TopicResource(msgspec.Struct, frozen=True):
-    """Names the overrides of a topic."""
+    """The overrides of a topic."""
 
     topic: str
 
@@ -32,7 +32,7 @@ class TopicResource(msgspec.Struct, frozen=True):
 
 
 class BrokerResource(msgspec.Struct, frozen=True):
-    """Names the overrides of a broker, or with None those that all brokers share."""
+    """The overrides of a broker, or with None those shared by all brokers."""
 
     broker_id: int | None
 
@@ -51,18 +51,21 @@ def get(session: Session, resource: Resource) -> Overrides:
 def alter(
     session: Session, resource: Resource, change: Callable[[Overrides], Overrides]
 ) -> Overrides:
-    """Replace the overrides by what `change` makes of them. `change` must be pure: it is called
-    anew when somebody else changed them in between."""
+    """Replace the overrides by `change(overrides)`. `change` must be pure: it is called again if
+    they were changed concurrently."""
     while True:
         before, version = _get(session, resource)
         after = dict(change(before))
         data = nodes.encode(ConfigNode(config=after))
         if len(data) > MAX_BYTES:
-            raise ClusterError(f"the overrides for {resource} have {len(data)} bytes: too many")
+            raise ClusterError(
+                f"the overrides for {resource} have {len(data)} bytes; "
+                f"at most {MAX_BYTES} are allowed"
+            )
         if after == before:
             return after
         operations: list[Operation] = []
-        if isinstance(resource, TopicResource):  # lest a deleted topic's overrides stay behind
+        if isinstance(resource, TopicResource):  # a deleted topic must not keep overrides
             operations.append(Check(paths.topic(resource.topic)))
         operations.append(
             Create(resource.path, data) if version is None else Set(resource.path, data, version)
@@ -71,7 +74,7 @@ def alter(
             session.write(operations, partial(_is, session, resource, after))
         except Conflict as conflict:
             if isinstance(resource, TopicResource) and conflict.path == paths.topic(resource.topic):
-                raise UnknownTopic(f"there is no topic {resource.topic!r}") from None
+                raise UnknownTopic(f"topic {resource.topic!r} does not exist") from None
         else:
             return after
 

@@ -1,8 +1,9 @@
-"""The controller: the one broker that creates, deletes and assigns. Elected by being first.
+"""The controller: the broker that creates, deletes and assigns. The first one to claim the role has
+it.
 
-`/controller` is an ephemeral node of the broker that has the role; `/controller_epoch` counts those
-who had it. Whatever a controller writes checks the epoch's node in the same transaction, so one
-that lost the role without noticing can write nothing more: it is Fenced.
+`/controller` is an ephemeral node of the broker with the role; `/controller_epoch` counts
+controllers. Every write of a controller checks the epoch's node in the same transaction, so one
+that has lost the role unnoticed can write nothing more: it is Fenced.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,22 +19,22 @@ from cluster.values import ControllerEpoch
 
 
 def current_epoch(session: Session) -> ControllerEpoch:
-    """The epoch as it stands, whoever has the role; 0 in a map that never had a controller."""
+    """The current epoch, whoever has the role; 0 in a map that never had a controller."""
     while (node := session.read(paths.CONTROLLER_EPOCH)) is None:
         create = Create(paths.CONTROLLER_EPOCH, nodes.encode(EpochNode(epoch=0)))
         try:
             session.write([create], done=lambda: session.exists(paths.CONTROLLER_EPOCH))
-        except Conflict:  # somebody else has just created it
+        except Conflict:  # created concurrently
             continue
-    found = nodes.decode(paths.CONTROLLER_EPOCH, node.data, EpochNode)
-    return ControllerEpoch(found.epoch, node.version)
+    counter = nodes.decode(paths.CONTROLLER_EPOCH, node.data, EpochNode)
+    return ControllerEpoch(counter.epoch, node.version)
 
 
 class _Controllership(msgspec.Struct, frozen=True):
-    """The office, as one broker runs for it.
+    """The office as one broker stands for it.
 
-    It does so once it is registered. So a `/controller` that names its own id, of another session,
-    is left from a process of its own that was killed.
+    It does so after registering. So a `/controller` that names its own id in another session is
+    left from a killed process of its own.
     """
 
     broker_id: int
@@ -57,7 +58,7 @@ class _Controllership(msgspec.Struct, frozen=True):
 
 
 def elect(session: Session, broker_id: int) -> ControllerEpoch | None:
-    """Become the controller, or learn that this session is it already; None if another one is."""
+    """Become the controller, or confirm that this session is; None if another one is."""
     return election.elect(session, _Controllership(broker_id))
 
 
@@ -67,7 +68,7 @@ def write_fenced(
     operations: Iterable[Operation],
     done: Callable[[], bool] | None = None,
 ) -> None:
-    """`session.write`, if `epoch` is still the newest; else Fenced."""
+    """`session.write`, if `epoch` is still the newest; otherwise raises Fenced."""
     try:
         session.write([Check(paths.CONTROLLER_EPOCH, epoch.version), *operations], done)
     except Conflict as conflict:
@@ -82,7 +83,7 @@ def write_fenced(
 
 
 class ControllerCandidate(election.Candidate[ControllerEpoch]):
-    """Runs for controller for as long as it is open."""
+    """Stands for controller for as long as it is open."""
 
     def __init__(
         self,

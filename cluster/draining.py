@@ -1,7 +1,7 @@
-"""A broker that is about to stop says so: whoever makes leaders takes it out of the lead first.
+"""Announces that a broker is about to stop, so that the controller moves its leaderships first.
 
-`/brokers/draining/{id}` is ephemeral, so what a process said ends with it; a process that was
-killed meanwhile leaves its word for a session's time, and the next one takes it back (brokers.py).
+`/brokers/draining/{id}` is ephemeral, so it ends with the process; after a kill it stays for a
+session's time, and the broker's next process removes it (brokers.py).
 """
 
 from cluster import paths

@@ -1,8 +1,9 @@
-"""Election by being first: the office is whose ephemeral node stands there; an epoch counts them.
+"""Election by being first: the office belongs to the owner of its ephemeral node; an epoch counts
+the holders.
 
-Both change in one transaction, so that no two holders have the same epoch. Whatever a holder does
-carries its epoch and is refused once there is a newer one: so one that lost the office without
-noticing, after a long pause, say, does no harm.
+Both change in one transaction, so no two holders have the same epoch. Every action of a holder
+carries its epoch and is refused once there is a newer one: a holder that lost the office unnoticed,
+after a long pause, say, does no harm.
 """
 
 import logging
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Counted(Protocol):
-    """What tells one election from the next."""
+    """An epoch that distinguishes elections."""
 
     @property
     def epoch(self) -> int: ...
@@ -30,7 +31,7 @@ Epoch = TypeVar("Epoch", bound=Counted)
 
 
 class Office(Protocol[Epoch]):
-    """What there is to be elected to, and as whom."""
+    """An office to be elected to, for one candidate."""
 
     @property
     def path(self) -> str:
@@ -38,22 +39,23 @@ class Office(Protocol[Epoch]):
 
     @property
     def claim(self) -> bytes:
-        """What stands in the node while it is ours."""
+        """The node's contents while it is ours."""
 
     def current(self, session: Session) -> Epoch:
-        """The epoch as it stands, whoever holds the office."""
+        """The current epoch, whoever holds the office."""
 
     def following(self, epoch: Epoch) -> tuple[Epoch, Set]:
-        """The next epoch, and how it is counted, which fails if `epoch` is over meanwhile."""
+        """The next epoch, and the write that counts it, which fails if `epoch` is over
+        meanwhile."""
 
     def is_left_over(self, claim: bytes) -> bool:
-        """Whether a node of another session is from a process of our own that is gone."""
+        """Whether the node of another session belongs to an ended process of our own."""
 
 
 def elect(session: Session, office: Office[Epoch]) -> Epoch | None:
-    """Take the office, or learn that this session has it already; None if another one has.
+    """Take the office, or confirm that this session has it; None if another one has.
 
-    What is left over from a dead process of our own is taken over, not waited for.
+    A node left by a dead process of our own is taken over without waiting.
     """
     while True:
         epoch = office.current(session)
@@ -76,12 +78,12 @@ def elect(session: Session, office: Office[Epoch]) -> Epoch | None:
 
 
 class Candidate(Generic[Epoch]):
-    """Runs for an office for as long as it is open: elected, deposed, elected again.
+    """Stands for an office for as long as it is open: elected, deposed, elected again.
 
-    `run` says whether it is elected: usually by calling `elect`. `on_elected` and `on_deposed` are
-    called in turn, on the candidate's own thread. A candidate is deposed when its session is lost
-    or its node removed; while the connection is merely interrupted, it stays what it is, since
-    what it does is refused where there is a newer epoch.
+    `run` attempts the election, usually by calling `elect`. `on_elected` and `on_deposed` are
+    called alternately, on the candidate's own thread. A candidate is deposed when its session is
+    lost or its node removed; a mere interruption of the connection changes nothing, since its
+    actions are refused if there is a newer epoch.
     """
 
     def __init__(
@@ -98,12 +100,12 @@ class Candidate(Generic[Epoch]):
         self._on_elected = on_elected
         self._on_deposed = on_deposed
         self._epoch: Epoch | None = None
-        self._lost = False  # the session was lost since `_run` last looked
+        self._lost = False  # the session was lost since the last `_run`
         self._upkeep = Upkeep(f"election to {path}", self._run)
 
     @property
     def epoch(self) -> Epoch | None:
-        """Set while this candidate believes to be elected."""
+        """Set while this candidate believes it is elected."""
         return self._epoch
 
     def start(self) -> None:
@@ -111,11 +113,11 @@ class Candidate(Generic[Epoch]):
         self._upkeep.start()
 
     def poke(self) -> None:
-        """Look again: what `run` goes by has changed."""
+        """Attempt again: the input of `run` has changed."""
         self._upkeep.poke()
 
     def close(self) -> None:
-        """Run no more; the office itself ends with the session."""
+        """Stop standing; the office ends with the session."""
         self._upkeep.stop()
 
     def _on_state(self, state: SessionState) -> None:
@@ -132,8 +134,8 @@ class Candidate(Generic[Epoch]):
             self._lost = False
             self._become(None)
         if self._session.state is not SessionState.CONNECTED:
-            return  # to be poked when it is
-        # The watch comes first: what happens to the node after it is told, what was before is read.
+            return  # poked again when connected
+        # Watch first: later changes trigger the watch, earlier ones are read.
         self._session.start_exists(self._path, self._on_event).get(self._session.timeout_s)
         self._become(self._elect())
 

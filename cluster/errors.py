@@ -1,25 +1,25 @@
-"""What can go wrong with the shared map, in one tree.
+"""Errors of the shared map, in one tree.
 
     ClusterError
-    ├── BadAddress          `zookeeper: …` cannot be understood
+    ├── BadAddress          invalid `zookeeper: …`
     ├── Unavailable         ZooKeeper does not answer; a write did not happen
     │   ├── NobodyThere     nor has it ever: the address may be wrong
     │   └── Unanswered      the connection broke during a write: it may have happened
-    ├── NotAllowed          ZooKeeper refuses: another secret, or a login that it does not know
-    ├── NodeUnreadable      a node holds what this release cannot read
+    ├── NotAllowed          ZooKeeper denies access: another secret, or an unknown login
+    ├── NodeUnreadable      a node has contents that this release cannot read
     ├── MapMissing          ZooKeeper was wiped or replaced: the nodes of every cluster are gone
-    ├── Conflict            a compare-and-set lost: somebody else has changed the node
-    │   └── Fenced          a newer controller, coordinator of a group or owner of a partition is
-    │                       there, or may be: this one must stop
+    ├── Conflict            a compare-and-set failed: the node was changed concurrently
+    │   └── Fenced          there is, or may be, a newer controller, group coordinator or partition
+    │                       owner: this one must stop
     ├── BrokerIdTaken       another live broker has this id
-    ├── InvalidTopicName    a name that Kafka's rules forbid
-    ├── InvalidUserName     a name that no user can have
-    ├── InvalidGroupName    a name that no group can have
+    ├── InvalidTopicName    not allowed by Kafka's rules
+    ├── InvalidUserName     not allowed for a user
+    ├── InvalidGroupName    not allowed for a group
     ├── OtherGroupKind      the group has members of another kind
-    ├── GroupHasMembers     what cannot be done to a group that is at work
-    ├── GroupTooLarge       its members take more than a node may hold
+    ├── GroupHasMembers     not allowed for an active group
+    ├── GroupTooLarge       the members need more space than a node has
     ├── UserExists
-    ├── UnknownUser         or one who has no password for what was asked
+    ├── UnknownUser         or a user without a password for the mechanism
     ├── TooManyUsers
     ├── TopicExists         also while a topic of that name is being deleted
     ├── UnknownTopic
@@ -31,8 +31,7 @@
         ├── DirectoryUnusable
         └── DidNotStart     it ended, or never answered; the message quotes its log
 
-Functions of this package raise these and nothing else; an exception of kazoo's that escapes is a
-bug here.
+Functions of this package raise nothing else; an exception of kazoo that escapes is a bug.
 """
 
 from enum import Enum
@@ -41,7 +40,7 @@ from cluster.values import BrokerInfo
 
 
 class Cause(Enum):
-    """How a node differed from what a write expected of it."""
+    """How a node differed from a write's expectation."""
 
     EXISTS = "exists already"
     MISSING = "does not exist"
@@ -50,7 +49,7 @@ class Cause(Enum):
 
 
 class ClusterError(Exception):
-    """Something about the shared map is not as it must be."""
+    """Base class of the package's errors."""
 
 
 class BadAddress(ClusterError):
@@ -82,7 +81,7 @@ class MapMissing(ClusterError):
 
 
 class Conflict(ClusterError):
-    """`path` is the node that was not as expected, `cause` says how."""
+    """`path`: the unexpected node; `cause`: how it differed."""
 
     def __init__(self, message: str, path: str, cause: Cause) -> None:
         super().__init__(message)
@@ -95,7 +94,7 @@ class Fenced(Conflict):
 
 
 class BrokerIdTaken(ClusterError):
-    """`existing` is the registration that stands in the way."""
+    """`existing`: the conflicting registration."""
 
     def __init__(self, message: str, existing: BrokerInfo) -> None:
         super().__init__(message)

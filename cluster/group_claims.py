@@ -1,8 +1,8 @@
-"""Groups of the paper's kind as operators see and change them, who are no members of one.
+"""Penstock's consumer groups as operators see and change them, without being members.
 
-What changes one that must not have members replaces its node `ids` in the same transaction, which
-fails while there is anything below that. A member that comes at the same moment finds another `ids`
-or none, and registers again. So either nobody is in the group when it is changed, or nothing is.
+A change that requires a group without members replaces its node `ids` in the same transaction,
+which fails while that has children. A member that joins at the same moment finds another `ids` or
+none, and registers again. So the group is empty when it is changed, or the change fails.
 
 Everything blocks; any thread may call it.
 """
@@ -21,27 +21,29 @@ from cluster.operations import Check, Create, Delete, Operation, Set, in_transac
 from cluster.session import Session
 from cluster.values import CommittedOffset, GroupInfo, GroupKind, TopicPartition
 
-_ATTEMPTS: Final = 10  # at what others change at the same time
-_TOGETHER: Final = 1_000  # partitions of one transaction
+_ATTEMPTS: Final = 10  # at concurrently changed nodes
+_TOGETHER: Final = 1_000  # partitions per transaction
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """Who is in a group, and subscribes to which topics; and who owns what."""
+    """The members of a group with their subscriptions, and the owners of partitions."""
 
     members: Mapping[str, tuple[str, ...]]
     owners: Mapping[TopicPartition, str]
 
 
 def read_claims(session: Session, name: str) -> Claims | None:
-    """None if there is no group of this kind. What changes meanwhile may be half of it."""
+    """None if there is no group of this kind. Concurrent changes may be seen in part."""
     if _read_info(session, name) is None:
         return None
     ids = paths.group_ids(name)
     segments = session.children(ids) or ()
-    found = zip(segments, session.read_all([f"{ids}/{each}" for each in segments]), strict=True)
+    members_found = zip(
+        segments, session.read_all([f"{ids}/{segment}" for segment in segments]), strict=True
+    )
     members = {
         paths.member_of(segment): nodes.decode(f"{ids}/{segment}", node.data, MemberNode).topics
-        for segment, node in found
+        for segment, node in members_found
         if node is not None
     }
     return Claims(members, _owners(session, name))
@@ -49,20 +51,20 @@ def read_claims(session: Session, name: str) -> Claims | None:
 
 def without_members(session: Session, names: Sequence[str]) -> list[bool]:
     """Whether each of these groups is without members."""
-    return [not found for found in session.children_of_all([*map(paths.group_ids, names)])]
+    return [not ids for ids in session.children_of_all([*map(paths.group_ids, names)])]
 
 
 def commit_for(
     session: Session, name: str, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> bool:
-    """Write down where members are to go on when they come; whether there is such a group.
+    """Commit offsets for future members; False if there is no such group.
 
-    A thousand partitions in a transaction. Raises GroupHasMembers.
+    A thousand partitions per transaction. Raises GroupHasMembers.
     """
     wanted = sorted(offsets)
-    for at in range(0, len(wanted), _TOGETHER):
-        some = {each: offsets[each] for each in wanted[at : at + _TOGETHER]}
-        if not _commit(session, name, some):
+    for start in range(0, len(wanted), _TOGETHER):
+        batch = {partition: offsets[partition] for partition in wanted[start : start + _TOGETHER]}
+        if not _commit(session, name, batch):
             return False
     return True
 
@@ -70,11 +72,11 @@ def commit_for(
 def _commit(session: Session, name: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> bool:
     ids = paths.group_ids(name)
     for attempt in range(_ATTEMPTS):
-        found = _read_info(session, name)
-        if found is None:
+        stored = _read_info(session, name)
+        if stored is None:
             return False
-        info, version = found
-        # Who is about to let it expire sees by the version that it is in use.
+        info, version = stored
+        # The new version tells a concurrent expiry that the group is in use.
         mark = _set(replace(info, empty_since_ms=None), version)
         operations = [mark, *_guard(session, name), *_writes(session, info, offsets)]
         try:
@@ -83,7 +85,7 @@ def _commit(session: Session, name: str, offsets: Mapping[TopicPartition, Commit
         except Conflict as conflict:
             if conflict.path == ids and conflict.cause is Cause.NOT_EMPTY:
                 raise GroupHasMembers(
-                    f"group {name!r} has members: nobody else commits for it meanwhile"
+                    f"group {name!r} has members: only they can commit offsets for it"
                 ) from None
             if attempt == _ATTEMPTS - 1:
                 raise
@@ -92,7 +94,7 @@ def _commit(session: Session, name: str, offsets: Mapping[TopicPartition, Commit
 
 
 def delete_offsets(session: Session, name: str, partitions: Collection[TopicPartition]) -> None:
-    """That there is none is no error. Of topics that nobody subscribes to, for whoever calls it."""
+    """Delete offsets; missing ones are ignored. For topics without subscribers."""
     for attempt in range(_ATTEMPTS):
         try:
             return remove(session, name, _versions(session, name, sorted(partitions)))
@@ -104,17 +106,18 @@ def delete_offsets(session: Session, name: str, partitions: Collection[TopicPart
 
 
 def remove(session: Session, name: str, versions: Mapping[TopicPartition, int]) -> None:
-    """Remove offsets as long as they are of these versions; else Conflict, and some may be left."""
+    """Remove offsets with these versions; raises Conflict otherwise, when some may be removed."""
     for deletions in in_transactions(_deletions(name, versions)):
         session.write(deletions, done=partial(session.stand, tuple(deletions)))
 
 
 def note_empty(session: Session, name: str, now_ms: int) -> None:
-    """That nobody was in it at that time. Nothing happens if somebody is, or it is noted."""
-    found = _read_info(session, name)
-    if found is None or found[0].empty_since_ms is not None:
+    """Record since when the group is empty. Does nothing if it has members, or a time is
+    recorded."""
+    stored = _read_info(session, name)
+    if stored is None or stored[0].empty_since_ms is not None:
         return
-    info, version = found
+    info, version = stored
     noted = replace(info, empty_since_ms=now_ms)
     _is_done(session, [_set(noted, version), *_guard(session, name)])
 
@@ -122,34 +125,33 @@ def note_empty(session: Session, name: str, now_ms: int) -> None:
 def expire(
     session: Session, name: str, empty_since_ms: int, versions: Mapping[TopicPartition, int]
 ) -> bool:
-    """Remove offsets, as long as they are of these versions, of a group that has been without
-    members since then; whether that is done."""
+    """Remove offsets with these versions from a group that has been empty since then; whether that
+    succeeded."""
     for deletions in in_transactions(_deletions(name, versions)):
-        found = _read_info(session, name)
-        if found is None or found[0].empty_since_ms != empty_since_ms:
+        stored = _read_info(session, name)
+        if stored is None or stored[0].empty_since_ms != empty_since_ms:
             return False
-        check = Check(paths.group(name), found[1])
+        check = Check(paths.group(name), stored[1])
         if not _is_done(session, [check, *_guard(session, name), *deletions]):
             return False
     return True
 
 
 def forget(session: Session, name: str, empty_since_ms: int) -> bool:
-    """Remove a group that has been without members since then, and has no offsets; whether that
-    is done."""
-    found = _read_info(session, name)
-    if found is None or found[0].empty_since_ms != empty_since_ms:
+    """Remove a group that has been empty since then, and has no offsets; whether that succeeded."""
+    stored = _read_info(session, name)
+    if stored is None or stored[0].empty_since_ms != empty_since_ms:
         return False
     path = paths.group(name)
-    below = [Delete(each) for each in groups.below(session, path)]
-    return _is_done(session, [*below, Delete(path, found[1])])
+    below = [Delete(child) for child in groups.below(session, path)]
+    return _is_done(session, [*below, Delete(path, stored[1])])
 
 
 def _writes(
     session: Session, info: GroupInfo, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> list[Operation]:
-    """What is committed of a topic that has taken another one's place is all that there is of it:
-    as members begin with one (`group_members.open_topic`)."""
+    """The writes for a commit. For a topic that was recreated they replace all older offsets, as
+    members do when they begin with it (`group_members.open_topic`)."""
     by_topic: dict[str, dict[int, CommittedOffset]] = {}
     for (topic, number), offset in offsets.items():
         by_topic.setdefault(topic, {})[number] = offset
@@ -157,21 +159,21 @@ def _writes(
     for topic, of_topic in by_topic.items():
         parent = paths.topic_offsets(info.name, topic)
         children = session.children(parent)
-        there = set(children or ())
+        existing = set(children or ())
         if children is None:
             operations.append(Create(parent))
         if (other := _other_topic(session, info.name, topic)) is not None:
             operations.append(other)
-            operations += [Delete(f"{parent}/{each}") for each in there]
-            there = set()
+            operations += [Delete(f"{parent}/{number}") for number in existing]
+            existing = set()
         for number, offset in of_topic.items():
-            kind = Set if str(number) in there else Create
+            kind = Set if str(number) in existing else Create
             operations.append(kind(f"{parent}/{number}", nodes.encode_offset(offset)))
     return operations
 
 
 def _other_topic(session: Session, name: str, topic: str) -> Operation | None:
-    """To note that the group reads another topic of that name by now; None if it does not."""
+    """The write that records that the topic was recreated; None if it was not."""
     path = paths.topic_owners(name, topic)
     node, today = session.read(path), group_members.topic_of(session, topic)
     if node is None or today is None:
@@ -192,10 +194,10 @@ def _owners(session: Session, name: str) -> dict[TopicPartition, str]:
         for number in numbers or ()
         if number.isdecimal()
     }
-    found = zip(by_path.items(), session.read_all([*by_path]), strict=True)
+    owner_nodes = zip(by_path.items(), session.read_all([*by_path]), strict=True)
     return {
         partition: nodes.decode(path, node.data, OwnerNode).member
-        for (path, partition), node in found
+        for (path, partition), node in owner_nodes
         if node is not None
     }
 
@@ -203,14 +205,16 @@ def _owners(session: Session, name: str) -> dict[TopicPartition, str]:
 def _versions(
     session: Session, name: str, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    read = session.read_all([_offset(name, each) for each in partitions])
+    read = session.read_all([_offset(name, partition) for partition in partitions])
     return {
-        each: node.version for each, node in zip(partitions, read, strict=True) if node is not None
+        partition: node.version
+        for partition, node in zip(partitions, read, strict=True)
+        if node is not None
     }
 
 
 def _deletions(name: str, versions: Mapping[TopicPartition, int]) -> list[Operation]:
-    return [Delete(_offset(name, each), version) for each, version in versions.items()]
+    return [Delete(_offset(name, partition), version) for partition, version in versions.items()]
 
 
 def _offset(name: str, partition: TopicPartition) -> str:
@@ -222,13 +226,13 @@ def _set(info: GroupInfo, version: int) -> Set:
 
 
 def _guard(session: Session, name: str) -> list[Operation]:
-    """What fails where the group has members."""
+    """Operations that fail if the group has members."""
     ids = paths.group_ids(name)
     return [*([Delete(ids)] if session.exists(ids) else []), Create(ids)]
 
 
 def _is_done(session: Session, operations: Sequence[Operation]) -> bool:
-    """Whether it was; else somebody has come, or has changed something."""
+    """Whether the write succeeded; otherwise there was a concurrent change."""
     try:
         session.write(operations, done=partial(session.stand, tuple(operations)))
     except Conflict:
@@ -237,7 +241,7 @@ def _is_done(session: Session, operations: Sequence[Operation]) -> bool:
 
 
 def _read_info(session: Session, name: str) -> tuple[GroupInfo, int] | None:
-    """With the version of its node."""
+    """The group, with the version of its node."""
     path = paths.group(name)
     node = session.read(path)
     if node is None:

@@ -1,22 +1,22 @@
-"""Groups of the paper's kind in ZooKeeper: members that coordinate without a coordinator.
+"""Penstock's consumer groups in ZooKeeper: members that coordinate without a coordinator.
 
-    /consumers/{group}                      GroupNode: its kind is PENSTOCK, nobody coordinates it
-    /consumers/{group}/ids/{member}         ephemeral: which topics a member subscribes to
-    /consumers/{group}/owners/{topic}       which topic of that name is read
-    /consumers/{group}/owners/{topic}/{p}   ephemeral: who owns, and so reads, the partition
+    /consumers/{group}                      GroupNode of kind PENSTOCK, without a coordinator
+    /consumers/{group}/ids/{member}         ephemeral: a member's subscriptions
+    /consumers/{group}/owners/{topic}       the id of the topic being read
+    /consumers/{group}/owners/{topic}/{p}   ephemeral: the owner, and so the reader, of a partition
     /consumers/{group}/offsets/{topic}/{p}  as in groups of the other kind
 
-Rule 1: a member's id is never used again: its next session has another. So a transaction that
-        checks the node of an id happens in the lifetime of that session, or not at all. All that
-        is written here checks it. Who has lost his session, and does not know, is Fenced.
-Rule 2: nobody but a member removes its claim, as long as its session lives. So whoever has created
-        an owner's node is the only owner until he deletes it or his session ends.
-Rule 3: a commit checks the owner's node of each partition, and which topic of that name it is.
-Rule 4: a claim that is given up is given up once: if the answer was lost, what is to be deleted is
-        read anew, since another member's claim may stand there by now.
+Rule 1: a member's id is never reused: its next session has another one. So a transaction that
+        checks the id's node happens within that session, or not at all. All writes here check it. A
+        member that has lost its session unnoticed is Fenced.
+Rule 2: only a member removes its claim while its session lives. So the creator of an owner's node
+        is the only owner until it deletes the node or its session ends.
+Rule 3: a commit checks the owner's node of each partition, and the topic's id.
+Rule 4: a claim is given up once: if the answer was lost, the nodes to delete are read again, since
+        another member's claim may be there by now.
 
-When a topic was deleted and another one has its name, the first member that sees it removes the
-offsets of the one before. Everything blocks; any thread may call it, one at a time for each member.
+When a topic was deleted and recreated, the first member that sees it removes the old offsets.
+Everything blocks; any thread may call it, one at a time for each member.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -50,14 +50,14 @@ from cluster.values import (
     TopicPartition,
 )
 
-_ATTEMPTS: Final = 10  # at what others change at the same time
-_TOGETHER: Final = 1_000  # partitions of one transaction
+_ATTEMPTS: Final = 10  # at concurrently changed nodes
+_TOGETHER: Final = 1_000  # partitions per transaction
 
 T = TypeVar("T")
 
 
 def join(session: Session, group: str, member: str, topics: Iterable[str]) -> Membership:
-    """Register, under an id that nobody has ever had; the group is made if it is not there.
+    """Register under an id that was never used; the group is created if necessary.
 
     Raises OtherGroupKind; Unavailable if the session ends meanwhile.
     """
@@ -70,8 +70,8 @@ def join(session: Session, group: str, member: str, topics: Iterable[str]) -> Me
         try:
             session.write(operations, done=partial(_stands, session, create))
         except Conflict as conflict:
-            passes = conflict.cause in {Cause.MISSING, Cause.CHANGED}
-            if not passes or attempt == _ATTEMPTS - 1:
+            is_temporary = conflict.cause in {Cause.MISSING, Cause.CHANGED}
+            if not is_temporary or attempt == _ATTEMPTS - 1:
                 raise
             session.sync()
         else:
@@ -83,12 +83,12 @@ def join(session: Session, group: str, member: str, topics: Iterable[str]) -> Me
 
 
 def leave(session: Session, membership: Membership, claims: Collection[TopicPartition]) -> None:
-    """Give up all claims, and then the membership. That it was lost is no error."""
+    """Release all claims, then leave. A lost membership is not an error."""
     try:
         release(session, membership, claims)
         path = paths.group_id(membership.group, membership.member)
         session.write([Delete(path)], done=lambda: not session.exists(path))
-    except Conflict:  # it has ended by itself
+    except Conflict:  # already ended
         return
 
 
@@ -98,35 +98,35 @@ def members(
     known: Mapping[str, tuple[str, ...]],
     on_change: OnChange | None = None,
 ) -> dict[str, tuple[str, ...]]:
-    """Who is there, and subscribes to what; only those who are not `known` are read."""
+    """The members and their subscriptions; only members that are not `known` are read."""
     ids = paths.group_ids(group)
     names = session.start_children(ids, on_change).get(session.timeout_s) or ()
     present = {paths.member_of(name): f"{ids}/{name}" for name in names}
     unknown = [member for member in present if member not in known]
-    found = {member: known[member] for member in present if member in known}
-    nodes_found = session.read_all([present[member] for member in unknown])
-    for member, node in zip(unknown, nodes_found, strict=True):
-        if node is not None:  # else: it has gone again, and the watch says so
-            found[member] = nodes.decode(present[member], node.data, MemberNode).topics
-    return found
+    subscriptions = {member: known[member] for member in present if member in known}
+    member_nodes = session.read_all([present[member] for member in unknown])
+    for member, node in zip(unknown, member_nodes, strict=True):
+        if node is not None:  # otherwise it has left again, which triggers the watch
+            subscriptions[member] = nodes.decode(present[member], node.data, MemberNode).topics
+    return subscriptions
 
 
 def topic_of(
     session: Session, topic: str, on_change: OnChange | None = None
 ) -> tuple[UUID, int] | None:
-    """A topic's id and how many partitions it has; None while there is none."""
+    """A topic's id and number of partitions; None if it does not exist."""
     path = paths.topic(topic)
     while (node := session.start_read(path, on_change).get(session.timeout_s)) is None:
         if not session.start_exists(path, on_change).get(session.timeout_s):
             return None
-    found = nodes.decode(path, node.data, TopicNode)
-    return None if found.replicas is None else (found.topic_id, len(found.replicas))
+    decoded = nodes.decode(path, node.data, TopicNode)
+    return None if decoded.replicas is None else (decoded.topic_id, len(decoded.replicas))
 
 
 def open_topic(
     session: Session, membership: Membership, topic: str, topic_id: UUID, partitions: int
 ) -> OwnedTopic:
-    """The topic as the group reads it, which may have begun with another one of that name.
+    """The topic as the group reads it, which may have begun with an earlier topic of that name.
 
     Raises Fenced.
     """
@@ -141,11 +141,11 @@ def open_topic(
             known = nodes.decode(path, node.data, OwnedTopicNode)
             if known.topic_id == topic_id:
                 return OwnedTopic(topic, node.version, known.partitions)
-            # Nobody has chosen where to begin in what has taken the topic's place.
+            # There are no start offsets for the recreated topic.
             new = nodes.encode(OwnedTopicNode(topic_id=topic_id, partitions=0))
             operations = [Set(path, new, node.version)]
             offsets = paths.topic_offsets(membership.group, topic)
-            before = [Delete(f"{offsets}/{each}") for each in session.children(offsets) or ()]
+            before = [Delete(f"{offsets}/{number}") for number in session.children(offsets) or ()]
             if len(before) <= _TOGETHER:
                 operations, before = [*before, *operations], []
         try:
@@ -154,7 +154,7 @@ def open_topic(
             _write(session, membership, operations)
         except Fenced:
             raise
-        except Conflict:  # another member has done the same
+        except Conflict:  # another member was faster
             if attempt == _ATTEMPTS - 1:
                 raise
             session.sync()
@@ -164,7 +164,7 @@ def open_topic(
 def owned(
     session: Session, group: str, topic: str, on_change: OnChange | None = None
 ) -> frozenset[int]:
-    """Which partitions have an owner."""
+    """The partitions that have an owner."""
     path = paths.topic_owners(group, topic)
     names = session.start_children(path, on_change).get(session.timeout_s) or ()
     return frozenset(int(name) for name in names if name.isdecimal())
@@ -173,7 +173,7 @@ def owned(
 def claim(
     session: Session, membership: Membership, topic: OwnedTopic, partitions: Iterable[int]
 ) -> frozenset[int]:
-    """Become the owner of these partitions, as far as nobody else is; which of them one owns now.
+    """Claim partitions that have no owner; returns those that this member owns now.
 
     Raises Fenced.
     """
@@ -186,15 +186,15 @@ def claim(
 
 
 def release(session: Session, membership: Membership, partitions: Iterable[TopicPartition]) -> None:
-    """Give them up; what is not owned (any more) is none of our business. Raises Fenced."""
-    left = {paths.partition_owner(membership.group, *each): None for each in sorted(partitions)}
-    for together in _pieces(list(left)):
+    """Release partitions; those of other owners are ignored. Raises Fenced."""
+    owners = [paths.partition_owner(membership.group, *key) for key in sorted(set(partitions))]
+    for together in _pieces(owners):
         for attempt in range(_ATTEMPTS):
-            mine = _mine(session, membership, together)
-            if not mine:
+            own = _own(session, membership, together)
+            if not own:
                 break
             try:
-                _write(session, membership, [Delete(path) for path in mine])
+                _write(session, membership, [Delete(path) for path in own])
                 break
             except Fenced:
                 raise
@@ -210,14 +210,16 @@ def commit(
     topics: Mapping[str, OwnedTopic],
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> None:
-    """Write down how far these partitions were read, if they are ours: all of at most 1,000 in one
-    transaction, or else nothing and Fenced."""
+    """Commit offsets of partitions that this member owns: up to 1,000 in one transaction, which
+    otherwise fails as a whole with Fenced."""
     for together in _pieces(sorted(offsets)):
-        _commit(session, membership, topics, {each: offsets[each] for each in together})
+        _commit(
+            session, membership, topics, {partition: offsets[partition] for partition in together}
+        )
 
 
 def delete_group(session: Session, name: str) -> bool:
-    """Remove a group of this kind that has no members; whether there was one.
+    """Remove a group of this kind that has no members; False if there is none.
 
     Raises GroupHasMembers, OtherGroupKind.
     """
@@ -230,14 +232,14 @@ def delete_group(session: Session, name: str) -> bool:
     except Conflict as conflict:
         if conflict.cause is not Cause.MISSING:
             raise GroupHasMembers(
-                f"group {name!r} has members: it can be deleted when they have left"
+                f"group {name!r} has members: it can be deleted after they have left"
             ) from None
     groups.delete_group(session, taken[0])
     return True
 
 
 def _make_group(session: Session, name: str) -> None:
-    """With all that is in one of this kind. Raises OtherGroupKind."""
+    """Create a group of this kind with all its nodes. Raises OtherGroupKind."""
     path = paths.group(name)
     below = [paths.group_offsets(name), paths.group_ids(name), paths.group_owners(name)]
     while True:
@@ -246,13 +248,13 @@ def _make_group(session: Session, name: str) -> None:
             kind = nodes.decode(path, node.data, GroupNode).kind
             if kind is not GroupKind.PENSTOCK:
                 raise OtherGroupKind(
-                    f"group {name!r} is one of {kind.value}'s consumers, "
-                    f"{GroupKind.PENSTOCK.value}'s cannot join it: use another group, or delete "
-                    "this one"
+                    f"group {name!r} is for {kind.value} consumers; "
+                    f"{GroupKind.PENSTOCK.value} consumers cannot join it: use another group, or "
+                    "delete this one"
                 )
-        there = [session.exists(each) for each in below]
+        existence = [session.exists(child) for child in below]
         missing = [
-            Create(each) for each, is_there in zip(below, there, strict=True) if not is_there
+            Create(child) for child, exists in zip(below, existence, strict=True) if not exists
         ]
         if node is not None and not missing:
             return
@@ -268,11 +270,11 @@ def _make_group(session: Session, name: str) -> None:
                 ) from None
             if conflict.cause not in {Cause.EXISTS, Cause.MISSING}:
                 raise
-            session.sync()  # somebody does the same just now
+            session.sync()  # created concurrently
 
 
 def _not_empty(session: Session, name: str) -> list[Operation]:
-    """To take back that it is without members, if somebody has noted that."""
+    """The write that removes the time since which the group is empty, if recorded."""
     path = paths.group(name)
     node = session.read(path)
     info = nodes.group_info(name, nodes.decode(path, node.data, GroupNode)) if node else None
@@ -287,18 +289,18 @@ def _claim(
 ) -> set[int]:
     data = nodes.encode(OwnerNode(member=membership.member))
     by_path = {
-        paths.partition_owner(membership.group, topic.name, each): each for each in partitions
+        paths.partition_owner(membership.group, topic.name, number): number for number in partitions
     }
     claimed: set[int] = set()
     for _ in range(_ATTEMPTS):
-        found = zip(by_path, session.read_all(list(by_path)), strict=True)
+        owner_nodes = zip(by_path, session.read_all(list(by_path)), strict=True)
         free: list[Operation] = []
-        for path, node in found:
+        for path, node in owner_nodes:
             if node is None:
                 free.append(Create(path, data, ephemeral=True))
             elif node.data == data and node.owner == membership.session_id:
                 claimed.add(by_path[path])
-            elif node.owner == membership.session_id:  # a claim of our own, of no use to anybody
+            elif node.owner == membership.session_id:  # a stale claim of our own session
                 free += [Delete(path, node.version), Create(path, data, ephemeral=True)]
         if not free:
             return claimed
@@ -308,12 +310,12 @@ def _claim(
             raise
         except Conflict as conflict:
             if conflict.path == paths.topic_owners(membership.group, topic.name):
-                return claimed  # another topic by now
+                return claimed  # the topic was recreated
             session.sync()
         except Unanswered:
             session.sync()
         else:
-            return claimed | {by_path[each.path] for each in free if isinstance(each, Create)}
+            return claimed | {by_path[write.path] for write in free if isinstance(write, Create)}
     return claimed
 
 
@@ -324,23 +326,23 @@ def _commit(
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> None:
     group = membership.group
-    names = sorted({each.topic for each in offsets})
+    names = sorted({partition.topic for partition in offsets})
     checks: list[Operation] = [_check(membership, topics[name]) for name in names]
-    owners = {each: paths.partition_owner(group, *each) for each in offsets}
+    owners = {partition: paths.partition_owner(group, *partition) for partition in offsets}
     checks += [Check(path) for path in owners.values()]
-    guarded = {each.path for each in checks}
-    data = {each: nodes.encode_offset(offset) for each, offset in offsets.items()}
-    there = set(offsets)  # almost always
+    guarded = {check.path for check in checks}
+    data = {key: nodes.encode_offset(offset) for key, offset in offsets.items()}
+    with_node = set(offsets)  # almost always
     for attempt in range(_ATTEMPTS):
         writes: list[Operation] = []
         for name in names:
             parent = paths.topic_offsets(group, name)
-            wanted = [each for each in offsets if each.topic == name]
-            if there.isdisjoint(wanted) and not session.exists(parent):
+            wanted = [partition for partition in offsets if partition.topic == name]
+            if with_node.isdisjoint(wanted) and not session.exists(parent):
                 writes.append(Create(parent))
             writes += [
-                (Set if each in there else Create)(f"{parent}/{each.partition}", data[each])
-                for each in wanted
+                (Set if key in with_node else Create)(f"{parent}/{key.partition}", data[key])
+                for key in wanted
             ]
         try:
             return _write(
@@ -354,24 +356,24 @@ def _commit(
             if attempt == _ATTEMPTS - 1:
                 raise
             session.sync()
-            there = _with_offset(session, group, list(offsets))
+            with_node = _with_offset(session, group, list(offsets))
     return None
 
 
 def _with_offset(
     session: Session, group: str, partitions: Sequence[TopicPartition]
 ) -> set[TopicPartition]:
-    nodes_of = [f"{paths.topic_offsets(group, topic)}/{number}" for topic, number in partitions]
-    found = zip(partitions, session.read_all(nodes_of), strict=True)
-    return {each for each, node in found if node is not None}
+    offset_paths = [f"{paths.topic_offsets(group, topic)}/{number}" for topic, number in partitions]
+    found = zip(partitions, session.read_all(offset_paths), strict=True)
+    return {partition for partition, node in found if node is not None}
 
 
 def _check(membership: Membership, topic: OwnedTopic) -> Check:
     return Check(paths.topic_owners(membership.group, topic.name), topic.version)
 
 
-def _mine(session: Session, membership: Membership, owners: Sequence[str]) -> list[str]:
-    """Those nodes of owners that are this member's."""
+def _own(session: Session, membership: Membership, owners: Sequence[str]) -> list[str]:
+    """The owner nodes that belong to this member."""
     data = nodes.encode(OwnerNode(member=membership.member))
     found = zip(owners, session.read_all(owners), strict=True)
     return [path for path, node in found if node is not None and node.data == data]
@@ -383,7 +385,7 @@ def _write(
     operations: Sequence[Operation],
     done: Callable[[], bool] | None = None,
 ) -> None:
-    """In one transaction, if the membership stands; else Fenced."""
+    """Write in one transaction if the membership still exists; otherwise raises Fenced."""
     path = paths.group_id(membership.group, membership.member)
     try:
         session.write([Check(path), *operations], done)
@@ -394,7 +396,7 @@ def _write(
 
 
 def fenced(session: Session, member: str, group: str, conflict: Conflict | None = None) -> Fenced:
-    """What is raised when a member's id, or its claim, is not there any more."""
+    """The error when a member's id or its claim does not exist any more."""
     return Fenced(
         f"{member} of group {group!r} has lost its session or its claim at {session.address}",
         conflict.path if conflict else paths.group_id(group, member),
@@ -403,7 +405,7 @@ def fenced(session: Session, member: str, group: str, conflict: Conflict | None 
 
 
 def _pieces(sequence: Sequence[T]) -> Iterable[Sequence[T]]:
-    return (sequence[at : at + _TOGETHER] for at in range(0, len(sequence), _TOGETHER))
+    return (sequence[start : start + _TOGETHER] for start in range(0, len(sequence), _TOGETHER))
 
 
 def _stands(session: Session, create: Create) -> bool:

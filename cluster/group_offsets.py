@@ -1,18 +1,18 @@
-"""The offsets that groups have committed: one node for each partition, set again and again.
+"""Committed offsets of groups: one node per partition, overwritten by each commit.
 
     /consumers/{group}/offsets/{topic}/{partition}
 
-What is committed at once, of one group or of many, goes into few transactions, each of which checks
-the fences of its groups (groups.py). One commit, of whatever many partitions, happens as a whole or
-not at all, as long as it fits into a transaction by its bytes: about 3,000 partitions. A larger one
-is written from its beginning, and of one that is refused a part may stand.
+Commits at the same time, of one group or of many, share transactions, each of which checks the
+fences of its groups (groups.py). One commit is atomic, for any number of partitions, as long as it
+fits into a transaction: about 3,000 partitions. A larger one is written from its beginning, and may
+be written in part if it is refused.
 
 If another broker has taken a group over, only the commits of that group are refused. Nodes are
-created as needed; which there are is remembered for as long as the fence stands, so that the usual
-commit is one Set a partition and asks for nothing before.
+created as needed; existing ones are remembered for as long as the fence is valid, so that the usual
+commit is one Set per partition without preceding reads.
 
-Of each group one commit at a time: if an answer is lost, a commit is tried again, and would undo
-another one of the same partitions that came after it. Everything blocks; any thread may call it.
+Each group has one commit at a time: if an answer is lost, a commit is retried, and would undo a
+later one of the same partitions. Everything blocks; any thread may call it.
 """
 
 import threading
@@ -37,21 +37,21 @@ from cluster.operations import (
 from cluster.session import Session
 from cluster.values import CommittedOffset, GroupFence, TopicPartition
 
-GATHERED: Final = 1_000  # partitions of several commits that share a transaction
-_ATTEMPTS: Final = 10  # at what others change at the same time
-_TOKEN: Final = 32 * "0"  # as long as that of any fence
-_LONGEST_NUMBER: Final = 11  # of a partition, with its slash
+GATHERED: Final = 1_000  # partitions of commits that share a transaction
+_ATTEMPTS: Final = 10  # at concurrently changed nodes
+_TOKEN: Final = 32 * "0"  # the length of a fence's token
+_LONGEST_NUMBER: Final = 11  # digits of a partition number, with a slash
 
 
 class GroupCommit(msgspec.Struct, frozen=True):
-    """What one member, or somebody without a group, commits in one request."""
+    """The offsets committed in one request, by a member or a client without membership."""
 
     fence: GroupFence
     offsets: Mapping[TopicPartition, CommittedOffset]
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """A commit, or so much of one as fits into a transaction, as it will be written."""
+    """A commit, or a part of one that fits into a transaction, encoded."""
 
     fence: GroupFence
     data: Mapping[TopicPartition, bytes]
@@ -63,7 +63,7 @@ class _Topic(msgspec.Struct):
 
     path: str
     is_there: bool
-    partitions: set[int]  # that have a node
+    partitions: set[int]  # those with a node
 
 
 _Known = dict[str, _Topic]
@@ -71,17 +71,17 @@ _Created = set[tuple[GroupFence, TopicPartition]]
 
 
 class OffsetWriter:
-    """Writes the offsets of the groups that one broker coordinates."""
+    """Writes the offsets of the groups that a broker coordinates."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._known: dict[GroupFence, _Known] = {}
-        self._lock = threading.Lock()  # for the outer dictionary: a group is one thread's
+        self._lock = threading.Lock()  # for the outer dictionary; a group belongs to one thread
 
     def commit(self, commits: Iterable[GroupCommit]) -> set[GroupFence]:
-        """Write them down, in order; the fences that stand no more, whose commits are refused.
+        """Write commits in order. Returns the invalid fences, whose commits were refused.
 
-        Raises Unavailable; then it is unknown which of them were done.
+        Raises Unavailable; then the outcome is unknown.
         """
         refused: set[GroupFence] = set()
         for gathered in _gathered(_parts(commits)):
@@ -89,7 +89,7 @@ class OffsetWriter:
         return refused
 
     def delete(self, fence: GroupFence, partitions: Collection[TopicPartition]) -> None:
-        """Remove offsets; that there is none is no error. Raises Fenced."""
+        """Remove offsets; missing ones are ignored. Raises Fenced."""
         wanted: dict[str, set[int]] = {}
         for topic, partition in partitions:
             wanted.setdefault(topic, set()).add(partition)
@@ -110,7 +110,8 @@ class OffsetWriter:
                 self.forget(fence)
 
     def forget(self, fence: GroupFence) -> None:
-        """Which nodes there are: of a group that was deleted, or is another broker's by now."""
+        """Forget the known nodes of a group that was deleted, or belongs to another broker by
+        now."""
         with self._lock:
             self._known.pop(fence, None)
 
@@ -127,7 +128,7 @@ class OffsetWriter:
                 changed = fenced_out(self._session, fences, fenced)
                 refused |= changed
                 parts = [part for part in parts if part.fence not in changed]
-            except Conflict:  # nodes have come or gone by another hand
+            except Conflict:  # nodes were created or removed concurrently
                 if attempt == _ATTEMPTS - 1:
                     raise
                 changed = set(fences)
@@ -140,8 +141,8 @@ class OffsetWriter:
         return refused
 
     def _operations(self, parts: Sequence[_Part]) -> tuple[_Created, list[Operation]]:
-        """What is to be done, and which nodes will be there then that are not now."""
-        known = self._look_up({(part.fence, each.topic) for part in parts for each in part.data})
+        """The operations, and the nodes that they create."""
+        known = self._look_up({(part.fence, key.topic) for part in parts for key in part.data})
         created: _Created = set()
         parents: set[str] = set()
         operations: list[Operation] = []
@@ -165,13 +166,13 @@ class OffsetWriter:
         operations: list[Operation] = []
         for name, topic in topics.items():
             going = topic.partitions & wanted[name]
-            operations += [Delete(f"{topic.path}/{each}") for each in sorted(going)]
+            operations += [Delete(f"{topic.path}/{number}") for number in sorted(going)]
             if topic.is_there and going == topic.partitions:
                 operations.append(Delete(topic.path))
         return operations
 
     def _look_up(self, topics: Iterable[tuple[GroupFence, str]]) -> dict[GroupFence, _Known]:
-        """Which nodes there are of these topics; only for what is not known is anybody asked."""
+        """The existing nodes of these topics; only unknown ones are read."""
         with self._lock:
             known = {fence: self._known.setdefault(fence, {}) for fence, _ in topics}
         unknown = [
@@ -179,8 +180,8 @@ class OffsetWriter:
             for fence, topic in topics
             if topic not in known[fence]
         ]
-        found = self._session.children_of_all([path for _, _, path in unknown])
-        for (fence, topic, path), names in zip(unknown, found, strict=True):
+        children = self._session.children_of_all([path for _, _, path in unknown])
+        for (fence, topic, path), names in zip(unknown, children, strict=True):
             numbers = {int(name) for name in names or () if _is_number(name)}
             known[fence][topic] = _Topic(path, names is not None, numbers)
         return known
@@ -197,17 +198,17 @@ class OffsetWriter:
 def read_offsets(
     session: Session, group: str, partitions: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, CommittedOffset]:
-    """What a group has committed, of these partitions or of all; empty if there is no group."""
-    asked = _committed(session, group) if partitions is None else dict.fromkeys(partitions)
-    parents = {topic: paths.topic_offsets(group, topic) for topic in {each[0] for each in asked}}
-    by_partition = {each: f"{parents[each.topic]}/{each.partition}" for each in asked}
+    """A group's committed offsets, for these partitions or for all; empty if there is no group."""
+    wanted = _committed(session, group) if partitions is None else dict.fromkeys(partitions)
+    parents = {topic: paths.topic_offsets(group, topic) for topic in {key.topic for key in wanted}}
+    by_partition = {key: f"{parents[key.topic]}/{key.partition}" for key in wanted}
     found = zip(by_partition.items(), session.read_all([*by_partition.values()]), strict=True)
-    return {each: nodes.offset_of(path, node.data) for (each, path), node in found if node}
+    return {key: nodes.offset_of(path, node.data) for (key, path), node in found if node}
 
 
 class StoredOffset(msgspec.Struct, frozen=True):
-    """An offset as it stands in ZooKeeper. It is left over if it was committed before the topic
-    that has this name now was created, or there is none."""
+    """An offset in ZooKeeper. `is_left_over`: committed before the current topic of that name was
+    created, or the topic does not exist."""
 
     offset: CommittedOffset
     version: int
@@ -215,27 +216,29 @@ class StoredOffset(msgspec.Struct, frozen=True):
 
 
 def read_stored(session: Session, group: str) -> dict[TopicPartition, StoredOffset]:
-    """All that a group has committed, also of topics that were deleted."""
-    asked = _committed(session, group)
-    paths_asked = [f"{paths.topic_offsets(group, each.topic)}/{each.partition}" for each in asked]
-    found = session.read_all(paths_asked)
-    topics = sorted({each.topic for each in asked})
-    # Read afterwards: an offset is committed only where there is a topic.
+    """All committed offsets of a group, including those of deleted topics."""
+    partitions = _committed(session, group)
+    offset_paths = [
+        f"{paths.topic_offsets(group, key.topic)}/{key.partition}" for key in partitions
+    ]
+    found = session.read_all(offset_paths)
+    topics = sorted({key.topic for key in partitions})
+    # Read afterwards: offsets are committed only for existing topics.
     topic_nodes = session.read_all([*map(paths.topic, topics)])
     created = {topic: node.created for topic, node in zip(topics, topic_nodes, strict=True) if node}
     return {
-        each: StoredOffset(
+        key: StoredOffset(
             nodes.offset_of(path, node.data),
             node.version,
-            each.topic not in created or node.changed < created[each.topic],
+            key.topic not in created or node.changed < created[key.topic],
         )
-        for each, path, node in zip(asked, paths_asked, found, strict=True)
+        for key, path, node in zip(partitions, offset_paths, found, strict=True)
         if node is not None
     }
 
 
 def _committed(session: Session, group: str) -> list[TopicPartition]:
-    """The partitions that a group has committed offsets of, in order."""
+    """The partitions with committed offsets of a group, in order."""
     names = session.children(paths.group_offsets(group)) or ()
     topics = sorted(name for name in names if _is_topic(name))
     found = session.children_of_all([paths.topic_offsets(group, topic) for topic in topics])
@@ -247,9 +250,9 @@ def _committed(session: Session, group: str) -> list[TopicPartition]:
 
 
 def _parts(commits: Iterable[GroupCommit]) -> Iterator[_Part]:
-    """Each commit as one part, or if it is too large for a transaction, as several."""
+    """Each commit as one part, or as several if it exceeds a transaction."""
     for commit in commits:
-        sizes: dict[str, int] = {}  # of each topic's node, which may have to be created
+        sizes: dict[str, int] = {}  # of each topic's node, which may need to be created
         data: dict[TopicPartition, bytes] = {}
         topics: set[str] = set()
         size = fence_size = estimated_bytes(paths.group_fence(commit.fence.group, _TOKEN))
@@ -258,21 +261,21 @@ def _parts(commits: Iterable[GroupCommit]) -> Iterator[_Part]:
             if topic not in sizes:
                 sizes[topic] = estimated_bytes(paths.topic_offsets(commit.fence.group, topic))
             encoded = nodes.encode_offset(offset)
-            more = sizes[topic] + _LONGEST_NUMBER + len(encoded)
-            if data and size + more + sizes[topic] > MAX_BYTES:
+            added_size = sizes[topic] + _LONGEST_NUMBER + len(encoded)
+            if data and size + added_size + sizes[topic] > MAX_BYTES:
                 yield _Part(commit.fence, data, size)
                 data, topics, size = {}, set(), fence_size
             if topic not in topics:
                 topics.add(topic)
-                more += sizes[topic]
+                added_size += sizes[topic]
             data[partition] = encoded
-            size += more
+            size += added_size
         if data:
             yield _Part(commit.fence, data, size)
 
 
 def _gathered(parts: Iterable[_Part]) -> Iterator[list[_Part]]:
-    """Parts that share a transaction, in order."""
+    """Groups parts into transactions, in order."""
     together: list[_Part] = []
     size = count = 0
     for part in parts:

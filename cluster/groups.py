@@ -1,21 +1,20 @@
-"""Consumer groups in ZooKeeper: who coordinates one, of which kind it is, its last generation.
+"""Consumer groups in ZooKeeper: coordinator, kind, and last generation.
 
     /consumers/{group}                  GroupNode
-    /consumers/{group}/fence-{token}    the right to write the group: whose token that is has it
-    /consumers/{group}/members          who was in the last finished generation, and was given what
+    /consumers/{group}/fence-{token}    the right to write the group, held by the token's creator
+    /consumers/{group}/members          members of the last finished generation, and assignments
     /consumers/{group}/offsets/…        see group_offsets.py
 
-A group has one coordinator, a broker. It takes the group over before anything else: one transaction
-replaces the fence by another, with a token that nobody had before, and fails if the group has been
-changed since it was read. Whatever a coordinator writes checks its fence in the same transaction.
-So who was the coordinator before, without noticing that another one is, can write nothing more: it
-is Fenced. That holds also if the group was deleted meanwhile and made anew, which the version of a
-node would not tell; and what a coordinator writes itself leaves the fence as it is, so that it may
-commit offsets and save a generation at the same time.
+A group has one coordinator, a broker. It first takes the group over: one transaction replaces the
+fence by one with a new token, and fails if the group was changed since it was read. Every write of
+a coordinator checks its fence in the same transaction. So a former coordinator that has not noticed
+its successor can write nothing more: it is Fenced. This also holds if the group was deleted and
+recreated, which a node's version would not reveal; and since a coordinator's own writes leave the
+fence unchanged, it may commit offsets and save a generation at the same time.
 
-A group is of the kind that it was made with, until it is deleted. A generation is saved in one
-transaction, members and all. Deleting a group may take several: until the last it is there, and can
-be deleted again. Everything blocks; any thread may call it.
+A group keeps its kind until it is deleted. A generation is saved in one transaction, including
+members. Deleting a group may take several transactions: it exists until the last one, and deletion
+can be repeated. Everything blocks; any thread may call it.
 """
 
 import logging
@@ -34,7 +33,7 @@ from cluster.operations import Check, Create, Delete, Node, Operation, Set, in_t
 from cluster.session import Session
 from cluster.values import GroupFence, GroupInfo, GroupKind, GroupMember
 
-_ATTEMPTS: Final = 10  # at what others change at the same time
+_ATTEMPTS: Final = 10  # at concurrently changed nodes
 _LEVELS: Final = 3  # below a group's node: offsets, topic, partition
 
 log = logging.getLogger(__name__)
@@ -46,7 +45,7 @@ class StoredGroup(msgspec.Struct, frozen=True):
 
 
 def read_group(session: Session, name: str) -> StoredGroup | None:
-    """A group at one moment; None if there is none."""
+    """A consistent view of a group; None if it does not exist."""
     path = paths.group(name)
     while (before := session.read(path)) is not None:
         members = _read_members(session, name)
@@ -57,22 +56,22 @@ def read_group(session: Session, name: str) -> StoredGroup | None:
 
 
 def list_groups(session: Session) -> list[GroupInfo]:
-    """All groups, by name. One that cannot be read is left out, and the log says so."""
+    """All groups by name. Unreadable ones are skipped and logged."""
     names = [paths.group_of(segment) for segment in session.children(paths.CONSUMERS) or ()]
     known = sorted(name for name in names if name is not None)
-    found = []
+    infos = []
     for name, node in zip(known, session.read_all([*map(paths.group, known)]), strict=True):
         try:
             if node is not None:
-                found.append(_info(name, node))
+                infos.append(_info(name, node))
         except NodeUnreadable as error:
             log.warning("group unreadable error=%r", str(error))
-    return found
+    return infos
 
 
 def create_group(session: Session, group: GroupInfo) -> GroupFence:
-    """Make a group whose coordinator is the one that it names. Raises OtherGroupKind, Conflict if
-    there is one of that name."""
+    """Create a group with the coordinator that it names. Raises OtherGroupKind; Conflict if the
+    name is taken."""
     path, fence = paths.group(group.name), GroupFence(group.name, uuid4().hex)
     operations = [
         Create(path, nodes.encode(nodes.group_node(group))),
@@ -97,9 +96,9 @@ def create_group(session: Session, group: GroupInfo) -> GroupFence:
 def take_over(
     session: Session, name: str, coordinator: int, kind: GroupKind
 ) -> tuple[GroupFence, StoredGroup] | None:
-    """Become the coordinator of a group, whoever was it before; None if there is none of that name.
+    """Become the coordinator of a group; None if it does not exist.
 
-    What is returned is the group as it was left. Raises OtherGroupKind, and then nothing is done.
+    Returns the group's last state. Raises OtherGroupKind, without changing anything.
     """
     path, fence = paths.group(name), GroupFence(name, uuid4().hex)
     for attempt in range(_ATTEMPTS):
@@ -110,7 +109,7 @@ def take_over(
         _check_kind(info, kind)
         operations: list[Operation] = [
             Set(path, nodes.encode(nodes.group_node(info)), node.version),
-            *(Delete(f"{path}/{each}") for each in below if each.startswith(paths.FENCE)),
+            *(Delete(f"{path}/{child}") for child in below if child.startswith(paths.FENCE)),
             Create(_path(fence)),
         ]
         try:
@@ -118,7 +117,7 @@ def take_over(
         except Conflict:
             if attempt == _ATTEMPTS - 1:
                 raise
-            session.sync()  # the server that we read from may be behind
+            session.sync()  # the server that was read may lag
         else:
             break
     return fence, StoredGroup(info, _read_members(session, name))
@@ -127,9 +126,9 @@ def take_over(
 def save_group(
     session: Session, fence: GroupFence, group: GroupInfo, members: Sequence[GroupMember]
 ) -> None:
-    """Write down a finished generation. Raises Fenced, GroupTooLarge.
+    """Save a finished generation. Raises Fenced, GroupTooLarge.
 
-    One at a time for each group: of two at once nobody knows which is the last.
+    One at a time for each group, since the order of concurrent ones is undefined.
     """
     path, data = paths.group_members(fence.group), nodes.encode_members(fence.group, members)
     set_ = Set(paths.group(fence.group), nodes.encode(nodes.group_node(group)))
@@ -138,14 +137,14 @@ def save_group(
     except Conflict as conflict:
         if conflict.path != path or conflict.cause is not Cause.MISSING:
             raise
-        write_fenced(session, [fence], [set_, Create(path, data)])  # its first generation
+        write_fenced(session, [fence], [set_, Create(path, data)])  # the first generation
 
 
 def delete_group(session: Session, fence: GroupFence) -> None:
     """Remove a group with everything below it. Raises Fenced."""
     path = paths.group(fence.group)
     for attempt in range(_ATTEMPTS):
-        operations = [Delete(each) for each in below(session, path) if each != _path(fence)]
+        operations = [Delete(child) for child in below(session, path) if child != _path(fence)]
         last: list[Operation] = [Delete(_path(fence)), Delete(path)]
         try:
             for piece in in_transactions(operations):
@@ -153,7 +152,7 @@ def delete_group(session: Session, fence: GroupFence) -> None:
             return write_fenced(session, [fence], last)
         except Fenced:
             raise
-        except Conflict:  # a member has come or gone, or an offset was committed
+        except Conflict:  # a member has joined or left, or an offset was committed
             if attempt == _ATTEMPTS - 1:
                 raise
             session.sync()
@@ -163,11 +162,12 @@ def delete_group(session: Session, fence: GroupFence) -> None:
 def write_fenced(
     session: Session, fences: Iterable[GroupFence], operations: Sequence[Operation]
 ) -> None:
-    """Do all of it in one transaction, if each of the fences still stands; else Fenced, whose
-    `path` is that of one which does not (`fenced_out`).
+    """Do all operations in one transaction if all fences are valid; otherwise raises Fenced with
+    the `path` of an invalid one (`fenced_out`).
 
-    If an answer was lost, it is done when every node stands as it was to be left. So operations
-    must not depend on what was there, and nobody else may do others on the same nodes meanwhile.
+    If the answer was lost, the write counts as done when every node has its final contents. So
+    operations must not depend on earlier contents, and no others may be made on the same nodes
+    meanwhile.
     """
     checks = {_path(fence): fence for fence in fences}
     try:
@@ -179,29 +179,28 @@ def write_fenced(
         if fence is None or conflict.cause is not Cause.MISSING:
             raise
         raise Fenced(
-            f"group {fence.group!r} has another coordinator by now, or was deleted, at "
-            f"{session.address}",
+            f"group {fence.group!r} has a newer coordinator, or was deleted, at {session.address}",
             conflict.path,
             conflict.cause,
         ) from None
 
 
 def fenced_out(session: Session, fences: Iterable[GroupFence], fenced: Fenced) -> set[GroupFence]:
-    """Which of the fences stand no more: that of the error, and what others there are."""
+    """The invalid fences: that of the error, and any others."""
     by_path = {_path(fence): fence for fence in fences}
     found = zip(by_path.values(), session.read_all(tuple(by_path)), strict=True)
     return {fence for fence, node in found if node is None} | {by_path[fenced.path]}
 
 
 def below(session: Session, path: str) -> list[str]:
-    """All nodes below this one, what is below another one first."""
-    found: list[str] = []
+    """All nodes below this one, children before their parents."""
+    descendants: list[str] = []
     level = [path]
     for _ in range(_LEVELS):
         children = zip(level, session.children_of_all(level), strict=True)
         level = [f"{parent}/{name}" for parent, names in children for name in names or ()]
-        found += level
-    return found[::-1]
+        descendants += level
+    return descendants[::-1]
 
 
 def _path(fence: GroupFence) -> str:
@@ -215,8 +214,8 @@ def _info(name: str, node: Node) -> GroupInfo:
 def _check_kind(group: GroupInfo, kind: GroupKind) -> None:
     if group.kind is not kind:
         raise OtherGroupKind(
-            f"group {group.name!r} is one of {group.kind.value}'s consumers, {kind.value}'s cannot "
-            "join it: use another group, or delete this one"
+            f"group {group.name!r} is for {group.kind.value} consumers; {kind.value} "
+            "consumers cannot join it: use another group, or delete this one"
         )
 
 

@@ -1,4 +1,4 @@
-"""The cluster's id: created once, written into every data directory, never changed."""
+"""The cluster's id: created once, stored in every data directory, never changed."""
 
 import base64
 import uuid
@@ -12,10 +12,10 @@ from cluster.session import Session
 
 
 def find_cluster_id(session: Session) -> str | None:
-    """The id of the cluster whose map this is; None for a map that has never been used.
+    """The id of the map's cluster; None for a map that was never used.
 
-    A broker that finds None here and an id in its data directory stands before a ZooKeeper that
-    was wiped or replaced, and must not create another id.
+    A broker that finds None, but has an id in its data directory, faces a ZooKeeper that was wiped
+    or replaced, and must not create another id.
     """
     node = session.read(paths.CLUSTER_ID)
     if node is None:
@@ -24,14 +24,14 @@ def find_cluster_id(session: Session) -> str | None:
 
 
 def cluster_id(session: Session, random_uuid: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
-    """The cluster's id, created if there is none. Of several that create it at once, one wins."""
-    while (found := find_cluster_id(session)) is None:
+    """The cluster's id, created if missing. If several create it concurrently, one wins."""
+    while (existing := find_cluster_id(session)) is None:
         claim_cluster_id(session, new_cluster_id(random_uuid))
-    return found
+    return existing
 
 
 def claim_cluster_id(session: Session, wanted: str) -> None:
-    """Give the map this id unless it has one by now."""
+    """Set the map's id unless it has one."""
     node = Create(paths.CLUSTER_ID, nodes.encode(ClusterNode(cluster_id=wanted)))
     try:
         session.write([node], done=lambda: find_cluster_id(session) is not None)
@@ -41,8 +41,8 @@ def claim_cluster_id(session: Session, wanted: str) -> None:
 
 
 def new_cluster_id(random_uuid: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
-    """22 characters, as Kafka's: a random UUID in URL-safe base64 that no shell takes for an
-    option."""
+    """22 characters, like Kafka's: a random UUID in URL-safe base64 that does not begin with `-`,
+    which shells would take for an option."""
     while True:
         text = base64.urlsafe_b64encode(random_uuid().bytes).decode().rstrip("=")
         if not text.startswith("-"):

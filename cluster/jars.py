@@ -1,7 +1,7 @@
-"""Finding Java and ZooKeeper's jars on this machine.
+"""Locates Java and ZooKeeper's jars on this machine.
 
-PySpark's distribution carries ZooKeeper; so does Debian's `libzookeeper-java`. Only the jars that
-the server needs are put on the class path: with all of Spark's, Java would take longer to start.
+PySpark includes ZooKeeper; so does Debian's `libzookeeper-java`. The class path contains only the
+jars that the server needs: with all of Spark's, Java would start more slowly.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ DEBIAN_JARS: Final = Path("/usr/share/java")
 
 # Both ZooKeepers log through SLF4J: PySpark's to Log4j 2, Debian's to Log4j 1.
 _NEEDED: Final = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
-# ZooKeeper's TLS is done by Netty; PySpark has it, Debian has it as another package.
+# ZooKeeper's TLS needs Netty, which PySpark includes; Debian has a separate package.
 _FOR_TLS: Final = (
     *("netty-buffer", "netty-codec", "netty-codec-base", "netty-common", "netty-handler"),
     *("netty-resolver", "netty-transport", "netty-transport-classes-epoll"),
@@ -27,20 +27,20 @@ _LOGGING: Final = (("log4j-api", "log4j-core", "log4j-slf4j2-impl"), ("slf4j-log
 
 def find_java() -> Path:
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=Path(home) / "bin" if home else None) or shutil.which("java")
-    if found is None:
+    java = shutil.which("java", path=Path(home) / "bin" if home else None) or shutil.which("java")
+    if java is None:
         raise NoJava(
             "an embedded ZooKeeper needs Java, and there is none on the PATH nor in JAVA_HOME: "
             "apt install openjdk-17-jre-headless"
         )
-    return Path(found).absolute()
+    return Path(java).absolute()
 
 
 def find_class_path(jars: Path | None = None) -> str:
-    """A class path for ZooKeeper's server: from `jars` if given, else PySpark's, else Debian's."""
+    """The class path of ZooKeeper's server: from `jars` if given, else PySpark's, else Debian's."""
     if jars is not None:
         if not any(jars.glob("zookeeper*.jar")):
-            raise NoJars(f"{jars} holds no zookeeper*.jar")
+            raise NoJars(f"{jars} contains no zookeeper*.jar")
         return _class_path_in(jars.absolute()) or str(jars.absolute() / "*")
     for directory in (_pyspark_jars(), DEBIAN_JARS):
         if directory is not None and (class_path := _class_path_in(directory)) is not None:
@@ -53,13 +53,13 @@ def find_class_path(jars: Path | None = None) -> str:
 
 
 def find_tls_class_path(jars: Path | None = None) -> str:
-    """The same, with what a ZooKeeper needs to speak TLS."""
+    """The class path including what ZooKeeper needs for TLS."""
     class_path = find_class_path(jars)
     directory = Path(class_path.partition(":")[0]).parent
-    found = [_jar(directory, name) for name in _FOR_TLS]
-    if None in found:
-        raise NoJars(f"{directory} has not all of Netty's jars, which ZooKeeper needs for TLS")
-    return ":".join([class_path, *map(str, found)])
+    netty_jars = [_jar(directory, name) for name in _FOR_TLS]
+    if None in netty_jars:
+        raise NoJars(f"{directory} lacks some of Netty's jars, which ZooKeeper needs for TLS")
+    return ":".join([class_path, *map(str, netty_jars)])
 
 
 def _pyspark_jars() -> Path | None:
@@ -81,7 +81,7 @@ def _class_path_in(directory: Path) -> str | None:
 
 
 def _jar(directory: Path, name: str) -> Path | None:
-    """`name.jar`, or `name-1.2.3.jar`; not `name-another-1.2.jar`."""
+    """`name.jar`, or `name-1.2.3.jar`, but not `name-other-1.2.jar`."""
     plain = directory / f"{name}.jar"
     if plain.exists():
         return plain

@@ -1,7 +1,7 @@
-"""What stands in the nodes: JSON, versioned.
+"""The contents of nodes: JSON, versioned.
 
-A field may be added without a new version, so a reader passes over fields it does not know. A new
-version means that older releases must not read the node; they say so instead of guessing.
+A field may be added without a new version, so readers ignore unknown fields. A new version means
+that older releases must not read the node; they raise an error instead of guessing.
 """
 
 import zlib
@@ -29,9 +29,9 @@ from wire.acls import Acl, Operation, Permission
 
 VERSION: Final = 1
 
-MOST_PACKED: Final = 640 * 1024  # of a group's members: with what stands beside them, a transaction
+MOST_PACKED: Final = 640 * 1024  # of a group's members: leaves room for the rest of a transaction
 MOST_UNPACKED: Final = 64 * 1024 * 1024
-_FAST: Final = 1  # zlib's
+_FAST: Final = 1  # zlib's level
 
 
 class _Versioned(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class _Versioned(msgspec.Struct, frozen=True):
 
 
 class BrokerNode(msgspec.Struct, frozen=True, kw_only=True):
-    """/brokers/ids/{id}; the id itself is the node's name."""
+    """/brokers/ids/{id}; the id is the node's name."""
 
     version: int = VERSION
     host: str
@@ -60,8 +60,8 @@ class DirectoryNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicNode(msgspec.Struct, frozen=True, kw_only=True):
-    """/brokers/topics/{topic}. `replicas` is None while the topic is still being created; `moves`
-    has the partitions whose replicas are on their way."""
+    """/brokers/topics/{topic}. `replicas` is None while the topic is being created; `moves` has the
+    partitions that are being reassigned."""
 
     version: int = VERSION
     topic_id: UUID
@@ -154,14 +154,14 @@ class WriterEpochNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeletionNode(msgspec.Struct, frozen=True, kw_only=True):
-    """/admin/delete_topics/{topic}: which topic of that name is to go"""
+    """/admin/delete_topics/{topic}: the id of the topic to delete"""
 
     version: int = VERSION
     topic_id: UUID
 
 
 class GroupNode(msgspec.Struct, frozen=True, kw_only=True):
-    """/consumers/{group}; the name itself is the node's name."""
+    """/consumers/{group}; the name is the node's name."""
 
     version: int = VERSION
     kind: GroupKind
@@ -174,8 +174,8 @@ class GroupNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MembersNode(msgspec.Struct, frozen=True, kw_only=True):
-    """/consumers/{group}/members: MessagePack, compressed by zlib, since members say much the same
-    and may say a lot. Others who read it see bytes, so it is not JSON."""
+    """/consumers/{group}/members: MessagePack compressed by zlib, since members repeat much, and
+    may be large. Other readers see bytes, so JSON would be no help."""
 
     version: int = VERSION
     members: tuple[GroupMember, ...]
@@ -192,15 +192,15 @@ class OffsetNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MemberNode(msgspec.Struct, frozen=True, kw_only=True):
-    """/consumers/{group}/ids/{member}: what a member of the paper's kind subscribes to."""
+    """/consumers/{group}/ids/{member}: the subscriptions of a member of Penstock's kind."""
 
     version: int = VERSION
     topics: tuple[str, ...]
 
 
 class OwnedTopicNode(msgspec.Struct, frozen=True, kw_only=True):
-    """/consumers/{group}/owners/{topic}: which topic of that name the group reads. The first
-    `partitions` were there when it began; for those that came later nobody has chosen a start."""
+    """/consumers/{group}/owners/{topic}: the id of the topic that the group reads. The first
+    `partitions` existed when it began; later ones have no chosen start offset."""
 
     version: int = VERSION
     topic_id: UUID
@@ -214,8 +214,12 @@ class OwnerNode(msgspec.Struct, frozen=True, kw_only=True):
     member: str
 
 
-_OPERATIONS: Final = {each.words: each for each in Operation if each is not Operation.ANY}
-_PERMISSIONS: Final = {each.words: each for each in Permission if each is not Permission.ANY}
+_OPERATIONS: Final = {
+    operation.words: operation for operation in Operation if operation is not Operation.ANY
+}
+_PERMISSIONS: Final = {
+    permission.words: permission for permission in Permission if permission is not Permission.ANY
+}
 
 N = TypeVar("N", bound=msgspec.Struct)
 
@@ -225,7 +229,7 @@ def encode(node: msgspec.Struct) -> bytes:
 
 
 def decode(path: str, data: bytes, kind: type[N]) -> N:
-    """Read a node's data, or raise NodeUnreadable naming the node."""
+    """Decode a node's data. Raises NodeUnreadable, which names the node."""
     return _decode(path, data, kind, msgspec.json.decode)
 
 
@@ -273,7 +277,7 @@ def broker_info(broker_id: int, node: BrokerNode) -> BrokerInfo:
 
 def topic_node(topic: TopicInfo) -> TopicNode:
     replicas = tuple(partition.replicas for partition in topic.partitions)
-    moves = {index: each.move for index, each in enumerate(topic.partitions) if each.move}
+    moves = {index: p.move for index, p in enumerate(topic.partitions) if p.move}
     return TopicNode(topic_id=topic.topic_id, replicas=replicas, moves=moves or msgspec.UNSET)
 
 
@@ -309,36 +313,36 @@ def acl_node(acls: tuple[Acl, ...]) -> AclNode:
     return AclNode(
         acls=tuple(
             AclEntry(
-                principal=each.principal,
-                permissionType=each.permission.words,
-                operation=each.operation.words,
-                host=each.host,
+                principal=acl.principal,
+                permissionType=acl.permission.words,
+                operation=acl.operation.words,
+                host=acl.host,
             )
-            for each in acls
+            for acl in acls
         )
     )
 
 
 def acls_of(path: str, data: bytes) -> tuple[Acl, ...]:
-    """What stands in a node; each ACL once, in order."""
+    """The ACLs in a node, sorted and without duplicates."""
     try:
         return tuple(
             sorted(
                 {
                     Acl(
-                        each.principal,
-                        each.host,
-                        _OPERATIONS[each.operation],
-                        _PERMISSIONS[each.permissionType],
+                        entry.principal,
+                        entry.host,
+                        _OPERATIONS[entry.operation],
+                        _PERMISSIONS[entry.permissionType],
                     )
-                    for each in decode(path, data, AclNode).acls
+                    for entry in decode(path, data, AclNode).acls
                 }
             )
         )
     except KeyError as unknown:
         raise NodeUnreadable(
-            f"ZooKeeper node {path} has the word {unknown.args[0][:40]!r}, which is no operation "
-            "and no permission that this release knows"
+            f"ZooKeeper node {path} has the word {unknown.args[0][:40]!r}, which is not an "
+            "operation or permission that this release knows"
         ) from None
 
 
@@ -373,22 +377,22 @@ def encode_members(group: str, members: Iterable[GroupMember]) -> bytes:
     packed = b"" if len(plain) > MOST_UNPACKED else zlib.compress(plain, _FAST)
     if not packed or len(packed) > MOST_PACKED:
         raise GroupTooLarge(
-            f"what the members of group {group!r} say of themselves and are given is {len(plain)} "
-            f"bytes, {len(packed) or 'not'} compressed; a node may hold {MOST_PACKED} of "
-            f"{MOST_UNPACKED}: let fewer members subscribe to fewer topics"
+            f"the metadata and assignments of group {group!r} have {len(plain)} "
+            f"bytes, {len(packed) or 'not'} compressed; a node may hold {MOST_PACKED}, from "
+            f"{MOST_UNPACKED}: reduce the number of members or subscriptions"
         )
     return packed
 
 
 def members_of(path: str, data: bytes) -> tuple[GroupMember, ...]:
-    """What stands in such a node, or NodeUnreadable."""
+    """Decode a group's members. Raises NodeUnreadable."""
     unpacking = zlib.decompressobj()
     try:
         plain = unpacking.decompress(data, MOST_UNPACKED)
     except zlib.error as error:
         raise NodeUnreadable(f"ZooKeeper node {path} cannot be read: {error}") from None
     if not unpacking.eof:
-        raise NodeUnreadable(f"ZooKeeper node {path} cannot be read: it has no end")
+        raise NodeUnreadable(f"ZooKeeper node {path} cannot be read: it is truncated")
     return _decode(path, plain, MembersNode, msgspec.msgpack.decode).members
 
 
@@ -405,7 +409,7 @@ def encode_offset(offset: CommittedOffset) -> bytes:
 
 
 def offset_of(path: str, data: bytes) -> CommittedOffset:
-    """What stands in such a node, or NodeUnreadable."""
+    """Decode a committed offset. Raises NodeUnreadable."""
     node = decode(path, data, OffsetNode)
     return CommittedOffset(
         offset=node.offset,

@@ -1,7 +1,8 @@
-"""The parts of a ZooKeeper transaction, as values. All of a transaction happens, or none of it.
+"""The operations of a ZooKeeper transaction, as values. A transaction happens as a whole or not at
+all.
 
-ZooKeeper refuses a request of more than 1 MiB (its `jute.maxbuffer`), so what may be larger is cut
-into several transactions, in an order of which every beginning makes sense.
+ZooKeeper rejects requests of more than 1 MiB (its `jute.maxbuffer`), so larger sequences are split
+into several transactions, in an order in which every prefix is consistent.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,7 @@ import msgspec
 
 ANY_VERSION: Final = -1  # ZooKeeper's: the node must exist, whatever its version
 MAX_BYTES: Final = 768 * 1024  # of one transaction, by the estimate below
-_OVERHEAD: Final = 160  # of an operation: headers, the access list with its digest, the chroot
+_OVERHEAD: Final = 160  # per operation: headers, the access list with its digest, the chroot
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -42,32 +43,32 @@ Operation = Check | Create | Set | Delete
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A node as it was read. ZooKeeper numbers its transactions, and says in which of them a node
-    was created and last changed: so it is known of two nodes which was written first."""
+    """A node as read. ZooKeeper numbers transactions; `created` and `changed` are the numbers of
+    the node's creation and last change, which order the writes of different nodes."""
 
     data: bytes
     version: int
-    owner: int  # the session that an ephemeral node ends with; 0 for a persistent one
+    owner: int  # the session of an ephemeral node; 0 for a persistent one
     created: int = 0
     changed: int = 0
 
 
 def estimated_bytes(path: str, data: bytes = b"") -> int:
-    """Of an operation, as part of a transaction."""
+    """The size of an operation as part of a transaction."""
     return len(path) + len(data) + _OVERHEAD
 
 
 def in_transactions(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
-    """Cut a sequence of operations, in order, into pieces that ZooKeeper takes."""
+    """Split a sequence of operations, in order, into transactions that ZooKeeper accepts."""
     piece: list[Operation] = []
     size = 0
     for operation in operations:
         data = operation.data if isinstance(operation, Create | Set) else b""
-        more = estimated_bytes(operation.path, data)
-        if piece and size + more > MAX_BYTES:
+        added_size = estimated_bytes(operation.path, data)
+        if piece and size + added_size > MAX_BYTES:
             yield piece
             piece, size = [], 0
         piece.append(operation)
-        size += more
+        size += added_size
     if piece:
         yield piece

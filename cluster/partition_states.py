@@ -1,8 +1,8 @@
-"""Partitions' states in the map, changed by compare-and-set: many at once, each for itself.
+"""Changes of partitions' states in the map by compare-and-set: many together, each on its own.
 
-The controller makes leaders; a leader says who is in sync. Both change the same node, and each
-change was made from one version of it: where another has come in between, nothing is written, and
-whoever wanted it looks at the map again. What the controller writes also checks its epoch.
+The controller assigns leaders; a leader changes the in-sync set. Both change the same node, based
+on one version of it: if that has changed, nothing is written, and the caller consults the map
+again. Writes of the controller also check its epoch.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from cluster.values import ControllerEpoch, PartitionInfo
 
 
 class StateChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to stand; its `version` is that of the state which it was made from."""
+    """The wanted state; its `version` is that of the state it is based on."""
 
     topic: str
     topic_id: UUID
@@ -40,13 +40,13 @@ class _Prepared(NamedTuple):
 def change_states(
     session: Session, changes: Sequence[StateChange], epoch: ControllerEpoch | None = None
 ) -> list[PartitionInfo | None]:
-    """What stands now, with its version; None where nothing was changed, because the map says
-    something else by now. Blocks. Raises Fenced, Unavailable: then some may have been changed."""
+    """The new states with their versions; None for those that were not changed because the map has
+    changed meanwhile. Blocks. Raises Fenced or Unavailable, when some may have been changed."""
     done: list[PartitionInfo | None] = [None] * len(changes)
     unchanged, waiting = _prepared(session, changes, range(len(changes)))
     while waiting:
         piece = _first_transaction(unchanged, waiting)
-        paths_of_piece = {unchanged.path, *(each.set_.path for each in piece)}
+        paths_of_piece = {unchanged.path, *(prepared.set_.path for prepared in piece)}
         try:
             _write(session, unchanged, piece, epoch)
         except Fenced:
@@ -55,10 +55,10 @@ def change_states(
             is_known = conflict.cause in {Cause.CHANGED, Cause.MISSING}
             if not is_known or conflict.path not in paths_of_piece:
                 raise
-            # Where one was changed many may have been: not a transaction for each.
-            left = [each.number for each in waiting]
-            unchanged, waiting = _prepared(session, changes, left)
-            waiting = _still_so(session, waiting)
+            # If one was changed, many may have been: avoid one transaction for each.
+            numbers = [prepared.number for prepared in waiting]
+            unchanged, waiting = _prepared(session, changes, numbers)
+            waiting = _still_valid(session, waiting)
             continue
         for number, _ in piece:
             after = changes[number].after
@@ -70,7 +70,7 @@ def change_states(
 def _prepared(
     session: Session, changes: Sequence[StateChange], numbers: Sequence[int]
 ) -> tuple[Check, list[_Prepared]]:
-    """The changes of these numbers, those of topics that are still the same; and that they are."""
+    """The changes of topics that still have the same id, and a check that they keep it."""
     unchanged = nothing_removed(session, paths.TOPICS)
     names = {changes[number].topic for number in numbers}
     pending = {name: session.start_read(paths.topic(name)) for name in names}
@@ -89,26 +89,26 @@ def _prepared(
     return unchanged, prepared
 
 
-def _still_so(session: Session, waiting: Sequence[_Prepared]) -> list[_Prepared]:
-    """Those that could still be written."""
-    pending = [session.start_read(each.set_.path) for each in waiting]
+def _still_valid(session: Session, waiting: Sequence[_Prepared]) -> list[_Prepared]:
+    """The changes whose states still have the expected version."""
+    pending = [session.start_read(prepared.set_.path) for prepared in waiting]
     found = [answer.get(session.timeout_s) for answer in pending]
     return [
-        each
-        for each, node in zip(waiting, found, strict=True)
-        if node is not None and node.version == each.set_.version
+        prepared
+        for prepared, node in zip(waiting, found, strict=True)
+        if node is not None and node.version == prepared.set_.version
     ]
 
 
 def _first_transaction(unchanged: Check, waiting: Sequence[_Prepared]) -> list[_Prepared]:
-    operations: list[Operation] = [unchanged, *(each.set_ for each in waiting)]
+    operations: list[Operation] = [unchanged, *(prepared.set_ for prepared in waiting)]
     return list(waiting[: len(next(in_transactions(operations))) - 1])
 
 
 def _write(
     session: Session, unchanged: Check, piece: Sequence[_Prepared], epoch: ControllerEpoch | None
 ) -> None:
-    operations: list[Operation] = [unchanged, *(each.set_ for each in piece)]
+    operations: list[Operation] = [unchanged, *(prepared.set_ for prepared in piece)]
     done = partial(session.stands, piece[-1].set_)
     if epoch is None:
         session.write(operations, done)

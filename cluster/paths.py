@@ -1,8 +1,8 @@
-"""Where things stand in ZooKeeper, below the chroot. The only module that spells a path.
+"""The paths of nodes in ZooKeeper, below the chroot. The only module that spells a path.
 
 Names of topics and users are checked here, so that no name from outside becomes a path unchecked.
-What an ACL stands on may have any name, and so may a group: it becomes one segment of a path by
-percent signs.
+The resource of an ACL may have any name, and so may a group: it is percent-encoded into one
+segment.
 """
 
 from types import MappingProxyType
@@ -39,12 +39,12 @@ ACL_DIRECTORIES: Final = MappingProxyType(
         for kind in RESOURCE_TYPES
     }
 )
-"""/acls/literal/Topic and so on: for which kind of resource, and how names below it are meant."""
+"""/acls/literal/Topic and so on, with the kind of resource and the type of pattern."""
 
-FENCE: Final = "fence-"  # how the name of a group's fence begins
-_NAMELESS: Final = "%"  # the segment of the group without a name: no other name becomes that
+FENCE: Final = "fence-"  # prefix of a group's fence
+_NAMELESS: Final = "%"  # the segment of the nameless group; no other name is encoded as this
 
-DEFAULT_BROKER: Final = "<default>"  # Kafka's name for the overrides that every broker shares
+DEFAULT_BROKER: Final = "<default>"  # Kafka's name for the overrides shared by all brokers
 
 SKELETON: Final = (
     "/brokers",
@@ -63,15 +63,15 @@ SKELETON: Final = (
     OWED_DELETIONS,
     CONSUMERS,
     ACLS,
-    *(f"{ACLS}/{each.name.lower()}" for each in PATTERN_TYPES),
+    *(f"{ACLS}/{pattern_type.name.lower()}" for pattern_type in PATTERN_TYPES),
     *ACL_DIRECTORIES,
 )
 _PRIVATE: Final = (USER_CONFIGS, LOGIN_KEY, ACLS)
 
 
 def is_public(path: str) -> bool:
-    """Whether the world may read the node; not where credentials are, nor who may do what."""
-    return not any(path == each or path.startswith(each + "/") for each in _PRIVATE)
+    """Whether the node is world-readable: not if it has credentials or permissions."""
+    return not any(path == root or path.startswith(root + "/") for root in _PRIVATE)
 
 
 def broker(broker_id: int) -> str:
@@ -109,7 +109,7 @@ def topic_config(name: str) -> str:
 
 
 def broker_config(broker_id: int | None) -> str:
-    """The overrides of one broker, or with None those that all brokers share."""
+    """The overrides of one broker, or with None those shared by all brokers."""
     return f"{BROKER_CONFIGS}/{DEFAULT_BROKER if broker_id is None else broker_id}"
 
 
@@ -128,13 +128,13 @@ def owed_deletion(broker_id: int, topic_id: UUID) -> str:
 
 
 def owed_by(segment: str) -> tuple[int, UUID] | None:
-    """Which broker owes the deletion of which topic; None if no node of ours is called that."""
+    """The broker and the topic of an owed deletion; None if the node is not ours."""
     broker_id, _, topic_id = segment.partition("-")
     try:
-        found = int(broker_id), UUID(topic_id)
+        owed = int(broker_id), UUID(topic_id)
     except ValueError:
         return None
-    return found if owed_deletion(*found) == f"{OWED_DELETIONS}/{segment}" else None
+    return owed if owed_deletion(*owed) == f"{OWED_DELETIONS}/{segment}" else None
 
 
 def registry(schemas_topic: str) -> str:
@@ -157,7 +157,7 @@ def acl(pattern: ResourcePattern) -> str:
 
 
 def acl_pattern(directory: str, segment: str) -> ResourcePattern | None:
-    """What a node in one of `ACL_DIRECTORIES` is about; None if no name of ours becomes that."""
+    """The pattern of a node in one of `ACL_DIRECTORIES`; None if the node is not ours."""
     kind, pattern_type = ACL_DIRECTORIES[directory]
     name = unquote(segment, errors="replace")
     if not name or _segment(name) != segment:
@@ -171,7 +171,7 @@ def group(name: str) -> str:
 
 
 def group_of(segment: str) -> str | None:
-    """Which group's node is called that; None if no group of ours is."""
+    """The group of a node; None if the node is not ours."""
     if segment == _NAMELESS:
         return ""
     name = unquote(segment, errors="replace")
@@ -200,7 +200,7 @@ def topic_offsets(name: str, topic_name: str) -> str:
 
 
 def group_ids(name: str) -> str:
-    """Where the paper's kind of members register, each by a node that ends with its session."""
+    """Where members of Penstock's kind register, each by an ephemeral node."""
     return f"{group(name)}/ids"
 
 
@@ -209,7 +209,7 @@ def group_id(name: str, member: str) -> str:
 
 
 def member_of(segment: str) -> str:
-    """Which member's node is called that."""
+    """The member of a node."""
     return unquote(segment, errors="replace")
 
 
@@ -227,6 +227,6 @@ def partition_owner(name: str, topic_name: str, partition: int) -> str:
 
 
 def _segment(name: str) -> str:
-    if name in {".", ".."}:  # which ZooKeeper refuses, and `quote` leaves alone
+    if name in {".", ".."}:  # rejected by ZooKeeper, and not escaped by `quote`
         return name.replace(".", "%2E")
     return quote(name, safe="*:@")

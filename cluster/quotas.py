@@ -1,9 +1,9 @@
-"""How much clients may have of each broker: quotas in ZooKeeper, one node for each entity.
+"""Quotas of clients at each broker, in ZooKeeper: one node per entity.
 
     /config/quotas/client-id=loader,user=alice   {"version":1,"config":{"consumer_byte_rate":"1e6"}}
-    /config/quotas/user                          all users that have no other
+    /config/quotas/user                          all users without a more specific one
 
-What the quotas mean is the broker's business (broker/quotas.py).
+The broker interprets the quotas (broker/quotas.py).
 """
 
 import contextlib
@@ -25,8 +25,8 @@ USER: Final = "user"
 CLIENT: Final = "client-id"
 ADDRESS: Final = "ip"
 
-EntityPart = tuple[str, str | None]  # which of the three, and whose; None: all others
-Entity = tuple[EntityPart, ...]  # by their types' names
+EntityPart = tuple[str, str | None]  # one of the three kinds, and a name; None: all others
+Entity = tuple[EntityPart, ...]  # sorted by kind
 QuotaValues = Mapping[str, float]
 QuotaSnapshot = Mapping[Entity, QuotaValues]
 
@@ -37,29 +37,29 @@ log = logging.getLogger(__name__)
 
 
 def alter(session: Session, entity: Entity, change: Callable[[QuotaValues], QuotaValues]) -> None:
-    """Replace an entity's quotas by what `change` makes of them. `change` must be pure: it is
-    called anew when somebody else was faster."""
+    """Replace an entity's quotas by `change(quotas)`. `change` must be pure: it is called again if
+    they were changed concurrently."""
     path = f"{paths.QUOTAS}/{node_name(entity)}"
     while True:
-        found = removable.read(session, path)
-        before = {} if found.data is None else _values(path, found.data)
+        node = removable.read(session, path)
+        before = {} if node.data is None else _values(path, node.data)
         after = dict(change(before))
         if after == before:
             return
-        if found.data is None and len(session.children(paths.QUOTAS) or ()) >= MOST:
-            raise ClusterError(f"there are quotas for {MOST} entities: no more can be added")
+        if node.data is None and len(session.children(paths.QUOTAS) or ()) >= MOST:
+            raise ClusterError(f"there are quotas for {MOST} entities, which is the limit")
         done = partial(_is, session, path, after)
-        with contextlib.suppress(Conflict):  # then somebody else was faster
+        with contextlib.suppress(Conflict):  # changed concurrently
             if after:
-                config = {key: repr(each) for key, each in after.items()}
-                found.replace(session, nodes.encode(ConfigNode(config=config)), done)
+                config = {key: repr(quota) for key, quota in after.items()}
+                node.replace(session, nodes.encode(ConfigNode(config=config)), done)
             else:
-                found.remove(session, done)
+                node.remove(session, done)
             return
 
 
 class QuotasView:
-    """Always has the quotas as they were read last; from `start` on, it follows ZooKeeper."""
+    """Holds the quotas as last read; after `start`, it follows ZooKeeper."""
 
     def __init__(self, session: Session, on_change: Callable[[QuotaSnapshot], None]) -> None:
         """`on_change` gets every snapshot, on the thread that read it."""
@@ -74,20 +74,20 @@ class QuotasView:
         self._directory.close()
 
     def refresh(self) -> None:
-        """Returns when all is known here that anyone had written before this call."""
+        """Returns once everything that was written before this call is known here."""
         self._directory.refresh()
 
     def _take(self, contents: Contents) -> None:
-        found = {}
+        quotas = {}
         for name, data in contents.items():
             entity = entity_of(name)
             if entity is None:
                 continue
             try:
-                found[entity] = _values(f"{paths.QUOTAS}/{name}", data)
+                quotas[entity] = _values(f"{paths.QUOTAS}/{name}", data)
             except NodeUnreadable as error:
-                log.warning("quotas unreadable, and not in force error=%r", str(error))
-        self.quotas = MappingProxyType(found)
+                log.warning("quotas unreadable, not in force error=%r", str(error))
+        self.quotas = MappingProxyType(quotas)
         self._on_change(self.quotas)
 
 
@@ -98,13 +98,13 @@ def node_name(entity: Entity) -> str:
 
 
 def entity_of(name: str) -> Entity | None:
-    """Of whom the node is; None if of nobody we know."""
+    """The entity of a node; None if it has an unknown kind."""
     parts = []
     for part in name.split(","):
-        kind, given, quoted = part.partition("=")
+        kind, has_name, quoted = part.partition("=")
         if kind not in {USER, CLIENT, ADDRESS}:
             return None
-        parts.append((kind, unquote(quoted) if given else None))
+        parts.append((kind, unquote(quoted) if has_name else None))
     return tuple(parts)
 
 
@@ -118,7 +118,7 @@ def _values(path: str, data: bytes) -> QuotaValues:
     try:
         values = {key: float(text) for key, text in config.items()}
     except ValueError:
-        raise NodeUnreadable(f"ZooKeeper node {path} has what is no number") from None
-    if not all(math.isfinite(each) and each > 0 for each in values.values()):
-        raise NodeUnreadable(f"ZooKeeper node {path} has a quota that is none")
+        raise NodeUnreadable(f"ZooKeeper node {path} has a value that is not a number") from None
+    if not all(math.isfinite(quota) and quota > 0 for quota in values.values()):
+        raise NodeUnreadable(f"ZooKeeper node {path} has a quota that is not positive and finite")
     return values

@@ -1,8 +1,8 @@
-"""Replicas of a topic's partitions changed in the map, with the states that follow from it.
+"""Changes of the replicas of a topic's partitions, with the resulting states.
 
-The topic's node says which replicas there are, a partition's node who leads and who is in sync:
-both are written in one transaction, each by compare-and-set, so that nobody ever leads, or counts
-as in sync, who is no replica.
+The topic's node has the replicas, a partition's node the leader and the in-sync set: both are
+written in one transaction by compare-and-set, so that leaders and in-sync members are always
+replicas.
 """
 
 from collections.abc import Mapping
@@ -26,14 +26,14 @@ def change_replicas(
     topic: TopicInfo,
     partitions: Mapping[int, PartitionInfo],
 ) -> None:
-    """Write these partitions of a topic: replicas, move and state. All of them, or Conflict: the
-    map is not as `topic` says by now. Blocks."""
+    """Write partitions of a topic: replicas, move and state. Raises Conflict, without changes, if
+    the map differs from `topic`. Blocks."""
     path = paths.topic(topic.name)
     unchanged = nothing_removed(session, paths.TOPICS)
     node = session.read(path)
     before = None if node is None else nodes.decode(path, node.data, TopicNode)
     if node is None or before is None or before.topic_id != topic.topic_id or not before.replicas:
-        raise UnknownTopic(f"there is no topic {topic.name!r} of id {topic.topic_id}")
+        raise UnknownTopic(f"topic {topic.name!r} with id {topic.topic_id} does not exist")
     replicas, moves = list(before.replicas), dict(before.moves or {})
     states: list[Operation] = []
     for index, after in partitions.items():

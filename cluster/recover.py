@@ -1,12 +1,12 @@
-"""Rebuilding the map from partition directories, after ZooKeeper and its data were lost.
+"""Rebuilds the map from partition directories, after ZooKeeper's data was lost.
 
-Each broker adds what its own directory holds; the order does not matter and repeating it changes
-nothing. First everything is compared, and a single disagreement stops it before anything is
-written. What the directories do not know is not brought back: configuration overrides, users, and
-partitions whose every replica is gone, which stay without a leader.
+Each broker adds the contents of its own directory, in any order; repetition changes nothing. First
+everything is compared, and a single mismatch stops it before anything is written. Not restored is
+what the directories do not contain: configuration overrides, users, and partitions without any
+surviving replica, which stay without a leader.
 
 A recovered partition gets a leader epoch above all in its log, so that epochs never run backwards.
-Of several replicas the one with the newest epoch leads.
+The replica with the newest epoch becomes the leader.
 """
 
 from collections import defaultdict
@@ -32,7 +32,8 @@ _NOWHERE: Final = PartitionInfo(
 
 
 class FoundPartition(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition's directory; `leader_epoch` is the newest in its log, NO_EPOCH if it has none."""
+    """A partition's directory; `leader_epoch` is the newest in its log, NO_EPOCH if there is
+    none."""
 
     topic: str
     index: int
@@ -41,19 +42,19 @@ class FoundPartition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecoveredTopics(msgspec.Struct, frozen=True, kw_only=True):
-    """What `recover` did."""
+    """The result of `recover`."""
 
     cluster_id: str
     topics_created: tuple[str, ...]
-    topics_completed: tuple[str, ...]  # were there, without all that this broker holds
+    topics_completed: tuple[str, ...]  # existed, but lacked something this broker has
     topics_unchanged: tuple[str, ...]
-    without_replica: tuple[tuple[str, int], ...]  # partitions that no broker has brought yet
+    without_replica: tuple[tuple[str, int], ...]  # partitions that no broker has contributed yet
 
 
 def recover(
     session: Session, *, broker_id: int, cluster_id: str, found: Iterable[FoundPartition]
 ) -> RecoveredTopics:
-    """Add a broker's partitions to the map. The broker itself must not be running."""
+    """Add a broker's partitions to the map. The broker must not be running."""
     found = tuple(found)
     epoch = current_epoch(session)
     names = {partition.topic for partition in found}
@@ -92,7 +93,7 @@ def with_partitions(
     found: Iterable[FoundPartition],
     controller_epoch: int,
 ) -> dict[str, TopicInfo]:
-    """The found topics as they are to be: what is known of them, with the found partitions."""
+    """The target state of the topics: what is known, with the directories added."""
     by_topic: dict[str, list[FoundPartition]] = defaultdict(list)
     for partition in found:
         by_topic[partition.topic].append(partition)
@@ -133,27 +134,29 @@ def _compare(
     known: Mapping[str, TopicInfo],
     found: Iterable[FoundPartition],
 ) -> None:
-    """Raise MapDisagrees, naming all there is to name, or return."""
-    wrong = []
+    """Raise MapDisagrees with all mismatches, if there are any."""
+    mismatches = []
     if known_cluster not in {None, cluster_id}:
-        wrong.append(f"the map is cluster {known_cluster}'s, the directory cluster {cluster_id}'s")
+        mismatches.append(
+            f"the map is cluster {known_cluster}'s, the directory cluster {cluster_id}'s"
+        )
     ids = {name: topic.topic_id for name, topic in known.items()}
     for partition in found:
         check_topic_name(partition.topic)
         expected = ids.setdefault(partition.topic, partition.topic_id)
         if partition.topic_id != expected:
-            wrong.append(
+            mismatches.append(
                 f"{partition.topic}-{partition.index} has topic id {partition.topic_id}, "
                 f"the topic has {expected}"
             )
-    if wrong:
-        raise MapDisagrees("nothing was recovered: " + "; ".join(wrong))
+    if mismatches:
+        raise MapDisagrees("nothing was recovered: " + "; ".join(mismatches))
 
 
 def _complete(
     session: Session, epoch: ControllerEpoch, before: TopicInfo, wanted: TopicInfo
 ) -> None:
-    """Write what `wanted` has and `before` lacks; a crash in between is made good by a new run."""
+    """Write what `before` lacks; a new run completes it after a crash."""
     count = len(before.partitions)
     if len(wanted.partitions) > count:
         add_partitions(session, epoch, wanted.name, count, wanted.partitions[count:])

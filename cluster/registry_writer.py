@@ -1,17 +1,17 @@
-"""The one registry that writes a schemas topic, elected here and fenced off by the brokers.
+"""The election of the one registry that writes a schemas topic, with fencing by the brokers.
 
-`/registry/{topic}/writer` is an ephemeral node of the registry that writes, and says where it is;
-`/registry/{topic}/epoch` counts those who did and holds the producer id that all of them share. A
-writer produces with that id and with its own epoch as the producer's epoch: once a newer one has
-appended anything, the broker refuses the older.
+`/registry/{topic}/writer` is an ephemeral node of the writer with its address;
+`/registry/{topic}/epoch` counts writers and holds the producer id that they share. A writer
+produces with that id, and with its own epoch as the producer's epoch: once a newer one has appended
+anything, the broker refuses the older.
 
-Kafka's producer epochs have 16 bits. The last one is nobody's: when it is reached the next writer
-takes a new producer id, and before it writes anything with that, it appends with the old id in the
-last epoch. Whoever still had the old id is refused from then on, as ever.
+Kafka's producer epochs have 16 bits. The last one is reserved: when it is reached, the next writer
+takes a new producer id, and before its first write it appends with the old id in the last epoch.
+From then on, writers with the old id are refused as usual.
 
-An id that the brokers do not let this registry use was given to another principal, or before the
-cluster's key was lost. It cannot be retired, since that takes its use. A registry that goes on
-writing under it notices the new writer, and the new writer notices it.
+If the brokers do not let this registry use the id, it was assigned to another principal, or before
+the cluster's key was lost. It cannot be retired, since that requires using it. A registry that
+continues to write with it notices the new writer, and the new writer notices it.
 """
 
 from collections.abc import Callable
@@ -40,11 +40,11 @@ def after(epoch: WriterEpoch, new_producer_id: Callable[[], int]) -> WriterEpoch
 
 
 class WriterOffice:
-    """The office, as one registry runs for it.
+    """The office as one registry stands for it.
 
-    `address` is where other registries reach this one. A node that says the same at this process's
-    first attempt is left from one that was killed; later on it is another registry's, which by
-    mistake says the same of itself, and `elect` returns None.
+    `address` is where other registries reach this one. A node with the same address at this
+    process's first attempt was left by a killed process; later it belongs to another registry that
+    is misconfigured with the same address, and `elect` returns None.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class WriterOffice:
         self._new_producer_id = new_producer_id
         self._instance = uuid4()
         self._first = True
-        self.dropped_id: int | None = None  # which the brokers do not let us use
+        self.dropped_id: int | None = None  # an id that the brokers do not let us use
         self.claim = nodes.encode(WriterNode(address=address, instance=self._instance))
 
     def elect(self, session: Session) -> WriterEpoch | None:
@@ -73,12 +73,12 @@ class WriterOffice:
         return holder.instance == self._instance
 
     def resign(self, session: Session) -> None:
-        """Let go of the node, if this session has it."""
+        """Remove the node, if it belongs to this session."""
         epoch = self.current(session)
         node = session.read(self.path)
         if node is None or node.owner != session.session_id:
             return
-        # Whoever is elected meanwhile keeps what is then another node, by the same name.
+        # If another one is elected meanwhile, its node of the same name stays.
         unchanged = Check(paths.registry_epoch(self._topic), epoch.version)
         try:
             session.write(
@@ -88,19 +88,23 @@ class WriterOffice:
             return
 
     def current(self, session: Session) -> WriterEpoch:
-        """Raises MapDisagrees if the counter belongs to another Kafka cluster's topic."""
+        """Raises MapDisagrees if the counter belongs to the topic of another Kafka cluster."""
         path = paths.registry_epoch(self._topic)
         while (node := session.read(path)) is None:
             self._begin(session, path)
-        found = nodes.decode(path, node.data, WriterEpochNode)
-        if found.cluster_id != self._cluster_id:
+        counter = nodes.decode(path, node.data, WriterEpochNode)
+        if counter.cluster_id != self._cluster_id:
             raise MapDisagrees(
-                f"ZooKeeper at {session.address} knows the registries of {self._topic} in Kafka "
-                f"cluster {found.cluster_id}, this one's is {self._cluster_id}: give each cluster "
-                "a chroot of its own"
+                f"ZooKeeper at {session.address} has the registries of {self._topic} in Kafka "
+                f"cluster {counter.cluster_id}, this one's is {self._cluster_id}: give each "
+                "cluster a chroot of its own"
             )
         return WriterEpoch(
-            found.epoch, found.producer_id, found.producer_epoch, found.retired_id, node.version
+            counter.epoch,
+            counter.producer_id,
+            counter.producer_epoch,
+            counter.retired_id,
+            node.version,
         )
 
     def following(self, epoch: WriterEpoch) -> tuple[WriterEpoch, Set]:
@@ -134,13 +138,13 @@ class WriterOffice:
         try:
             session.write([*missing, Create(path, nodes.encode(first))], done=lambda: False)
         except Conflict:
-            return  # somebody else does the same just now
+            return  # created concurrently
 
 
 class WriterCandidate(Candidate[WriterEpoch]):
-    """Runs for writer, unless it stands back, and tells who is writer whenever that changes.
+    """Stands for writer unless it stands back, and reports the writer whenever it changes.
 
-    `on_holder` is called on the candidate's own thread, with None while nobody is known to be.
+    `on_holder` is called on the candidate's own thread, with None while there is no known writer.
     """
 
     def __init__(
@@ -158,7 +162,7 @@ class WriterCandidate(Candidate[WriterEpoch]):
         super().__init__(session, office.path, self._attempt, on_elected, on_deposed)
 
     def stand_back(self) -> None:
-        """Resign, and let others be elected. Returns at once."""
+        """Resign and let others be elected. Returns immediately."""
         self._standing = False
         self.poke()
 

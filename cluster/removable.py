@@ -1,9 +1,8 @@
-"""Nodes that are changed by compare-and-set, and removed when nothing is left to say in them.
+"""Nodes that are changed by compare-and-set, and removed when they become empty.
 
-A node that is made anew begins at version 0 again. So its version alone does not tell that it is
-the one which was read: that may have been removed meanwhile, and somebody else have made what is
-there now. The folder that it stands in counts removals with its own version, and every change
-checks that nothing was removed there since the node was read.
+A recreated node starts at version 0 again. So its version does not prove that it is the node that
+was read: that may have been removed and recreated by another client. The folder's version counts
+removals, and every change checks that nothing was removed there since the node was read.
 """
 
 from collections.abc import Callable
@@ -14,18 +13,19 @@ from cluster.session import Session
 
 
 def nothing_removed(session: Session, folder: str) -> Check:
-    """That nothing was removed from a folder from now on: to be read before what is to change."""
+    """A check that nothing is removed from a folder from now on; read it before the node to
+    change."""
     node = session.read(folder)
     return Check(folder, 0 if node is None else node.version)
 
 
 def counted(folder: str) -> Set:
-    """A removal from that folder, to be part of the transaction that removes something."""
+    """The operation that counts a removal, for the transaction that removes a node."""
     return Set(folder, b"")
 
 
 class Removable(NamedTuple):
-    """A node as it was read, or that there is none."""
+    """A node as read, or its absence."""
 
     path: str
     data: bytes | None
@@ -33,14 +33,14 @@ class Removable(NamedTuple):
     unchanged: Check  # of the folder
 
     def replace(self, session: Session, data: bytes, done: Callable[[], bool]) -> None:
-        """Have this stand there; see `Session.write`. Raises Conflict if it is not as it was."""
+        """Set the node's data; see `Session.write`. Raises Conflict if it has changed."""
         operations: list[Operation] = [Create(self.path, data)]
         if self.data is not None:
             operations = [self.unchanged, Set(self.path, data, self.version)]
         session.write(operations, done)
 
     def remove(self, session: Session, done: Callable[[], bool]) -> None:
-        """Likewise, nothing."""
+        """Remove the node, likewise."""
         removal = counted(self.unchanged.path)
         session.write([self.unchanged, removal, Delete(self.path, self.version)], done)
 

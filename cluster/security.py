@@ -1,7 +1,7 @@
-"""What a configuration's `zookeeper_security:` says of how ZooKeeper is connected to.
+"""The configuration of connections to ZooKeeper, `zookeeper_security:`.
 
-The secret that guards nodes (`zookeeper_secret`) is something else: it says what a session may
-change, and goes on doing so with TLS and a login.
+The secret that protects nodes (`zookeeper_secret`) is separate: it determines what a session may
+change, also with TLS and a login.
 """
 
 import importlib.util
@@ -15,22 +15,22 @@ from ground.tls import Tls
 
 
 class ZooKeeperSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How ZooKeeper is connected to. Without it: neither TLS nor a login."""
+    """Connections to ZooKeeper. Default: neither TLS nor a login."""
 
     tls: Tls | None = None
-    """TLS, and whom it believes; `{}` for the system's certificates."""
+    """TLS, with the trusted authorities; `{}` for the system's certificates."""
     user: str = ""
-    """Who logs in, by SASL's DIGEST-MD5. Needs `penstock[zookeeper-login]`."""
+    """User of a login with SASL DIGEST-MD5. Needs `penstock[zookeeper-login]`."""
     password_file: FilePath = ""
-    """The user's password; the last line break does not count. Read again for every connection."""
+    """The user's password, without the last line break. Read again for every connection."""
     password_env: str = ""
-    """The environment variable that holds the password, where it is in no file."""
+    """Environment variable with the password, instead of a file."""
 
     def __post_init__(self) -> None:
-        given = [each for each in (self.password_file, self.password_env) if each]
-        if self.user and len(given) != 1:
+        sources = [source for source in (self.password_file, self.password_env) if source]
+        if self.user and len(sources) != 1:
             raise ValueError("`user` needs one of password_file or password_env")
-        if given and not self.user:
+        if sources and not self.user:
             raise ValueError("a password needs a `user`")
 
     @property
@@ -39,12 +39,12 @@ class ZooKeeperSecurity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Whose end somebody should know of in time."""
+        """Files to watch for expiry."""
         tls = self.tls or Tls()
-        shown, believed = frozenset({tls.certificate}), frozenset({tls.ca})
-        return CertificateFiles(shown - {""}, believed - {""})
+        own, trusted = frozenset({tls.certificate}), frozenset({tls.ca})
+        return CertificateFiles(own - {""}, trusted - {""})
 
 
 def can_log_in() -> bool:
-    """Whether the package is there that kazoo does it with."""
+    """Whether the package that kazoo needs for logins is installed."""
     return importlib.util.find_spec("puresasl") is not None

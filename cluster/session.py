@@ -1,12 +1,12 @@
-"""One session with ZooKeeper: reads, transactions, and the news of its state.
+"""A session with ZooKeeper: reads, transactions, and changes of its state.
 
-A session ends when ZooKeeper has not heard of us for the session's timeout; its ephemeral nodes go
-with it. kazoo then opens the next one by itself: CONNECTED → SUSPENDED → LOST → CONNECTED. Watches
-are gone after every SUSPENDED; whoever has set some sets them again on CONNECTED.
+A session ends when ZooKeeper has not heard from us for the session's timeout; its ephemeral nodes
+go with it. kazoo then opens the next one: CONNECTED → SUSPENDED → LOST → CONNECTED. Watches are
+gone after every SUSPENDED; their owners set them again on CONNECTED.
 
-Reads are tried again until `timeout_s` is over. A write whose answer is lost may have happened or
-not; `write` then asks its caller, who can tell, instead of guessing. Everything blocks, so none of
-it belongs on an event loop or on a thread of kazoo's.
+Reads are retried for `timeout_s`. A write whose answer is lost may have happened or not; `write`
+then asks its caller, who can tell, instead of guessing. Everything blocks, so none of it belongs on
+an event loop or on a thread of kazoo's.
 """
 
 import logging
@@ -28,6 +28,7 @@ from kazoo.security import OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_acl, make_dige
 from cluster import answers, paths
 from cluster.addresses import ZooKeeperAddress, parse_address
 from cluster.answers import PendingAnswer
+from cluster.connection_probe import Probe
 from cluster.connections import Connections
 from cluster.errors import (
     Cause,
@@ -39,28 +40,27 @@ from cluster.errors import (
     Unavailable,
 )
 from cluster.operations import Check, Create, Delete, Node, Operation, Set
-from cluster.probing import Probe
 from cluster.security import ZooKeeperSecurity, can_log_in
 from ground.secrets import NoSecret
 from ground.tls import ClientTls, Tls
 
-USER: Final = "penstock"  # ZooKeeper's digest scheme wants a user; there is one
-_EPHEMERAL: Final = 1  # a flag of ZooKeeper's
-_UNDER_WAY: Final = 1_000  # of the nodes that are read together
-_PAUSE_S: Final = 0.05  # before something is tried again
+USER: Final = "penstock"  # ZooKeeper's digest scheme needs a user name
+_EPHEMERAL: Final = 1  # ZooKeeper's flag
+_UNDER_WAY: Final = 1_000  # requests in flight when many nodes are read
+_PAUSE_S: Final = 0.05  # before a retry
 _GLANCE_S: Final = 0.05
 _PROBE_AFTER_S: Final = 0.5
 _PROBE_AGAIN_S: Final = 2.0
 _LOGIN_AGAIN_S: Final = 5.0
 _NO_SECURITY: Final = ZooKeeperSecurity()
-_OWN_NODES: Final = ("/", "/zookeeper", "/zookeeper/quota")  # that a new ZooKeeper has
+_OWN_NODES: Final = ("/", "/zookeeper", "/zookeeper/quota")  # those of a new ZooKeeper
 
 OnChange = Callable[[WatchedEvent], None]  # called on kazoo's callback thread: it must not block
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 _kazoo_log = logging.getLogger("cluster.kazoo")
-_kazoo_log.setLevel(logging.CRITICAL)  # it warns at every attempt; our log says each state once
+_kazoo_log.setLevel(logging.CRITICAL)  # it warns at every attempt; our log has each state once
 
 
 class SessionState(Enum):
@@ -94,8 +94,8 @@ class Session:
         self._closed = False
         self._closing = threading.Event()
         self._restarting = threading.Lock()
-        self._is_refused = False  # the login: kazoo itself forgets it as soon as it has given up
-        self._is_open = False  # it was laid out: what happens now happens to a session at work
+        self._is_refused = False  # the login; kazoo forgets this once it has given up
+        self._is_open = False  # fully set up; later events concern a session in use
         self._private: list[Any] = OPEN_ACL_UNSAFE  # Any: kazoo's ACL
         self._public: list[Any] = OPEN_ACL_UNSAFE
         if secret is not None:
@@ -120,11 +120,11 @@ class Session:
         connect_timeout_s: float = 10.0,
         makes_map: bool = True,
     ) -> "Session":
-        """Open a session; create the chroot, and in it the nodes that every cluster has, unless
-        told not to.
+        """Open a session; create the chroot with the nodes that every cluster has, unless told not
+        to.
 
-        Raises Unavailable if nobody answers, or cannot be understood or believed; NotAllowed if
-        the map was made with another secret, or the login is refused.
+        Raises Unavailable if no server answers, or none can be understood or trusted; NotAllowed if
+        the map was created with another secret, or the login is refused.
         """
         address = parse_address(hosts)
         _check_login(security)
@@ -157,13 +157,13 @@ class Session:
 
     @property
     def session_id(self) -> int | None:
-        """What the ephemeral nodes of this session name as their owner; None when it is lost."""
+        """The owner of this session's ephemeral nodes; None while the session is lost."""
         return self._session_id
 
     @property
     def granted_timeout_s(self) -> float:
-        """How long ZooKeeper lets the session live unheard of: by its own limits, it may be less
-        than was asked for. Whoever has an answer knows that of the session that answered."""
+        """The session timeout that ZooKeeper has granted, which may be less than requested. After
+        an answer, it is that of the session that answered."""
         return self._granted_s
 
     def add_listener(self, on_state: Callable[[SessionState], None]) -> None:
@@ -175,11 +175,12 @@ class Session:
         self.client.add_listener(listener)
 
     def acl(self, public: bool) -> list[Any]:
-        """What a new node allows: all to who has the secret; to the world, reading if public."""
+        """The access list of a new node: everything for the secret's owners; reading for the world
+        if public."""
         return self._public if public else self._private
 
     def close(self) -> None:
-        """End the session: its ephemeral nodes go at once."""
+        """End the session, and with it its ephemeral nodes."""
         self._closed = True
         self._closing.set()
         with self._restarting:
@@ -188,7 +189,7 @@ class Session:
     def _stop(self) -> None:
         try:
             self.client.stop()
-        except WriterNotClosedException:  # caught in a connection attempt; its thread is a daemon
+        except WriterNotClosedException:  # still connecting; its thread is a daemon
             log.warning("zookeeper connection did not end in time address=%s", self.address)
         else:
             self.client.close()
@@ -205,7 +206,7 @@ class Session:
         return self._patiently(lambda: self.start_exists(path))
 
     def read_all(self, paths_of_nodes: Sequence[str]) -> list[Node | None]:
-        """Many nodes, without waiting for one before the next is asked for."""
+        """Read many nodes with requests in flight together."""
         return self._all(self.start_read, paths_of_nodes)
 
     def children_of_all(self, paths_of_nodes: Sequence[str]) -> list[tuple[str, ...] | None]:
@@ -214,7 +215,8 @@ class Session:
     def start_read(
         self, path: str, on_change: OnChange | None = None
     ) -> PendingAnswer[Node | None]:
-        """Ask for a node and go on; `on_change` is called once, when it changes or goes."""
+        """Request a node without waiting; `on_change` is called once, when it changes or is
+        removed."""
         return self._pending(path, self.client.get_async(path, watch=on_change), answers.node)
 
     def start_children(
@@ -224,20 +226,20 @@ class Session:
         return self._pending(path, result, answers.names)
 
     def start_exists(self, path: str, on_change: OnChange | None = None) -> PendingAnswer[bool]:
-        """The watch is set also where there is no node yet."""
+        """The watch is also set if the node does not exist."""
         result = self.client.exists_async(path, watch=on_change)
         return self._pending(path, result, answers.is_there)
 
     def start_sync(self) -> PendingAnswer[bool]:
-        """Ask for a sign that this session is alive: ZooKeeper's leader answers a `sync` only then.
-        It is no barrier; `sync` below is."""
+        """Request a sign of life of this session, which ZooKeeper's leader gives only while it is
+        alive. Not a barrier; see `sync`."""
         return self._pending("/", self.client.sync_async("/"), answers.is_there)
 
     def sync(self) -> None:
-        """Wait until the server we are connected to knows all that was written before now, and
-        until every watch this sets off has been called.
+        """Wait until the connected server has everything that was written before, and until all
+        watches triggered by it have been called.
 
-        This is a transaction that writes nothing. ZooKeeper's own `sync` is not enough if we are
+        This is a transaction that writes nothing. ZooKeeper's own `sync` does not suffice if we are
         connected to the leader: it announces a commit to the others before applying it itself, and
         may answer a `sync` in between.
         """
@@ -252,10 +254,10 @@ class Session:
     def write(
         self, operations: Iterable[Operation], done: Callable[[], bool] | None = None
     ) -> None:
-        """Do all of `operations` in one transaction, or raise Conflict and do none.
+        """Do all operations in one transaction; raises Conflict if none was done.
 
-        When the answer is lost, `done` is asked, once the connection is back, whether the write
-        has happened; if not, it is tried again. Without `done`, Unanswered is raised.
+        If the answer is lost, `done` tells, once the connection is back, whether the write has
+        happened; if not, it is retried. Without `done`, Unanswered is raised.
         """
         operations = tuple(operations)
         deadline = time.monotonic() + self.timeout_s
@@ -279,18 +281,18 @@ class Session:
                 time.sleep(_PAUSE_S)
 
     def stands(self, set_: Set) -> bool:
-        """Whether the node holds what was to be set: for `write` to ask when an answer is lost."""
-        found = self.read(set_.path)
-        return found is not None and found.data == set_.data
+        """Whether the node has the data that was to be set; for `write` after a lost answer."""
+        node = self.read(set_.path)
+        return node is not None and node.data == set_.data
 
     def stand(self, operations: Iterable[Operation]) -> bool:
-        """Whether every node is as these leave it: likewise, of a whole transaction."""
-        left = {each.path: each for each in operations if not isinstance(each, Check)}
+        """The same for a whole transaction: whether every node has its final contents."""
+        final = {write.path: write for write in operations if not isinstance(write, Check)}
         return all(
             node is None
             if isinstance(operation, Delete)
             else node is not None and node.data == operation.data
-            for operation, node in zip(left.values(), self.read_all(tuple(left)), strict=True)
+            for operation, node in zip(final.values(), self.read_all(tuple(final)), strict=True)
         )
 
     def _commit(self, operations: tuple[Operation, ...], timeout_s: float) -> None:
@@ -308,8 +310,8 @@ class Session:
         return self._pending("/", transaction.commit_async(), tuple)
 
     def _request(self, operation: Operation) -> Any:
-        """As kazoo's own transactions make it; but they bring each path into a form that ours have
-        already, which takes half of all the time that a commit of many offsets takes here."""
+        """A request like those of kazoo's transactions, but without normalizing the path again,
+        which would take half of the time of a commit of many offsets."""
         path = f"{self.client.chroot}{operation.path}"
         match operation:
             case Check(_, version):
@@ -325,7 +327,7 @@ class Session:
                 assert_never(operation)
 
     def _wait_for(self, started: Any, within_s: float, tls: Tls | None) -> None:
-        """Until there is a connection. Raises NobodyThere, at once where waiting does not help."""
+        """Wait for a connection. Raises NobodyThere, immediately if waiting is useless."""
         client_tls = ClientTls(tls) if tls is not None else None
         deadline = time.monotonic() + within_s
         next_probe = time.monotonic() + _PROBE_AFTER_S
@@ -333,22 +335,22 @@ class Session:
         while not started.wait(min(_GLANCE_S, max(0.0, deadline - time.monotonic()))):
             if probe is not None and probe.is_hopeless:
                 raise NobodyThere("; ".join(probe.reasons))
-            now = time.monotonic()
-            if now >= deadline:
+            time_now = time.monotonic()
+            if time_now >= deadline:
                 known = "".join(f"; {reason}" for reason in probe.reasons) if probe else ""
                 raise NobodyThere(
                     f"no ZooKeeper answers at {', '.join(self.address.hosts)} "
-                    f"(waited {within_s:g} s): is it running, is the address right?{known}"
+                    f"(waited {within_s:g} s): check that it is running, and the address{known}"
                 )
-            if now >= next_probe and (probe is None or probe.is_over):
+            if time_now >= next_probe and (probe is None or probe.is_over):
                 probe = Probe(self.address.hosts, client_tls)
-                next_probe = now + _PROBE_AGAIN_S
+                next_probe = time_now + _PROBE_AGAIN_S
 
     def _lay_out(self, *, makes_map: bool) -> None:
         parts = self.address.chroot.split("/")[1:]
         if makes_map:
             self._create_missing(["/" + "/".join(parts[: n + 1]) for n in range(len(parts))])
-        self.client.chroot = self.address.chroot  # kazoo itself cannot create a nested chroot
+        self.client.chroot = self.address.chroot  # kazoo cannot create a nested chroot
         if makes_map:
             self._create_missing(paths.SKELETON)
         self._is_open = True
@@ -358,7 +360,7 @@ class Session:
             try:
                 self.write([Create(node) for node in missing], done=lambda: False)
             except Conflict as conflict:
-                if conflict.cause is not Cause.EXISTS:  # else somebody does the same just now
+                if conflict.cause is not Cause.EXISTS:  # otherwise created concurrently
                     raise
 
     def _pending(self, path: str, result: Any, convert: Callable[[Any], T]) -> PendingAnswer[T]:
@@ -376,25 +378,27 @@ class Session:
                     raise
                 time.sleep(_PAUSE_S)
 
-    def _all(self, start: Callable[[str], PendingAnswer[T]], asked: Sequence[str]) -> list[T]:
-        """kazoo has no bound of what may be under way; here there is one."""
-        found: list[T] = []
+    def _all(self, start: Callable[[str], PendingAnswer[T]], node_paths: Sequence[str]) -> list[T]:
+        """Requests in flight are limited here, since kazoo has no limit."""
+        results: list[T] = []
         deadline = time.monotonic() + self.timeout_s
-        while len(found) < len(asked):
+        while len(results) < len(node_paths):
             try:
-                pending = [start(path) for path in asked[len(found) : len(found) + _UNDER_WAY]]
-                found += [each.get(self.timeout_s) for each in pending]
+                pending = [
+                    start(path) for path in node_paths[len(results) : len(results) + _UNDER_WAY]
+                ]
+                results += [answer.get(self.timeout_s) for answer in pending]
             except Unavailable:
                 if self._closed or time.monotonic() >= deadline:
                     raise
                 time.sleep(_PAUSE_S)
             else:
                 deadline = time.monotonic() + self.timeout_s
-        return found
+        return results
 
     def _note_granted(self) -> None:
-        """kazoo keeps what ZooKeeper grants to itself: it tells the loop of its connection, before
-        that sends a request, that it may wait for two thirds of it."""
+        """Intercept the granted session timeout, which kazoo keeps to itself: before its first
+        request it tells its connection loop to wait for two thirds of it."""
         connection = self.client._connection
         connect = connection._connect
 
@@ -420,8 +424,8 @@ class Session:
             threading.Thread(target=self._log_in_again, name="zookeeper login", daemon=True).start()
 
     def _log_in_again(self) -> None:
-        """kazoo gives up for good when a login is refused. Who changes a password changes it in
-        one place before the other."""
+        """Retry a refused login, after which kazoo gives up for good: a changed password may not
+        have reached both sides yet."""
         log.error(
             "zookeeper refuses the login, trying again address=%s seconds=%g",
             *(self.address, _LOGIN_AGAIN_S),
@@ -451,7 +455,7 @@ def _check_login(security: ZooKeeperSecurity) -> None:
 
 
 def _answer(done: Callable[[], bool]) -> bool:
-    """What `done` says; where it cannot say, the fate of the write stays open."""
+    """The result of `done`; if it is unavailable, the outcome of the write stays unknown."""
     try:
         return done()
     except Unavailable as error:
@@ -459,10 +463,10 @@ def _answer(done: Callable[[], bool]) -> bool:
 
 
 def guard_root(address: str, secret: str, security: ZooKeeperSecurity = _NO_SECURITY) -> None:
-    """Let only who has the secret change anything at the root of a ZooKeeper, and in its own nodes.
+    """Restrict changes at a ZooKeeper's root, and in its own nodes, to owners of the secret.
 
-    A new ZooKeeper lets anybody who reaches its port make nodes there, until its memory is used up.
-    What stands below the root is not changed: it has been guarded, or not, by who made it.
+    A new ZooKeeper lets everyone who reaches its port create nodes there, until its memory is
+    exhausted. Nodes below the root are not changed: they are protected, or not, by their creators.
     """
     session = Session.connect(address, secret=secret, security=security, makes_map=False)
     try:
@@ -473,7 +477,7 @@ def guard_root(address: str, secret: str, security: ZooKeeperSecurity = _NO_SECU
                 session.client.set_acls(path, session.acl(public=True))
     except KazooException as error:
         raise NotAllowed(
-            f"ZooKeeper at {address} does not let its root be guarded: {error!r}"
+            f"ZooKeeper at {address} does not allow its root to be protected: {error!r}"
         ) from None
     finally:
         session.close()

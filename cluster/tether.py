@@ -1,9 +1,9 @@
 """Runs a command that dies with its parent: `python -I -S tether.py PARENT_PID COMMAND…`
 
-The kernel kills this process with SIGKILL when the parent ends, however it ends, and still does
-once the command has taken this process's place. Linux ties that to the parent's *thread*, which
-must therefore live as long as the parent does. It is a script of its own because a hook between
-fork and exec is unsafe in a process with threads.
+The kernel kills this process with SIGKILL when the parent ends for any reason, also after the
+command has replaced it. Linux ties that to the parent's *thread*, which must therefore live as long
+as the parent. It is a separate script because a hook between fork and exec is unsafe in a process
+with threads.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ def main(parent: int, command: list[str]) -> None:
         sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
     if os.getppid() != parent:  # it ended before the line above
         sys.exit("the parent has ended")
-    os.execv(command[0], command)  # noqa: S606  # no shell is wanted
+    os.execv(command[0], command)  # noqa: S606  # no shell
 
 
 if __name__ == "__main__":

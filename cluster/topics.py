@@ -1,16 +1,15 @@
-"""Topics in the map: created, grown, marked for deletion, removed. Only the controller writes them.
+"""Topics in the map: creation, growth, deletion. Only the controller writes them.
 
-Every transaction checks the controller's epoch. A topic that fits into one transaction, thousands
-of partitions do, appears at once. A larger one is written in several: its node says `replicas:
-null` until the last, and until then it is no topic to anybody; one that a crash left so is cleared
-away when the name is used again. New partitions count from the moment that the topic's node names
-them.
+Every transaction checks the controller's epoch. A topic that fits into one transaction, up to
+thousands of partitions, appears at once. A larger one is written in several: until the last, its
+node has `replicas: null`, and it does not count as a topic; if a crash leaves it so, it is removed
+when the name is used again. New partitions count from the moment that the topic's node lists them.
 
 A deletion begins with a marker in `/admin/delete_topics`, and with a node in
 `/admin/owed_deletions` for every broker that holds a part of the topic, which that broker removes
-when its part is gone. It is finished from the marker, however often that is begun, once no live
-broker owes anything. What a dead one owes is remembered by the topic's id after that, until it
-comes back: the topic's name can be used again meanwhile.
+when its part is gone. It is finished from the marker, repeatedly if necessary, once no live broker
+owes anything. What a dead broker owes is kept under the topic's id until it returns: the topic's
+name can be used again meanwhile.
 """
 
 import threading
@@ -36,8 +35,8 @@ _NO_STATE: Final = StateNode(
     leader=NO_LEADER, leader_epoch=NO_EPOCH, isr=(), controller_epoch=NO_EPOCH
 )
 
-# The controller is one process; in it, one topic at a time is written, so that what is half there
-# can only be what a crash left.
+# The controller is one process and writes one topic at a time, so that a partial topic
+# can only be left from a crash.
 _writing = threading.Lock()
 
 
@@ -46,7 +45,7 @@ def create_topic(
 ) -> None:
     """Raises TopicExists also while a topic of that name is being deleted.
 
-    Calling it again with the same topic id, after an open end, is no error.
+    Repeating it with the same topic id, after an unknown outcome, is not an error.
     """
     path = paths.topic(topic.name)
     operations: list[Operation] = [
@@ -74,7 +73,7 @@ def add_partitions(
     first: int,
     added: Sequence[PartitionInfo],
 ) -> None:
-    """Add partitions from number `first` on; Conflict if that is not the next one."""
+    """Add partitions from number `first` on. Raises Conflict if that is not the next one."""
     path = paths.topic(name)
     with _writing:
         topic, version = _existing(session, name)
@@ -83,19 +82,19 @@ def add_partitions(
             raise UnknownTopic(f"topic {name!r} is being deleted")
         if len(replicas) != first:
             raise Conflict(
-                f"topic {name!r} has {len(replicas)} partitions by now: number {first} is not next",
+                f"topic {name!r} has {len(replicas)} partitions: {first} is not the next number",
                 path,
                 Cause.CHANGED,
             )
         grown = msgspec.structs.replace(
             topic, replicas=replicas + tuple(new.replicas for new in added)
         )
-        left_behind = [index for index in _partitions_of(session, name) if index >= first]
+        leftovers = [index for index in _partitions_of(session, name) if index >= first]
         _write_all(
             session,
             epoch,
             [
-                *_deletions(session, name, left_behind),
+                *_deletions(session, name, leftovers),
                 *_creations(name, enumerate(added, first)),
                 Set(path, nodes.encode(grown), version),
             ],
@@ -103,7 +102,7 @@ def add_partitions(
 
 
 def mark_deleted(session: Session, epoch: ControllerEpoch, name: str) -> None:
-    """From here on the topic is to go; that it is marked already is no error."""
+    """Mark the topic for deletion; repetition is not an error."""
     with _writing:
         topic, version = _existing(session, name)
         if session.exists(paths.deletion(name)):
@@ -115,7 +114,7 @@ def mark_deleted(session: Session, epoch: ControllerEpoch, name: str) -> None:
             epoch,
             [
                 Check(paths.topic(name), version),
-                *(Create(paths.owed_deletion(each, topic.topic_id)) for each in holders),
+                *(Create(paths.owed_deletion(holder, topic.topic_id)) for holder in holders),
                 Create(paths.deletion(name), marker),
             ],
         )
@@ -126,15 +125,15 @@ def finish_deletion(
 ) -> bool:
     """Remove a marked topic with its overrides and, last, its marker; without one, do nothing.
 
-    False, and nothing is done, as long as a broker of `live` owes its part of the deletion.
+    Returns False, without changes, while a broker of `live` owes its part of the deletion.
     """
     with _writing:
         marker = session.read(paths.deletion(name))
         if marker is None:
             return True
         wanted = nodes.decode(paths.deletion(name), marker.data, DeletionNode).topic_id
-        owing = [session.start_exists(paths.owed_deletion(each, wanted)) for each in live]
-        if any(each.get(session.timeout_s) for each in owing):
+        owing = [session.start_exists(paths.owed_deletion(broker, wanted)) for broker in live]
+        if any(answer.get(session.timeout_s) for answer in owing):
             return False
         node = session.read(paths.topic(name))
         if node is not None:
@@ -146,19 +145,19 @@ def finish_deletion(
 
 
 def has_deleted(session: Session, broker_id: int, topic_id: UUID) -> None:
-    """The broker holds no part of that topic any more."""
+    """Record that the broker holds no part of the topic any more."""
     path = paths.owed_deletion(broker_id, topic_id)
-    with suppress(Conflict):  # it was said before
+    with suppress(Conflict):  # already recorded
         session.write([Delete(path)], done=lambda: not session.exists(path))
 
 
 def list_topics(session: Session) -> tuple[str, ...]:
-    """Names of all topics, those that are being deleted included."""
+    """Names of all topics, including those being deleted."""
     return tuple(sorted(session.children(paths.TOPICS) or ()))
 
 
 def read_topic(session: Session, name: str) -> TopicInfo | None:
-    """A topic as it stands in ZooKeeper now; None also while it is being created."""
+    """The current state of a topic; None also while it is being created."""
     node = session.read(paths.topic(name))
     if node is None:
         return None
@@ -204,32 +203,32 @@ def _existing(session: Session, name: str) -> tuple[TopicNode, int]:
         topic = nodes.decode(paths.topic(name), node.data, TopicNode)
         if topic.replicas is not None:
             return topic, node.version
-    raise UnknownTopic(f"there is no topic {name!r}")
+    raise UnknownTopic(f"topic {name!r} does not exist")
 
 
 def _make_way(
     session: Session, epoch: ControllerEpoch, topic: TopicInfo, conflict: Conflict
 ) -> bool:
-    """Clear away what a crash left where `topic` is to be. False if it is there already."""
-    if conflict.path == paths.topic_config(topic.name):  # overrides of no topic
+    """Remove leftovers of a crash where `topic` is to be created. False if it already exists."""
+    if conflict.path == paths.topic_config(topic.name):  # overrides without a topic
         _write_all(session, epoch, [Delete(conflict.path)])
         return True
     node = session.read(paths.topic(topic.name))
     if node is None or conflict.path != paths.topic(topic.name):
         raise conflict
-    found = nodes.decode(paths.topic(topic.name), node.data, TopicNode)
-    if found.replicas is None:
+    existing = nodes.decode(paths.topic(topic.name), node.data, TopicNode)
+    if existing.replicas is None:
         _remove(session, epoch, topic.name)
         return True
     if session.exists(paths.deletion(topic.name)):
         raise TopicExists(f"topic {topic.name!r} is being deleted")
-    if found.topic_id != topic.topic_id:
+    if existing.topic_id != topic.topic_id:
         raise TopicExists(f"topic {topic.name!r} exists already")
     return False
 
 
 def _remove(session: Session, epoch: ControllerEpoch, name: str) -> None:
-    """With the last of it, that something was removed is counted."""
+    """Remove a topic; the last transaction counts the removal."""
     operations = _deletions(session, name, _partitions_of(session, name))
     if session.exists(paths.partitions(name)):
         operations.append(Delete(paths.partitions(name)))
@@ -240,7 +239,7 @@ def _remove(session: Session, epoch: ControllerEpoch, name: str) -> None:
 
 
 def _partitions_of(session: Session, name: str) -> list[int]:
-    """Partitions that have nodes, whether the topic's node names them or not."""
+    """Partitions with nodes, whether the topic's node lists them or not."""
     return sorted(int(index) for index in session.children(paths.partitions(name)) or ())
 
 
@@ -260,7 +259,7 @@ def _write_all(session: Session, epoch: ControllerEpoch, operations: Iterable[Op
 
 
 def _has_happened(session: Session, operation: Operation) -> bool:
-    """Whether the last operation of a transaction, and so all of it, has been done."""
+    """Whether the last operation of a transaction, and so all of it, has happened."""
     node = session.read(operation.path)
     match operation:
         case Create(_, data) | Set(_, data):

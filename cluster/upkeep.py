@@ -1,12 +1,11 @@
-"""Keeping something in ZooKeeper as it should be, for as long as the process lives.
+"""Keeps something in ZooKeeper as it should be, for as long as the process lives.
 
 `act` runs on a thread of its own: at the start, after every poke, and again after a failure, with
-pauses that grow to MAX_PAUSE_S. Pokes that come while it runs are one more run. So `act` is written
-to look at what is there and put right what is not, and need not know why it was called.
+pauses up to MAX_PAUSE_S. Pokes while it runs cause one more run. So `act` compares the actual state
+with the wanted one and corrects it, without knowing why it was called.
 
-Whoever is told something by `act` is told nothing more once `stop` was called: `act` checks
-`stopping` first. It may itself be waiting for a ZooKeeper that is away, which the closing of the
-session ends; `stop` does not wait for that.
+After `stop`, `act` must not report anything: it checks `stopping` first. It may be waiting for a
+ZooKeeper that is away, which ends when the session closes; `stop` does not wait for that.
 """
 
 import logging
@@ -36,7 +35,7 @@ class Upkeep:
         self._thread.start()
 
     def poke(self) -> None:
-        """Never blocks: may be called on any thread, kazoo's too."""
+        """Run `act` soon. Never blocks: may be called on any thread, including kazoo's."""
         self._poked.set()
 
     @property
@@ -44,7 +43,7 @@ class Upkeep:
         return self._stopping
 
     def stop(self) -> None:
-        """Act no more. Waits a moment for what is under way, unless `act` itself stops it."""
+        """Stop. Waits a moment for a running `act`, unless called by it."""
         self._stopping = True
         self._poked.set()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
@@ -60,13 +59,13 @@ class Upkeep:
             pause = self._attempt(pause)
 
     def _attempt(self, pause: float | None) -> float | None:
-        """Run `act`; how long to wait before it is tried again, None until the next poke."""
+        """Run `act`; returns the pause before a retry, None until the next poke."""
         try:
             self._act()
         except ClusterError as error:
             if not self._stopping:
                 log.warning("%s failed, trying again error=%r", self._name, str(error))
-        except Exception:  # a bug: shown with its trace, and no reason to let the rest go stale
+        except Exception:  # a bug: logged with its trace, and retried
             log.exception("%s failed, trying again", self._name)
         else:
             return None

@@ -1,7 +1,6 @@
-"""What the shared map says, as values. Nothing here knows ZooKeeper.
+"""The contents of the shared map, as values, independent of ZooKeeper.
 
-A `ClusterSnapshot` never changes: `ClusterView` replaces it as a whole, so whoever holds one sees
-one moment.
+A `ClusterSnapshot` is immutable: `ClusterView` replaces it as a whole, so a holder sees one moment.
 """
 
 from collections.abc import Mapping
@@ -16,11 +15,11 @@ if TYPE_CHECKING:  # commands that ask no broker need the errors, and so these v
     from wire.acls import Acls
 
 NO_LEADER: Final = -1
-NOBODY: Final = -1  # the coordinator of a group that has none
+NOBODY: Final = -1  # the coordinator of a group without one
 NO_EPOCH: Final = -1
 NO_VERSION: Final = -1
 
-_EMPTY: Mapping[Any, Any] = MappingProxyType({})  # Any: it stands for every empty mapping
+_EMPTY: Mapping[Any, Any] = MappingProxyType({})  # Any: used for all types of mappings
 
 
 def _empty() -> Mapping[Any, Any]:
@@ -28,21 +27,21 @@ def _empty() -> Mapping[Any, Any]:
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to reach a broker; `protocol` is Kafka's name for it (PLAINTEXT, SSL, …)."""
+    """An endpoint of a broker; `protocol` is Kafka's name (PLAINTEXT, SSL, …)."""
 
     protocol: str
     host: str
     port: int
     name: str = "PLAINTEXT"
-    """Its listener's."""
+    """The listener's name."""
 
 
 class BrokerInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A broker as it registers itself.
+    """A broker's registration.
 
-    `directory_id` is the id written into its data directory, `location` the host and path where
-    that directory is. A broker locks its directory, so no two live ones share both. `rack` is None
-    where nobody has set one.
+    `directory_id` is the id in its data directory, `location` the host and path of that directory.
+    A broker locks its directory, so no two live brokers share both. `rack` is None if not
+    configured.
     """
 
     broker_id: int
@@ -57,38 +56,39 @@ class BrokerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def machine(self) -> str:
-        """The name of the host that it runs on."""
+        """The name of the broker's host."""
         return self.location.partition(":")[0]
 
     def reached_by(self, listener: str) -> tuple[str, int] | None:
-        """Its address for who came to a listener of this name; None if it has none."""
-        for each in self.endpoints:
-            if each.name == listener:
-                return each.host, each.port
+        """The broker's address for clients of a listener with this name; None if it has none."""
+        for endpoint in self.endpoints:
+            if endpoint.name == listener:
+                return endpoint.host, endpoint.port
         return None
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """Replicas on their way: while they are, a partition has both."""
+    """A reassignment in progress, during which a partition has both sets of replicas."""
 
     target: tuple[int, ...]
     origin: tuple[int, ...]
 
     @property
     def adding(self) -> tuple[int, ...]:
-        return tuple(each for each in self.target if each not in self.origin)
+        return tuple(replica for replica in self.target if replica not in self.origin)
 
     @property
     def removing(self) -> tuple[int, ...]:
-        return tuple(each for each in self.origin if each not in self.target)
+        return tuple(replica for replica in self.origin if replica not in self.target)
 
 
 class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one partition lives and who leads it. `leader` is NO_LEADER while nobody does.
+    """The replicas and the leader of a partition. `leader` is NO_LEADER if there is none.
 
-    `version` is that of its node in ZooKeeper, which whoever changes it compares. `unclean` are the
-    newest leader epochs that began with a leader who was not in sync: what he did not have is
-    lost, and nobody knows how much that is."""
+    `version` is that of its node in ZooKeeper, for compare-and-set. `unclean` has the newest leader
+    epochs that began with a leader outside of the in-sync set: an unknown number of messages that
+    it lacked is lost.
+    """
 
     replicas: tuple[int, ...]
     leader: int
@@ -105,7 +105,7 @@ class PartitionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic and its partitions, numbered by their place in the tuple."""
+    """A topic and its partitions, numbered by their index in the tuple."""
 
     name: str
     topic_id: UUID
@@ -124,10 +124,10 @@ class ControllerEpoch(msgspec.Struct, frozen=True):
 
 
 class WriterEpoch(msgspec.Struct, frozen=True):
-    """The right to write a schemas topic: as this producer, in this epoch of it.
+    """The right to write a schemas topic: as this producer, in this epoch.
 
-    `epoch` counts writers; `version` is that of the node that does so. `retired_id` is the producer
-    id that writers had before this one, whose last epoch keeps them out.
+    `epoch` counts writers; `version` is that of the counting node. `retired_id` is the producer id
+    of earlier writers, which its last epoch fences.
     """
 
     epoch: int
@@ -138,17 +138,18 @@ class WriterEpoch(msgspec.Struct, frozen=True):
 
 
 class GroupKind(Enum):
-    """Which protocol the members of a group speak: all the same one."""
+    """The protocol of a group's members."""
 
-    KAFKA = "kafka"  # Join and Sync, with a broker that coordinates them
-    PENSTOCK = "penstock"  # each finds out by ZooKeeper what is its own
+    KAFKA = "kafka"  # JoinGroup and SyncGroup, with a broker as coordinator
+    PENSTOCK = "penstock"  # each member computes its share from ZooKeeper
 
 
 class GroupInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A group as it stands in ZooKeeper: who coordinates it, and its last finished generation.
+    """A group in ZooKeeper: its coordinator, and its last finished generation.
 
     Without a generation it has only committed offsets. `empty_since_ms` is None while it has
-    members."""
+    members.
+    """
 
     name: str
     kind: GroupKind
@@ -161,8 +162,8 @@ class GroupInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A member of a finished generation. `metadata` is what it said for the protocol that was
-    chosen, `assignment` what it was given; what these say is the members' business."""
+    """A member of a finished generation. `metadata` is its own for the chosen protocol,
+    `assignment` its share; both are opaque here."""
 
     member_id: str
     instance_id: str | None = None
@@ -175,15 +176,15 @@ class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupFence(msgspec.Struct, frozen=True):
-    """The right to write a group, as its coordinator: until somebody else takes the group over."""
+    """The right to write a group as its coordinator, until another broker takes it over."""
 
     group: str
     token: str
 
 
 class Membership(msgspec.Struct, frozen=True):
-    """A member of a group of the paper's kind, for as long as its session lives: no other one, of
-    this program or another, is ever called the same."""
+    """A member of a group of Penstock's kind, for as long as its session lives; its name is never
+    reused."""
 
     group: str
     member: str
@@ -191,8 +192,8 @@ class Membership(msgspec.Struct, frozen=True):
 
 
 class OwnedTopic(msgspec.Struct, frozen=True):
-    """A topic as a group reads it. `version` changes when another topic of that name takes its
-    place; the first `partitions` were there when the group began to read it."""
+    """A topic as a group reads it. `version` changes when the topic is recreated; the first
+    `partitions` existed when the group began to read it."""
 
     name: str
     version: int
@@ -205,7 +206,7 @@ class TopicPartition(NamedTuple):
 
 
 class CommittedOffset(msgspec.Struct, frozen=True, kw_only=True):
-    """The next offset that a group will read; `leader_epoch` is that of the record before."""
+    """The next offset for a group to read; `leader_epoch` is that of the record before."""
 
     offset: int
     leader_epoch: int = NO_EPOCH
@@ -223,11 +224,11 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     topic_names: Mapping[UUID, str] = msgspec.field(default_factory=_empty)
     topic_configs: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=_empty)
     broker_configs: Mapping[int, Mapping[str, str]] = msgspec.field(default_factory=_empty)
-    # for brokers without own
+    # overrides shared by all brokers
     broker_defaults: Mapping[str, str] = msgspec.field(default_factory=_empty)
     deleting: frozenset[str] = frozenset()
     owed_deletions: Mapping[UUID, frozenset[int]] = msgspec.field(default_factory=_empty)
-    """Topics that were deleted, by their ids, and the brokers that may still hold a part of one."""
-    draining: frozenset[int] = frozenset()  # brokers that are about to stop
-    # the same object as long as none has changed
+    """Deleted topics by id, with the brokers that may still hold a part."""
+    draining: frozenset[int] = frozenset()  # brokers about to stop
+    # the same object until one changes
     acls: "Acls" = msgspec.field(default_factory=_empty)

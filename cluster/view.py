@@ -1,11 +1,11 @@
 """The shared map, kept current: an immutable snapshot that watches replace.
 
-One thread reads and folds (following.py). Many nodes are asked for at once and their answers
-awaited together, so loading costs no round trip per node, and a change re-reads the nodes it names
-and no others.
+One thread reads and folds nodes (following.py). Many nodes are requested at once and their answers
+awaited together, so loading does not cost a round trip per node, and a change re-reads only the
+nodes it names.
 
-If ZooKeeper comes back empty, or as another cluster, the last snapshot stands too: an emptied map
-must not look like every topic deleted.
+If ZooKeeper comes back empty, or as another cluster, the last snapshot stays: an emptied map must
+not look as if every topic was deleted.
 """
 
 import logging
@@ -16,7 +16,7 @@ from cluster import paths
 from cluster.answers import PendingAnswer
 from cluster.assembly import DIRECTORIES, ROOTS, Assembly
 from cluster.errors import MapMissing, Unavailable
-from cluster.following import PATIENCE_S, Following
+from cluster.node_follower import PATIENCE_S, NodeFollower
 from cluster.session import Session
 from cluster.values import ClusterSnapshot
 
@@ -26,43 +26,43 @@ log = logging.getLogger(__name__)
 
 
 class ClusterView:
-    """Always holds a snapshot; from `start` on, it follows ZooKeeper."""
+    """Always holds a snapshot; after `start`, it follows ZooKeeper."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._snapshot = ClusterSnapshot()
         self._on_change: OnSnapshot | None = None
-        self._following = Following(session, "the cluster's map", self._follow)
-        self._assembly = Assembly()  # this and what follows: of the thread that reads
-        self._awaited: set[str] = set()  # nodes that are not there, with a watch for their coming
+        self._follower = NodeFollower(session, "the cluster's map", self._follow)
+        self._assembly = Assembly()  # this and the next belong to the reading thread
+        self._awaited: set[str] = set()  # missing nodes with a watch for their creation
 
     @property
     def snapshot(self) -> ClusterSnapshot:
         return self._snapshot
 
     def start(self, on_change: OnSnapshot) -> None:
-        """Load the first snapshot, then follow. `on_change` gets every snapshot that differs from
-        the one before: the first on this thread, later ones on the view's own."""
+        """Load the first snapshot, then follow. `on_change` gets every changed snapshot: the first
+        on this thread, later ones on the view's own."""
         self._on_change = on_change
-        self._following.start()
+        self._follower.start()
 
     def close(self) -> None:
-        self._following.close()
+        self._follower.close()
 
     def wait_for(
         self, predicate: Callable[[ClusterSnapshot], bool], timeout_s: float = PATIENCE_S
     ) -> ClusterSnapshot:
-        """The first snapshot, the present one included, that the predicate holds for."""
-        if not self._following.wait_until(lambda: predicate(self._snapshot), timeout_s):
+        """The first snapshot, including the current one, for which the predicate holds."""
+        if not self._follower.wait_until(lambda: predicate(self._snapshot), timeout_s):
             raise Unavailable(
-                f"the map at {self._session.address} did not become what was waited for "
+                f"the map at {self._session.address} did not reach the expected state "
                 f"within {timeout_s:g} s"
             )
         return self._snapshot
 
     def refresh(self, timeout_s: float = PATIENCE_S) -> ClusterSnapshot:
-        """A snapshot that holds all that anyone had written before this call."""
-        self._following.refresh(timeout_s)
+        """A snapshot with everything that was written before this call."""
+        self._follower.refresh(timeout_s)
         return self._snapshot
 
     def _follow(self, dirty: set[str] | None) -> None:
@@ -75,7 +75,7 @@ class ClusterView:
         if snapshot == self._snapshot:
             return
         self._snapshot = snapshot
-        if self._on_change is not None and not self._following.stopping:
+        if self._on_change is not None and not self._follower.stopping:
             self._on_change(snapshot)
 
     def _reload(self) -> None:
@@ -98,8 +98,8 @@ class ClusterView:
         )
 
     def _read(self, assembly: Assembly, wanted: Iterable[str]) -> None:
-        """Read and fold `wanted` and all that follows from it, a generation at a time."""
-        session, watch = self._session, self._following.note
+        """Read and fold `wanted` and everything that follows from it, one generation at a time."""
+        session, watch = self._session, self._follower.note
         deadline = time.monotonic() + session.timeout_s
 
         def left() -> float:
@@ -123,10 +123,10 @@ class ClusterView:
             wanted = wanted or self._await_missing(assembly, left)
 
     def _await_missing(self, assembly: Assembly, left: Callable[[], float]) -> set[str]:
-        """Watch for nodes that are not there; those that have come meanwhile are to be read."""
+        """Watch for missing nodes; returns those that were created meanwhile."""
         missing = set(assembly.missing()) - self._awaited
         self._awaited |= missing
         pending: list[tuple[str, PendingAnswer[bool]]] = [
-            (path, self._session.start_exists(path, self._following.note)) for path in missing
+            (path, self._session.start_exists(path, self._follower.note)) for path in missing
         ]
         return {path for path, found in pending if found.get(left())}

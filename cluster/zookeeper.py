@@ -1,11 +1,11 @@
-"""A real ZooKeeper as a child of this process: `zookeeper: embedded`, and `penstock zookeeper`.
+"""A real ZooKeeper as a child process: `zookeeper: embedded`, and `penstock zookeeper`.
 
-It owns its directory: `zoo.cfg` and the logging files, written anew at every start; `data/`,
-ZooKeeper's own, with `myid` where it is one of an ensemble; `secret`, made once, which its nodes
-are guarded with; `lock`, held by the child too, so that no two servers ever share the data.
-ZooKeeper syncs every transaction to disk before it answers, so a kill at any instant loses nothing.
-The child dies with this process even if that is killed: it was started by a thread that waits for
-it as long as both live (see tether.py).
+It owns its directory: `zoo.cfg` and the logging files, rewritten at every start; `data/`,
+ZooKeeper's own, with `myid` for a member of an ensemble; `secret`, created once, which protects its
+nodes; `lock`, also held by the child, so that no two servers share the data. ZooKeeper syncs every
+transaction to disk before it answers, so a kill at any moment loses nothing. The child dies with
+this process, even if that is killed: it is started by a thread that waits for it as long as both
+live (see tether.py).
 """
 
 import logging
@@ -32,7 +32,7 @@ from cluster.jars import find_class_path, find_java, find_tls_class_path
 from cluster.security import ZooKeeperSecurity
 from cluster.session import guard_root
 from cluster.zookeeper_config import DEFAULT_PORT, ZooKeeperConfig
-from cluster.zookeeper_standing import Asking
+from cluster.zookeeper_status import Asking
 from ground import listening
 from ground.directory_lock import DirectoryLock, InUse
 from ground.durable_files import replace_file
@@ -41,7 +41,7 @@ from ground.supervisor import ALIVE, READY, STOPPING, Supervisor, status
 MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _START_S: Final = 30.0
 _STOP_S: Final = 10.0
-_LOCK_S: Final = 5.0  # for a server that is just being killed to go
+_LOCK_S: Final = 5.0  # for a killed server to disappear
 _LOG_LINES: Final = 5
 _TURN_S: Final = 0.2
 _LOOK_S: Final = 10.0
@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 
 class EmbeddedZooKeeper:
-    """A running server; made by `start`."""
+    """A running server, created by `start`."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class EmbeddedZooKeeper:
         jars: Path | None = None,
         guarded: bool = False,
     ) -> "EmbeddedZooKeeper":
-        """Start a server and wait until it answers. Port 0 is any that is free. `guarded`: only who
-        has its secret makes nodes at the root."""
+        """Start a server and wait until it answers. Port 0: any free port. `guarded`: only owners
+        of its secret can create nodes at the root."""
         options = [*zookeeper_files.JAVA_OPTIONS, "-cp", find_class_path(jars)]
         server = cls._started(data_dir, host, port, options, None)
         if guarded:
@@ -91,10 +91,10 @@ class EmbeddedZooKeeper:
 
     @classmethod
     def start_configured(cls, config: ZooKeeperConfig) -> "EmbeddedZooKeeper":
-        """Start a server, and wait until it answers. One of an ensemble may answer that it does not
-        serve yet: it waits for the others."""
+        """Start a server and wait until it answers. A member of an ensemble may answer that it does
+        not serve yet, while it waits for the others."""
         find = find_tls_class_path if config.tls else find_class_path
-        heap = f"-Xmx{config.heap_bytes >> 20}m"  # of two, Java takes the last
+        heap = f"-Xmx{config.heap_bytes >> 20}m"  # overrides the default: Java takes the last one
         class_path = find(Path(config.jars) if config.jars else None)
         options = [*zookeeper_files.JAVA_OPTIONS, heap, "-cp", class_path]
         server = cls._started(Path(config.data_dir), config.host, config.port, options, config)
@@ -139,32 +139,32 @@ class EmbeddedZooKeeper:
         return self._process is not None and not self._ended.is_set()
 
     def answers(self) -> bool:
-        """Whether the server is up: serves requests or, in an ensemble, waits for the others."""
+        """Whether the server is up: serves requests, or waits for the others of its ensemble."""
         standing = self._asking.standing()
         may_wait = self._config is not None and bool(self._config.servers)
         return standing is not None and (standing.serves or may_wait)
 
     def said(self) -> str:
-        """What it is, in a word for people."""
+        """The server's mode in a word."""
         standing = self._asking.standing()
         return standing.mode if standing else "does not answer"
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """The server's exit code, once it has ended; None if it still runs after the time-out."""
+        """The server's exit code, once it has ended; None if it still runs after the timeout."""
         if not self._ended.wait(timeout_s) or self._process is None:
             return None
         return self._process.returncode
 
     def ensure_running(self) -> bool:
-        """Start the server again if it has ended by itself; whether that was needed."""
+        """Restart the server if it has ended by itself; whether that was necessary."""
         if self._lock.closed or self.is_running():
             return False
-        log.warning("embedded zookeeper had ended, starting it again address=%s", self.address)
+        log.warning("embedded zookeeper ended, restarting it address=%s", self.address)
         self._spawn()
         return True
 
     def stop(self) -> None:
-        """End the server, and with it the right to its directory."""
+        """End the server, and release its directory."""
         if self._process is not None and not self._ended.is_set():
             self._process.terminate()
             if not self._ended.wait(_STOP_S):
@@ -195,15 +195,15 @@ class EmbeddedZooKeeper:
             raise _unusable(self.directory, error) from None
 
     def _write_id(self) -> None:
-        """Data belongs to one server of an ensemble: another one's is not used."""
+        """Data belongs to one server of an ensemble, and must not be used by another."""
         if self._config is None or not self._config.servers:
             return
         path = self.directory / zookeeper_files.DATA / zookeeper_files.MY_ID
         before = path.read_text().strip() if path.exists() else ""
         if before not in {"", str(self._config.id)}:
             raise DirectoryUnusable(
-                f"ZooKeeper's directory {self.directory} is that of server {before}, and this is "
-                f"{self._config.id}: give each server its own"
+                f"ZooKeeper's directory {self.directory} belongs to server {before}, but this "
+                f"is server {self._config.id}: give each server its own"
             )
         replace_file(path, f"{self._config.id}\n".encode(), mode=0o644)
 
@@ -211,7 +211,7 @@ class EmbeddedZooKeeper:
         if not _can_listen(self.host, self.port):
             raise PortTaken(
                 f"ZooKeeper cannot listen on {self.address}: "
-                f"{listening.who_listens(self.port) or 'another process'} does already"
+                f"{listening.who_listens(self.port) or 'another process'} already does"
             )
         self._ended.clear()
         self._process = None
@@ -229,7 +229,7 @@ class EmbeddedZooKeeper:
         log.info("embedded zookeeper started address=%s pid=%s", self.address, self.pid)
 
     def _mind(self, started: threading.Event) -> None:
-        """Start the child and wait for its end: its life hangs on this very thread."""
+        """Start the child and wait for its end: the child lives only as long as this thread."""
         parent = [sys.executable, "-I", "-S", str(tether.__file__), str(os.getpid())]
         try:
             with (self.directory / zookeeper_files.CONSOLE).open("wb") as console:
@@ -240,7 +240,7 @@ class EmbeddedZooKeeper:
                     stdout=console,
                     stderr=subprocess.STDOUT,
                     pass_fds=[] if self._lock.closed else [self._lock.fileno()],
-                    start_new_session=True,  # Ctrl-C is for us; we tell it
+                    start_new_session=True,  # Ctrl-C is for this process, which stops the child
                 )
             started.set()
             self._process.wait()
@@ -249,7 +249,7 @@ class EmbeddedZooKeeper:
             started.set()
 
     def _last_words(self) -> str:
-        """The end of what the server said, which is all there is to tell why it ended."""
+        """The end of the server's output, the only hint to why it ended."""
         if not self._ended.is_set():
             return f"it does not answer at {self.address} after {_START_S:g} s"
         for name in (zookeeper_files.LOG, zookeeper_files.CONSOLE):
@@ -261,7 +261,7 @@ class EmbeddedZooKeeper:
 
 
 def read_secret(data_dir: Path) -> str | None:
-    """The secret of the server whose directory this is, None if there is none."""
+    """The secret of the server with this directory, or None."""
     path = data_dir / "secret"
     return path.read_text().strip() if path.exists() else None
 
@@ -269,17 +269,17 @@ def read_secret(data_dir: Path) -> str | None:
 def run_configured(config: ZooKeeperConfig, manager: Supervisor) -> int:
     """Run a server until SIGTERM or SIGINT, or until it ends by itself. Returns an exit code.
 
-    To be called on the main thread.
+    Must be called on the main thread.
     """
-    asked = threading.Event()
+    stop_requested = threading.Event()
     before = {
-        number: signal.signal(number, lambda *_: asked.set())
+        number: signal.signal(number, lambda *_: stop_requested.set())
         for number in (signal.SIGTERM, signal.SIGINT)
     }
     try:
         server = EmbeddedZooKeeper.start_configured(config)
         try:
-            return _minded(server, asked, manager)
+            return _watch(server, stop_requested, manager)
         finally:
             manager.tell(STOPPING)
             server.stop()
@@ -288,12 +288,13 @@ def run_configured(config: ZooKeeperConfig, manager: Supervisor) -> int:
             signal.signal(number, handler)
 
 
-def _minded(server: EmbeddedZooKeeper, asked: threading.Event, manager: Supervisor) -> int:
-    """Until it is asked to end, or the server has. A server that hangs is not said to be alive."""
+def _watch(server: EmbeddedZooKeeper, stop_requested: threading.Event, manager: Supervisor) -> int:
+    """Watch the server until a stop is requested or it ends. A hanging server is not reported as
+    alive."""
     manager.tell(READY, status(server.said()))
     every = manager.watchdog_seconds / 3 or _LOOK_S
     looked = time.monotonic()
-    while not asked.wait(_TURN_S):
+    while not stop_requested.wait(_TURN_S):
         if not server.is_running():
             log.error("zookeeper ended by itself code=%s", server.wait())
             return 1
@@ -318,9 +319,9 @@ def _lock(directory: Path) -> DirectoryLock:
 
 
 def _secret(directory: Path) -> str:
-    found = read_secret(directory)
-    if found is not None:
-        return found
+    existing = read_secret(directory)
+    if existing is not None:
+        return existing
     new = secrets.token_urlsafe(32)
     replace_file(directory / "secret", f"{new}\n".encode(), mode=0o600)
     return new

@@ -1,6 +1,6 @@
-"""What a ZooKeeper can be told in its configuration file: alone, or one of an ensemble.
+"""The configuration file of a ZooKeeper: a single server, or a member of an ensemble.
 
-Each key is explained at its field: `penstock keys` and docs/zookeeper.md have it from there.
+The docstring of a key's field is its text in `penstock keys` and docs/zookeeper.md.
 """
 
 from typing import Final
@@ -21,16 +21,16 @@ _HOST_LETTERS: Final = frozenset(
 
 
 class EnsembleServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One server of an ensemble, as the others reach it."""
+    """A server of an ensemble, as the others reach it."""
 
     id: int
-    """Its number, from 1 to 255; it belongs to its data."""
+    """Its number, from 1 to 255, which belongs to its data."""
     host: str
     """Its name or address."""
     quorum_port: Port = 2888
-    """Where followers copy from it while it leads."""
+    """Port for followers while it is the leader."""
     election_port: Port = 3888
-    """Where servers elect who leads."""
+    """Port for leader elections."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.id <= _MOST_ID:
@@ -45,7 +45,7 @@ class EnsembleServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def line(self) -> str:
-        """As zoo.cfg has it."""
+        """The server's line in zoo.cfg."""
         host = f"[{self.host}]" if ":" in self.host and self.host[0] != "[" else self.host
         return f"server.{self.id}={host}:{self.quorum_port}:{self.election_port}\n"
 
@@ -54,29 +54,29 @@ class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """One ZooKeeper."""
 
     data_dir: FolderPath
-    """Where it keeps its data; belongs to this server, and is locked while it runs."""
+    """Directory for its data, for this server alone; locked while it runs."""
     host: str = "127.0.0.1"
-    """The address that it listens on for clients."""
+    """Listen address for clients."""
     port: Port = DEFAULT_PORT
-    """The port that it listens on for clients; with `tls` TLS alone is spoken there."""
+    """Listen port for clients; with `tls`, TLS only."""
     id: int = 0
-    """Which of `servers` this one is; 0 where there are none."""
+    """The `id` of this server among `servers`; 0 without any."""
     servers: tuple[EnsembleServer, ...] = ()
-    """All servers of the ensemble, this one among them: the same on each. Three go on while one is
-    away, five while two are. Without any, this server is alone."""
+    """All servers of the ensemble, including this one; the same list on each. Three tolerate the
+    loss of one, five of two. Without any, this is a single server."""
     tls: Tls | None = None
-    """TLS, to clients and between servers. Both sides show a certificate that `ca` has signed; the
-    file of `certificate` has its key, too. Exchanged files are taken over without a restart."""
+    """TLS, to clients and between servers. Both sides present certificates signed by `ca`; the file
+    of `certificate` also contains its key. Replaced files take effect without a restart."""
     insecure: bool = False
-    """Allows addresses that other machines can reach, although nobody has to authenticate."""
+    """Allows an address that other machines can reach without authentication."""
     guarded: bool = False
-    """Only who has the secret in the file `secret` of `data_dir` makes nodes at the root: brokers
-    then need it as their `zookeeper_secret_file`. Without it, whoever reaches the port can fill its
-    memory. For a server that is alone."""
+    """Only owners of the secret in the file `secret` of `data_dir` can create nodes at the root:
+    brokers then need it as their `zookeeper_secret_file`. Without it, everyone who reaches the port
+    can exhaust its memory. For a single server only."""
     heap_bytes: Bytes = 512 * 1024 * 1024
-    """Memory for its nodes: a megabyte holds about a thousand."""
+    """Memory for its nodes: about a thousand per megabyte."""
     jars: FolderPath = ""
-    """A directory with ZooKeeper's jars. Without it: those of PySpark, or of Debian's package."""
+    """Directory with ZooKeeper's jars. Default: PySpark's, or those of Debian's package."""
 
     def __post_init__(self) -> None:
         if not self.data_dir:
@@ -91,37 +91,39 @@ class ZooKeeperConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         self._check_locks()
 
     def _check_servers(self) -> None:
-        ids = [each.id for each in self.servers]
+        ids = [server.id for server in self.servers]
         if len(set(ids)) < len(ids):
-            raise ValueError("`servers`: two have the same `id`")
+            raise ValueError("`servers`: duplicate `id`")
         if self.servers and self.id not in ids:
-            raise ValueError(f"`id` is {self.id or 'missing'}: it must be that of one of `servers`")
-        if self.guarded and self.servers:
             raise ValueError(
-                "`guarded` is for a server that is alone: each has a secret of its own"
+                f"`id` is {self.id or 'missing'}: it must be the `id` of one of `servers`"
             )
+        if self.guarded and self.servers:
+            raise ValueError("`guarded` is for a single server: each server has its own secret")
         if self.id and not self.servers:
-            raise ValueError("`servers` is missing: `id` says which of them this one is")
+            raise ValueError("`servers` is missing: `id` selects one of them")
 
     def _check_locks(self) -> None:
         if self.tls is not None:
             if not (self.tls.ca and self.tls.certificate):
                 raise ValueError("`tls` needs `ca` and `certificate`")
             if self.tls.key or self.tls.server_name:
-                raise ValueError("`tls` takes `ca` and `certificate`, with its key in that file")
+                raise ValueError(
+                    "`tls` takes only `ca` and `certificate`, with the key in the same file"
+                )
             files = (self.tls.ca, self.tls.certificate)
-            if any("\n" in each or "\\" in each for each in files):
-                raise ValueError("`tls`: no file may have a line break or \\ in its name")
-        others = [each.host for each in self.servers if each.id == self.id]
-        open_to_others = [each for each in (self.host, *others) if not is_loopback(each)]
+            if any("\n" in name or "\\" in name for name in files):
+                raise ValueError("`tls`: file names must not contain a line break or \\")
+        others = [server.host for server in self.servers if server.id == self.id]
+        open_to_others = [host for host in (self.host, *others) if not is_loopback(host)]
         if open_to_others and self.tls is None and not self.insecure:
             raise ValueError(
-                f"`host: {open_to_others[0]}` can be reached from other machines and nobody has to "
-                "authenticate: give `tls`, or say `insecure: true` if that is meant"
+                f"`host: {open_to_others[0]}` can be reached from other machines without "
+                "authentication: configure `tls`, or set `insecure: true` if that is intended"
             )
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Whose end somebody should know of in time."""
+        """Files to watch for expiry."""
         tls = self.tls or Tls()
         return CertificateFiles(frozenset({tls.certificate}) - {""}, frozenset({tls.ca}) - {""})

@@ -1,8 +1,9 @@
-"""The files that a ZooKeeper server is started with, as text. Its paths are relative to them.
+"""The files that a ZooKeeper server is started with, as text. Paths are relative to their
+directory.
 
-The server logs warnings to `zookeeper.log`, at most four files of a megabyte, through whichever
-logging library its jars come with. What `ServerCnxn` has to say is left out: an error with a trace
-each time it is asked, while it starts, whether it is there.
+The server logs warnings to `zookeeper.log`, at most four files of a megabyte, through the logging
+library that its jars include. Messages of `ServerCnxn` are suppressed: it logs an error with a
+trace for each status request while it starts.
 """
 
 from pathlib import Path
@@ -13,7 +14,7 @@ from ground.listening import is_everywhere
 
 DATA: Final = "data"
 LOG: Final = "zookeeper.log"
-CONSOLE: Final = "console.log"  # what the server says before it has a log, or instead
+CONSOLE: Final = "console.log"  # the server's output before, or instead of, its log
 SERVER_CONFIG: Final = "./zoo.cfg"
 
 _NOISY: Final = "org.apache.zookeeper.server.ServerCnxn"
@@ -31,7 +32,7 @@ JAVA_OPTIONS: Final = (
     "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
     "-XX:+ExitOnOutOfMemoryError",
-    "-Xss256k",  # of 1 MB each, threads' stacks took 8 MB of memory more
+    "-Xss256k",  # with 1 MB each, the stacks took 8 MB more memory
     "-Dzookeeper.preAllocSize=1024",  # KiB by which the transaction log's files grow
     f"-Dlog4j2.configurationFile={_LOG4J2}",
     f"-Dlog4j.configuration=file:{_LOG4J1}",
@@ -40,8 +41,8 @@ JAVA_OPTIONS: Final = (
 
 
 def server_config(host: str, port: int) -> str:
-    """A zoo.cfg. Sessions may be as short as a second, since this server is near; the tick, which
-    is the step in which they end, is short to match."""
+    """A zoo.cfg. Sessions may be as short as a second, since this server is near; the tick, the
+    step in which sessions end, is short to match."""
     settings = {
         "dataDir": f"./{DATA}",
         "clientPortAddress": host,
@@ -59,22 +60,23 @@ def server_config(host: str, port: int) -> str:
 
 
 def configured(config: ZooKeeperConfig) -> str:
-    """A zoo.cfg for a server that is told more: its ensemble, and its locks."""
+    """A zoo.cfg for a configured server, with its ensemble and TLS."""
     text = server_config(config.host, config.port)
     if config.servers:
-        # Counted in ticks, which are short.
+        # In ticks, which are short.
         text += "initLimit=40\nsyncLimit=20\n"
         if is_everywhere(config.host):
             text += "quorumListenOnAllIPs=true\n"
-        text += "".join(each.line for each in config.servers)
+        text += "".join(server.line for server in config.servers)
     if config.tls is not None:
         text = text.replace("clientPort", "secureClientPort")
-        text += _locks(config.tls.certificate, config.tls.ca, among=bool(config.servers))
+        text += _tls_settings(config.tls.certificate, config.tls.ca, among=bool(config.servers))
     return text
 
 
-def _locks(certificate: str, ca: str, *, among: bool) -> str:
-    """Clients have no names that resolve, so theirs are not checked; those of servers are."""
+def _tls_settings(certificate: str, ca: str, *, among: bool) -> str:
+    """TLS settings. Names of clients do not resolve, so they are not verified; those of servers
+    are."""
     files = {
         "keyStore.location": str(Path(certificate).absolute()),
         "keyStore.type": "PEM",
@@ -99,7 +101,7 @@ def _locks(certificate: str, ca: str, *, among: bool) -> str:
 
 
 def logging_files() -> dict[str, str]:
-    """File names and contents: one for each logging library that the jars may bring."""
+    """File names and contents, for each logging library that the jars may include."""
     return {
         _LOG4J2: f"""\
 status = error

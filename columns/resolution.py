@@ -26,6 +26,7 @@ from columns.raw_form import nullable_branch, presence
 from columns.row_reader import RowReader
 from columns.unions import Branch, IntoUnion, UnionConversion
 from schemas.bodies.writing import default_body
+from schemas.definitions.type_descriptions import type_in_words
 from schemas.definitions.types import (
     Array,
     Enum,
@@ -38,7 +39,6 @@ from schemas.definitions.types import (
     Type,
     Union,
 )
-from schemas.definitions.words import type_in_words
 from schemas.errors import BadMessage, InvalidSchema
 from schemas.evolution.matching import names_agree, promoted
 from schemas.parsing import AvroSchema

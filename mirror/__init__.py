@@ -1,1 +1,1 @@
-"""The mirror: copies topics of a cluster into another one, offset by offset and byte by byte."""
+"""The mirror: copies topics of one cluster to another, byte for byte, at the same offsets."""

@@ -1,14 +1,13 @@
-"""Who may read a topic may read its copy: ACLs on topics of the source, on their copies at the
-target.
+"""Copies ACLs on topics of the source to their copies at the target.
 
-Rule 1: of rights, those to read alone: READ, DESCRIBE, DESCRIBE_CONFIGS. ALL becomes these. Only
-        mirrors write to copies, whoever writes to the source.
-Rule 2: what stands on a beginning of names, or on all of them, is for each copy whose topic falls
-        under it, and for nothing else at the target.
-Rule 3: nothing is removed: nobody has written down which of them somebody else has made.
-Rule 4: what forbids is there before what allows.
+Rule 1: only read operations are copied: READ, DESCRIBE, DESCRIBE_CONFIGS. ALL becomes these three.
+        Only mirrors write to copies, no matter who writes to the source.
+Rule 2: an ACL on a prefix or on all topics is copied to each copy whose topic it covers, and to
+        nothing else at the target.
+Rule 3: nothing is removed, since the mirror cannot tell its ACLs from those of others.
+Rule 4: DENY is added before ALLOW.
 
-A thread of its own; nothing of ACLs keeps partitions from being copied.
+Runs on its own thread; no failure here delays the copying.
 """
 
 import logging
@@ -17,7 +16,7 @@ from typing import Final
 
 from client.acls import Rule, add_acls, all_acls
 from mirror.config import MirrorConfig
-from mirror.rounds import Rounds
+from mirror.periodic_task import PeriodicTask
 from wire.acls import (
     ANYTHING,
     Acl,
@@ -34,41 +33,41 @@ log = logging.getLogger(__name__)
 
 _LEAST_S: Final = 1.0
 _AT_ONCE: Final = 200
-_TO_READ: Final = (Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
-_OF_TOPICS: Final = AclFilter(resource_type=ResourceType.TOPIC)
+_READ_OPERATIONS: Final = (Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS)
+_TOPIC_ACLS: Final = AclFilter(resource_type=ResourceType.TOPIC)
 
 Copies = Callable[[], Mapping[str, str]]
-"""Topics of the target, by those of the source that they are copies of."""
+"""Topics of the target by the source topics they are copies of."""
 
 
 def due(there: Acls, copies: Mapping[str, str], here: Acls) -> list[Rule]:
-    """What is to be added at the target. Pure."""
-    found: dict[Rule, None] = {}
+    """The ACLs to add at the target. Pure."""
+    missing: dict[Rule, None] = {}
     for pattern, acls in there.items():
         for copy in _under(pattern, copies):
-            stands_on = ResourcePattern(ResourceType.TOPIC, copy)
-            has = here.get(stands_on, ())
-            wanted = (each for acl in acls for each in _to_read(acl))
-            found.update({(stands_on, each): None for each in wanted if each not in has})
-    return sorted(found, key=lambda rule: rule[1].permission is not Permission.DENY)
+            resource = ResourcePattern(ResourceType.TOPIC, copy)
+            existing = here.get(resource, ())
+            wanted = (read_acl for acl in acls for read_acl in _read_acls(acl))
+            missing.update({(resource, acl): None for acl in wanted if acl not in existing})
+    return sorted(missing, key=lambda rule: rule[1].permission is not Permission.DENY)
 
 
 def _under(pattern: ResourcePattern, copies: Mapping[str, str]) -> list[str]:
-    """Copies of the topics that it covers. Most patterns are one topic's name."""
+    """Copies of the topics that the pattern covers. Most patterns are one topic's name."""
     if pattern.pattern_type is PatternType.LITERAL and pattern.name != ANYTHING:
         return [copies[pattern.name]] if pattern.name in copies else []
     return [copy for topic, copy in copies.items() if pattern.covers(topic)]
 
 
-def _to_read(acl: Acl) -> Iterator[Acl]:
-    operations = _TO_READ if acl.operation is Operation.ALL else (acl.operation,)
-    for each in operations:
-        if each in _TO_READ:
-            yield Acl(acl.principal, acl.host, each, acl.permission)
+def _read_acls(acl: Acl) -> Iterator[Acl]:
+    operations = _READ_OPERATIONS if acl.operation is Operation.ALL else (acl.operation,)
+    for operation in operations:
+        if operation in _READ_OPERATIONS:
+            yield Acl(acl.principal, acl.host, operation, acl.permission)
 
 
-class AclsSync(Rounds):
-    """Of one worker."""
+class AclsSync(PeriodicTask):
+    """Runs in each worker."""
 
     def __init__(self, config: MirrorConfig, copies: Copies) -> None:
         interval = max(_LEAST_S, config.interval)
@@ -80,13 +79,13 @@ class AclsSync(Rounds):
         if not copies:
             return False
         with self._side(source=True) as source, self._side(source=False) as target:
-            wanted = due(all_acls(source, _OF_TOPICS), copies, all_acls(target, _OF_TOPICS))
+            wanted = due(all_acls(source, _TOPIC_ACLS), copies, all_acls(target, _TOPIC_ACLS))
             for first in range(0, len(wanted), _AT_ONCE):
-                if self._told.is_set():
+                if self._stopping.is_set():
                     break
-                some = wanted[first : first + _AT_ONCE]
-                add_acls(target, some)
-                for pattern, acl in some:
+                batch = wanted[first : first + _AT_ONCE]
+                add_acls(target, batch)
+                for pattern, acl in batch:
                     log.info(
                         "ACL copied topic=%s principal=%r operation=%s permission=%s",
                         *(pattern.name, acl.principal, acl.operation.name, acl.permission.name),

@@ -1,7 +1,7 @@
-"""How many bytes a second may be copied, of all partitions together. No I/O; takes the clock.
+"""A limit on the bytes copied per second, for all partitions of a worker. No I/O; takes the clock.
 
-What was taken too much is waited for afterwards: over any time no more than the rate, a second's
-worth, and what was asked for before the rate was used up.
+An excess is waited for afterwards: over any time, at most the rate, one second's worth, and what
+was requested before the rate was used up.
 """
 
 from typing import Final
@@ -14,10 +14,10 @@ _LEAST_BYTES: Final = 16 * 1024
 
 
 class Bandwidth:
-    """Of one worker. Belongs to the event loop."""
+    """Belongs to the event loop."""
 
     def __init__(self, rate: int, now: float) -> None:
-        """`rate`: bytes a second; 0: as many as there are."""
+        """`rate`: bytes per second; 0: unlimited."""
         self.rate = rate
         self._meter = Meter(rate, now) if rate else None
 
@@ -26,9 +26,9 @@ class Bandwidth:
             self._meter.use(amount, now)
 
     def wait_s(self, now: float) -> float:
-        """For how long nothing is to be asked for; then it is to be asked again."""
+        """Seconds to wait before the next request; then ask again."""
         return 0.0 if self._meter is None else min(_LONGEST_S, self._meter.use(0, now))
 
     def portion(self, most: int) -> int:
-        """Of so many bytes, how many to ask for at once."""
+        """How many of `most` bytes to request at once."""
         return most if not self.rate else min(most, max(_LEAST_BYTES, self.rate // _PARTS))

@@ -1,8 +1,7 @@
-"""What an answer of the source brings of one partition: cut into whole batches, and looked at by
-their headers alone. Pure.
+"""Splits the records of one partition in a fetch response into whole batches. Pure.
 
-No batch is opened and no CRC computed: the target does that, as it does for any producer. What is
-looked at is whether each batch goes on where the one before it ended.
+Only headers are read: batches are not decompressed and no CRC is computed, since the target does
+that as for any producer. Each batch must start where the previous one ended.
 """
 
 from typing import Final
@@ -12,7 +11,7 @@ import msgspec
 from wire.batch import HEADER, HEADER_SIZE, LENGTH_PREFIX, MAGIC, BatchHeader
 
 _LEAST: Final = HEADER_SIZE - LENGTH_PREFIX
-_LARGEST: Final = 512 * 1024 * 1024  # of a batch that anybody waits for
+_LARGEST: Final = 512 * 1024 * 1024  # a larger batch is a fault
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -26,48 +25,48 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct):
-    """Whole batches that follow on each other."""
+    """Consecutive whole batches."""
 
     data: memoryview
     next_offset: int
     headers: list[BatchHeader] = []
-    gap: Gap | None = None  # behind these
-    fault: str = ""  # what is behind these cannot be copied, as it is no batch of this format
-    needs: int = 0  # bytes of the first batch, if not even that came whole
+    gap: Gap | None = None  # after these batches
+    fault: str = ""  # why the data after these batches cannot be copied
+    needs: int = 0  # size of the first batch, if it is incomplete
 
 
 def cut(records: memoryview, position: int, *, gaps: bool) -> Cut:
-    """What is behind `position`, up to the last batch that came whole. `gaps`: the source compacts,
-    so offsets may be missing anywhere."""
-    size, begin, at = len(records), -1, 0
-    found = Cut(records[:0], position)
+    """The whole batches from `position` on. `gaps`: the source compacts, so offsets may be missing
+    anywhere."""
+    size, first, start = len(records), -1, 0
+    result = Cut(records[:0], position)
     unpack, make = HEADER.unpack_from, BatchHeader._make
     expected = position
-    while at + HEADER_SIZE <= size:
-        header = make(unpack(records, at))
+    while start + HEADER_SIZE <= size:
+        header = make(unpack(records, start))
         base, length, _, magic, *_ = header
-        behind = at + LENGTH_PREFIX + length
-        following = base + header.last_offset_delta + 1
-        if magic != MAGIC or not _LEAST <= length <= _LARGEST or following <= base or base < 0:
-            found.fault = _fault(header)
+        end = start + LENGTH_PREFIX + length
+        next_offset = base + header.last_offset_delta + 1
+        if magic != MAGIC or not _LEAST <= length <= _LARGEST or next_offset <= base or base < 0:
+            result.fault = _fault(header)
             break
-        if behind > size:
-            if not found.headers:
-                found.needs = header.size
+        if end > size:
+            if not result.headers:
+                result.needs = header.size
             break
-        if following <= position:  # it comes before what was asked for
-            at = behind
+        if next_offset <= position:  # before the requested offset
+            start = end
             continue
         if base > expected and not gaps:
-            found.gap = Gap(expected, base)
+            result.gap = Gap(expected, base)
             break
-        if begin < 0:
-            begin = at
-        found.headers.append(header)
-        at, expected = behind, following
-    if begin >= 0:
-        found.data, found.next_offset = records[begin:at], expected
-    return found
+        if first < 0:
+            first = start
+        result.headers.append(header)
+        start, expected = end, next_offset
+    if first >= 0:
+        result.data, result.next_offset = records[first:start], expected
+    return result
 
 
 def _fault(header: BatchHeader) -> str:
@@ -76,4 +75,4 @@ def _fault(header: BatchHeader) -> str:
             f"at offset {header.base_offset} the source has record format {header.magic}: only "
             f"format {MAGIC} (Kafka 0.11 and newer) can be copied"
         )
-    return f"what the source sends at offset {header.base_offset} is no record batch"
+    return f"the source's data at offset {header.base_offset} is not a record batch"

@@ -1,32 +1,32 @@
-"""Memory for what is under way from the source to the target: so much, and no more.
+"""A bounded amount of memory for data in transit from source to target.
 
-An answer is received into a buffer, and its bytes are what the target is sent. The buffer is free
-again when the target has answered. A batch that is larger than a buffer gets memory of its own for
-as long as it is under way.
+A response is received into a buffer, and its bytes are sent to the target from there. The buffer is
+free again once the target has answered. A batch larger than a buffer gets its own memory while it
+is in transit.
 """
 
 import asyncio
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Final, NamedTuple
 
-_USUAL: Final = 4  # buffers of a lane
-_FEW: Final = 2  # one is received into while the other is on its way
-_SMALL: Final = 256 * 1024  # below which a few are better than many
+_USUAL: Final = 4  # buffers per lane
+_FEW: Final = 2  # one receives while the other is being sent
+_SMALL: Final = 256 * 1024  # below this, fewer and larger buffers are better
 _LEAST: Final = 8 * 1024
 _LARGEST: Final = 4 * 1024 * 1024
-_ASIDE: Final = 4  # lanes for partitions that held up others have that part of all
+_ASIDE: Final = 4  # lanes for slow partitions get this fraction of the memory
 
 
 class Portion(NamedTuple):
-    """What one lane gets."""
+    """The buffers of one lane."""
 
     buffers: int
     size: int
 
 
 def portion(memory_bytes: int, ways: int, *, aside: bool) -> Portion:
-    """Of so much for so many pairs of brokers, each of which may have two lanes. All together have
-    no more, as long as there is `_LEAST` for each buffer. Pure."""
+    """The share of one lane, for this many pairs of brokers with up to two lanes each. The total
+    stays within the limit as long as each buffer has `_LEAST`. Pure."""
     of_aside = memory_bytes // _ASIDE
     room = (of_aside if aside else memory_bytes - of_aside) // max(1, ways)
     buffers = _USUAL if room >= _USUAL * _SMALL else _FEW
@@ -35,20 +35,20 @@ def portion(memory_bytes: int, ways: int, *, aside: bool) -> Portion:
 
 
 class AnswerBuffer:
-    """For one answer at a time."""
+    """Memory for one response at a time."""
 
     def __init__(self, size: int) -> None:
-        # Pages that become memory when they are written first.
-        self._room = memoryview(mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS))
+        # Pages become memory when they are first written.
+        self._memory = memoryview(mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS))
 
     def __call__(self, size: int) -> memoryview:
-        if size <= len(self._room):
-            return self._room[:size]
+        if size <= len(self._memory):
+            return self._memory[:size]
         return memoryview(mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS))
 
 
 class AnswerBuffers:
-    """So many of them. Belongs to the event loop."""
+    """A fixed number of buffers. Belongs to the event loop."""
 
     def __init__(self, count: int, size: int) -> None:
         self._free = [AnswerBuffer(size) for _ in range(count)]
@@ -56,15 +56,15 @@ class AnswerBuffers:
         self._returned = asyncio.Event()
 
     async def take(self) -> AnswerBuffer:
-        """One that nothing is in."""
+        """Take a free buffer, waiting for one if necessary."""
         while not self._free:
             self._returned.clear()
             await self._returned.wait()
         return self._free.pop()
 
     def give_back(self, buffer: AnswerBuffer) -> None:
-        if buffer in self._free:  # and two answers would share it
-            raise ValueError("this buffer has been given back")
+        if buffer in self._free:  # two responses would share it
+            raise ValueError("buffer was already given back")
         self._free.append(buffer)
         self._returned.set()
 

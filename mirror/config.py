@@ -1,6 +1,6 @@
-"""What a mirror can be told in its configuration file. Checked when it is loaded, once.
+"""The mirror's configuration file, validated once when it is loaded.
 
-Each key is explained at its field: `penstock keys` and docs/mirror.md have it from there.
+The docstring of a key's field is its text in `penstock keys` and docs/mirror.md.
 """
 
 import re
@@ -34,14 +34,14 @@ _LEAST_MEMORY: Final = 4 * 1024 * 1024
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The cluster that is copied from."""
+    """The cluster to copy from."""
 
     cluster: str
-    """The cluster's name, as its agents, brokers and loaders are told it."""
+    """The cluster's name, as configured for its agents, brokers and loaders."""
     brokers: tuple[HostAndPort, ...]
-    """Some of its brokers."""
+    """Bootstrap brokers."""
     security: Security = Security()
-    """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
+    """[Connections to brokers](secure-connections.md): TLS and login."""
 
     def __post_init__(self) -> None:
         _check_side(self.cluster, self.brokers)
@@ -52,28 +52,27 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The cluster that is copied to."""
+    """The cluster to copy to."""
 
     cluster: str
-    """The cluster's name, as its agents, brokers and loaders are told it."""
+    """The cluster's name, as configured for its agents, brokers and loaders."""
     brokers: tuple[HostAndPort, ...]
-    """Some of its brokers."""
+    """Bootstrap brokers."""
     security: Security = Security()
-    """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
+    """[Connections to brokers](secure-connections.md): TLS and login."""
     zookeeper: str = ""
-    """Its ZooKeeper, `host:2181,host:2181/penstock`, by which
-    [workers share partitions](#several-workers); without it there is one worker."""
+    """Its ZooKeeper, `host:2181,host:2181/penstock`, through which
+    [workers share partitions](#several-workers). Without it there is one worker."""
     zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
-    """How ZooKeeper is connected to: TLS, and a login."""
+    """Connections to ZooKeeper: TLS and login."""
     zookeeper_secret: str = ""
     """The brokers' `zookeeper_secret`, if they have one. Better in a file, with
     `zookeeper_secret_file`."""
     registry: Url = ""
-    """Its schema registry, `http://host:8081`, several separated by commas: with it, what is copied
-    is told to [the ledger](#the-ledger), `_audit` of this cluster."""
+    """Its schema registry, `http://host:8081`, several separated by commas. With it, the mirror
+    reports what it copies to [the ledger](#the-ledger), `_audit` of this cluster."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
-    login."""
+    """[Requests to the registry](secure-connections.md#a-registry-behind-locks): TLS and login."""
 
     def __post_init__(self) -> None:
         _check_side(self.cluster, self.brokers)
@@ -99,24 +98,24 @@ def _check_side(cluster: str, brokers: tuple[str, ...]) -> None:
 
 
 class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Offsets of consumer groups."""
+    """Synchronization of consumer groups' offsets."""
 
     sync: bool = True
-    """Whether offsets that groups have committed at the source are committed at the target."""
+    """Commits offsets of groups of the source at the target too."""
     interval: Seconds = 60.0
-    """From one look to the next."""
+    """Interval between synchronizations."""
 
     def __post_init__(self) -> None:
         check_positive(self, "interval")
 
 
 class CompareConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How both clusters are [compared in the background](#what-is-compared)."""
+    """[Background comparison](#what-is-compared) of both clusters."""
 
     rate: Bytes = 4 * 1024 * 1024
-    """Bytes a second that a worker reads for it, of both sides together; 0: nothing is compared."""
+    """Bytes per second that a worker reads of both sides together; 0: nothing is compared."""
     interval: Seconds = 3600.0
-    """From the beginning of one pass over all partitions to the next, at least."""
+    """Minimum interval between the starts of two passes over all partitions."""
 
     def __post_init__(self) -> None:
         check_not_negative(self, "rate")
@@ -124,12 +123,12 @@ class CompareConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class MirrorLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a mirror may use."""
+    """Limits on what a mirror may use."""
 
     memory_bytes: Bytes = 48 * 1024 * 1024
-    """Of batches that are under way."""
+    """Memory for batches in transit."""
     series: int = 2_000
-    """Partitions that `/metrics` shows one by one; those that lag most come first."""
+    """Partitions with metrics of their own in `/metrics`, those with the largest lag first."""
 
     def __post_init__(self) -> None:
         if self.memory_bytes < _LEAST_MEMORY:
@@ -141,46 +140,45 @@ class MirrorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """One mirror."""
 
     name: str
-    """The mirror's name; its workers are those with the same name."""
+    """The mirror's name; workers with the same name share its partitions."""
     source: Source
     target: Target
     data_dir: FolderPath
-    """A directory of this worker's own. One process at a time has it."""
+    """A directory for this worker alone."""
     topics: tuple[str, ...] = ("*",)
-    """Patterns of the topics that are copied. Topics that begin with `_` never are."""
+    """Patterns of topics to copy. Topics that begin with `_` are never copied."""
     exclude: tuple[str, ...] = ()
-    """Patterns of topics that are not copied, of those above."""
+    """Patterns of topics not to copy, among those of `topics`."""
     prefix: str | None = None
-    """What names begin with at the target. Without it: the source's name and a dot, as in
-    `dc1.page_views`."""
+    """Prefix of copies' names. Default: the source's name and a dot, as in `dc1.page_views`."""
     strip: str = ""
-    """What names begin with at the source and not at the target: for
+    """Prefix of source topics that is removed from the copies' names: for
     [the way back](#a-planned-switch-and-back)."""
     acls: bool = False
-    """Whether [who may read a topic](#rights-of-others) may read its copy."""
+    """Copies [read permissions](#rights-of-others) on topics to their copies."""
     schemas: bool = False
-    """Whether `_schemas` is copied too, as `dc1._schemas`."""
+    """Copies `_schemas` too, as `dc1._schemas`."""
     keep_configs: tuple[str, ...] = ()
-    """Configs of topics that are not followed: what the target has stays. Always among them:
-    `min.insync.replicas`, `unclean.leader.election.enable`, throttles."""
+    """Topic configs that are not copied. Always among them: `min.insync.replicas`,
+    `unclean.leader.election.enable`, throttles."""
     interval: Seconds = 10.0
-    """From one look at topics, partitions and configs to the next."""
+    """Interval between scans of topics, partitions and configs."""
     bandwidth: Bytes = 0
-    """Bytes a second that a worker copies at most; 0: as many as there are."""
+    """Limit on the bytes per second that a worker copies; 0: unlimited."""
     groups: GroupsConfig = GroupsConfig()
     ledger_interval: Seconds = 10.0
-    """From one entry of [the ledger](#the-ledger) to the next."""
+    """Interval between entries of [the ledger](#the-ledger)."""
     window: WholeSeconds = 60
-    """The length of the ledger's windows: divides an hour, and is the same as the agents'."""
+    """Length of the ledger's windows. Must divide an hour, and be the same as the agents'."""
     compare: CompareConfig = CompareConfig()
     http_host: str = "127.0.0.1"
-    """The address of `/metrics`, `/healthz`, `/readyz` and `/api/v1/standing`."""
+    """Listen address of `/metrics`, `/healthz`, `/readyz` and `/api/v1/standing`."""
     http_port: Port = 9466
-    """Their port; 0: any that is free."""
+    """Their port; 0: any free port."""
     http: PageLocks = PageLocks()
-    """Who sees `/metrics` and `/api/v1/standing`: TLS, certificates, tokens."""
+    """Access to `/metrics` and `/api/v1/standing`: TLS, certificates, tokens."""
     insecure: bool = False
-    """Allows an `http_host` that other machines can reach, although nobody has to authenticate."""
+    """Allows an `http_host` that other machines can reach without authentication."""
     limits: MirrorLimits = MirrorLimits()
 
     def __post_init__(self) -> None:
@@ -195,7 +193,7 @@ class MirrorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.prefix and not _NAME.fullmatch(self.prefix):
             raise ValueError("`prefix` may have letters, digits, '.', '_' and '-'")
         if self.source.cluster == self.target.cluster:
-            raise ValueError("`source.cluster` and `target.cluster` must be two clusters")
+            raise ValueError("`source.cluster` and `target.cluster` must be different")
         check_positive(self, "interval", "ledger_interval")
         if not 1 <= self.window <= 3600 or 3600 % self.window:
             raise ValueError("`window` must divide an hour, in whole seconds")
@@ -208,6 +206,6 @@ class MirrorConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Whose end somebody should know of in time."""
+        """Files to watch for expiry."""
         sides = self.source.security.certificate_files | self.target.security.certificate_files
         return sides | self.http.certificate_files

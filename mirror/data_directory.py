@@ -1,4 +1,4 @@
-"""The directory that a mirror holds while it runs: one process at a time has it."""
+"""Locks the mirror's data directory: one process uses it at a time."""
 
 from pathlib import Path
 from typing import Final
@@ -10,17 +10,16 @@ _LOCK: Final = "lock"
 
 
 def held(directory: Path) -> DirectoryLock:
-    """The directory is there, and this process's until that is closed. Raises DirectoryTaken."""
+    """Create the directory if needed, and lock it until closed. Raises DirectoryTaken."""
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         return DirectoryLock(directory / _LOCK)
     except InUse:
         raise DirectoryTaken(
-            f"{directory} is in use: another mirror runs on it. Stop that one, or choose another "
-            "`data_dir`"
+            f"{directory} is in use by another mirror. Stop that one, or choose another `data_dir`"
         ) from None
     except OSError as error:
         raise DirectoryTaken(
-            f"{directory} cannot be written to: {error.strerror}: `data_dir` must name a "
-            "directory of this user's"
+            f"{directory} is not writable: {error.strerror}: `data_dir` must name a "
+            "directory of this user"
         ) from None

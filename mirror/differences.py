@@ -1,10 +1,10 @@
-"""What two logs show of one partition, held against each other: where they are not the same. Pure.
+"""Finds differences between two logs of one partition. Pure.
 
-Rule 1: a copy has the source's batches: the same offsets, and the same bytes but for the four of
-        the leader epoch. Records are not opened.
-Rule 2: compared is as far as both answers reach. What either lacks below that is a difference, and
-        so are batches that do not begin and end where the other's do, up to where they meet again.
-Rule 3: of batches that differ, the CRC says whose is damaged. It is computed for those alone.
+Rule 1: a copy has the source's batches: the same offsets, and the same bytes except for the four of
+        the leader epoch. Records are not decompressed.
+Rule 2: the comparison extends as far as both answers reach. Offsets below that on only one side are
+        a difference, and so are batches with other boundaries, up to the next common boundary.
+Rule 3: for batches that differ, the CRC tells which side is damaged. It is computed for these only.
 """
 
 from typing import Final, NamedTuple
@@ -16,20 +16,20 @@ from msgspec.structs import replace
 from mirror.batches import Cut
 from wire.batch import CRC_START, BatchHeader
 
-LACKS: Final = "the copy lacks it"
-SOURCE_LACKS: Final = "the source lacks it"
-DAMAGED: Final = "the copy's bytes are not what their CRC says"
-SOURCE_DAMAGED: Final = "the source's bytes are not what their CRC says"
-OTHERS: Final = "the copy has other messages there than the source"
-NO_BATCH: Final = "what the copy shows there is no record batch"
-SOURCE_NO_BATCH: Final = "what the source shows there is no record batch"
+LACKS: Final = "missing in the copy"
+SOURCE_LACKS: Final = "missing at the source"
+DAMAGED: Final = "the copy's bytes do not match their CRC"
+SOURCE_DAMAGED: Final = "the source's bytes do not match their CRC"
+OTHERS: Final = "the copy has other messages than the source"
+NO_BATCH: Final = "the copy's data is not a record batch"
+SOURCE_NO_BATCH: Final = "the source's data is not a record batch"
 
-_EPOCH_AT: Final = 12  # of a batch's bytes, and four of them
+_EPOCH_AT: Final = 12  # position of the leader epoch in a batch
 _EPOCH_END: Final = 16
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """The offsets from `first` up to `end` are not the same on both sides."""
+    """The offsets from `first` to `end` differ between the sides."""
 
     first: int
     end: int
@@ -40,7 +40,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Stretch(NamedTuple):
-    """Compared up to `end`."""
+    """The differences found up to `end`."""
 
     end: int
     found: list[Difference]
@@ -64,7 +64,7 @@ class _Batch(NamedTuple):
 
 
 def compared(source: Cut, copy: Cut, position: int) -> Stretch | None:
-    """What both show from `position` on; None if not even one batch of each is there."""
+    """The differences from `position` on; None if a side has no whole batch."""
     theirs, ours = _batches(source), _batches(copy)
     if not theirs and not ours:
         return None
@@ -72,22 +72,29 @@ def compared(source: Cut, copy: Cut, position: int) -> Stretch | None:
         return _unreadable(theirs[0], NO_BATCH) if copy.fault else None
     if not theirs:
         return _unreadable(ours[0], SOURCE_NO_BATCH) if source.fault else None
-    found: list[Difference] = []
+    differences: list[Difference] = []
     i = j = 0
     while i < len(theirs) and j < len(ours):
-        one, other = theirs[i], ours[j]
-        if one.end <= other.first:
-            found.append(Difference(max(position, one.first), one.end, LACKS))
-            i, position = i + 1, one.end
-        elif other.end <= one.first:
-            found.append(Difference(max(position, other.first), other.end, SOURCE_LACKS))
-            j, position = j + 1, other.end
-        elif (one.first, one.end) == (other.first, other.end):
-            if reason := _difference(one, other):
-                found.append(Difference(one.first, one.end, reason))
-            i, j, position = i + 1, j + 1, one.end
+        theirs_batch, ours_batch = theirs[i], ours[j]
+        if theirs_batch.end <= ours_batch.first:
+            differences.append(
+                Difference(max(position, theirs_batch.first), theirs_batch.end, LACKS)
+            )
+            i, position = i + 1, theirs_batch.end
+        elif ours_batch.end <= theirs_batch.first:
+            differences.append(
+                Difference(max(position, ours_batch.first), ours_batch.end, SOURCE_LACKS)
+            )
+            j, position = j + 1, ours_batch.end
+        elif (theirs_batch.first, theirs_batch.end) == (ours_batch.first, ours_batch.end):
+            if reason := _difference(theirs_batch, ours_batch):
+                differences.append(Difference(theirs_batch.first, theirs_batch.end, reason))
+            i, j, position = i + 1, j + 1, theirs_batch.end
         else:
-            first, end = max(position, min(one.first, other.first)), max(one.end, other.end)
+            first, end = (
+                max(position, min(theirs_batch.first, ours_batch.first)),
+                max(theirs_batch.end, ours_batch.end),
+            )
             while (more := i < len(theirs) and theirs[i].first < end) or (
                 j < len(ours) and ours[j].first < end
             ):
@@ -95,17 +102,17 @@ def compared(source: Cut, copy: Cut, position: int) -> Stretch | None:
                     i, end = i + 1, max(end, theirs[i].end)
                 else:
                     j, end = j + 1, max(end, ours[j].end)
-            found.append(Difference(first, end, OTHERS))
+            differences.append(Difference(first, end, OTHERS))
             position = end
-    return Stretch(position, merged(found))
+    return Stretch(position, merged(differences))
 
 
 def _batches(cut: Cut) -> list[_Batch]:
-    found, at = [], 0
+    batches, start = [], 0
     for header in cut.headers:
-        found.append(_Batch(header, cut.data[at : at + header.size]))
-        at += header.size
-    return found
+        batches.append(_Batch(header, cut.data[start : start + header.size]))
+        start += header.size
+    return batches
 
 
 def _unreadable(beside: _Batch, reason: str) -> Stretch:
@@ -121,22 +128,22 @@ def _difference(source: _Batch, copy: _Batch) -> str:
     return OTHERS if source.is_sound else SOURCE_DAMAGED
 
 
-def merged(found: list[Difference]) -> list[Difference]:
-    """Those that lie beside each other, for the same reason, as one."""
+def merged(differences: list[Difference]) -> list[Difference]:
+    """Join adjacent differences with the same reason."""
     result: list[Difference] = []
-    for each in sorted(found, key=lambda each: each.first):
+    for difference in sorted(differences, key=lambda difference: difference.first):
         last = result[-1] if result else None
-        if last is not None and last.reason == each.reason and each.first <= last.end:
-            result[-1] = replace(last, end=max(last.end, each.end))
+        if last is not None and last.reason == difference.reason and difference.first <= last.end:
+            result[-1] = replace(last, end=max(last.end, difference.end))
         else:
-            result.append(each)
+            result.append(difference)
     return result
 
 
 def renewed(
     known: tuple[Difference, ...], first: int, end: int, found: list[Difference]
 ) -> tuple[Difference, ...]:
-    """What is known, when these offsets were looked at again, and that was found."""
-    before = [replace(each, end=min(each.end, first)) for each in known if each.first < first]
-    behind = [replace(each, first=max(each.first, end)) for each in known if each.end > end]
-    return tuple(merged([*before, *found, *behind]))
+    """The known differences after these offsets were compared again."""
+    before = [replace(old, end=min(old.end, first)) for old in known if old.first < first]
+    after = [replace(old, first=max(old.first, end)) for old in known if old.end > end]
+    return tuple(merged([*before, *found, *after]))

@@ -1,11 +1,11 @@
-"""What can keep a mirror from starting, in one tree.
+"""Errors that keep a mirror from starting.
 
     MirrorFailure
-    ├── DirectoryTaken    another mirror has the data directory
+    ├── DirectoryTaken    another mirror uses the data directory
     └── NoTarget          the target can neither keep offsets nor map them, or not as configured
 
-What goes wrong later with a partition or a topic is no exception: it is told of that partition,
-others go on, and it is tried again.
+Later errors of a partition or a topic are not exceptions: they are reported with it and retried,
+while the others are copied.
 """
 
 

@@ -1,20 +1,20 @@
-"""A lane: the partitions that one broker leads at the source and one broker at the target.
+"""A lane: copies the partitions that share a leader at the source and a leader at the target.
 
-    fetch ─▶ answer in a buffer ─▶ cut ─▶ Produce of the same bytes ─▶ buffer free
-      ▲ the next fetch is under way meanwhile, as long as a buffer is free
+    fetch ─▶ response in a buffer ─▶ cut ─▶ Produce of the same bytes ─▶ buffer free
+      ▲ the next fetch is in flight meanwhile, as long as a buffer is free
 
-Rule 1: one fetch is under way at the source, in an incremental session (client/fetch_session.py).
-        The target has as many Produces as there are buffers, in order.
-Rule 2: a partition is fetched on before the target has answered. If it refuses something, what came
-        behind that counts for nothing: the partition leaves the lane, and somebody asks both sides
-        where it is (beginnings.py). Written twice does no harm: the target compares.
-Rule 3: what is stuck stays in its lane. A broker that does not answer holds up those partitions
-        that it leads, and a partition that held up others has a lane beside, until it has shown
-        that it moves.
-Rule 4: partitions that have much to fetch share what an answer may hold; the others may have a
-        sixteenth each. A batch that is larger than a share is asked for by its size.
+Rule 1: one fetch is in flight at the source, in an incremental session (client/fetch_session.py).
+        The target has as many Produces in flight as there are buffers, in order.
+Rule 2: a partition is fetched further before the target has answered. If the target refuses a
+        batch, later ones in flight do not count: the partition leaves the lane, and both sides are
+        asked where to resume (resume_points.py). Duplicate writes are harmless: the target
+        compares.
+Rule 3: a stall stays within its lane. A broker that does not answer holds up the partitions that it
+        leads, and a partition that held up others gets a separate lane until it progresses.
+Rule 4: partitions with much to fetch share the size of a response; the others may have a sixteenth
+        each. A batch larger than a share is requested with its size.
 
-After an error of a connection all partitions of the lane leave it, and come again.
+After a connection error all partitions leave the lane, and resume.
 """
 
 import asyncio
@@ -36,8 +36,8 @@ from mirror.bandwidth import Bandwidth
 from mirror.batches import Cut
 from mirror.buffers import AnswerBuffer, AnswerBuffers
 from mirror.partition import CopiedPartition
-from mirror.said import said
-from mirror.writing import Answered, Writing
+from mirror.refusal_texts import refusal_text
+from mirror.target_writer import Answered, TargetWriter
 from wire.acls import Operation
 from wire.batch import BatchHeader
 from wire.errors import ErrorCode
@@ -50,17 +50,17 @@ log = logging.getLogger(__name__)
 
 CLIENT_ID: Final = "penstock-mirror"
 _CONSUMER: Final = -1
-_WAIT_S: Final = 0.5  # that the source may wait for something new
+_WAIT_S: Final = 0.5  # long poll at the source
 _ANSWER_S: Final = 30.0
 _SHARES: Final = 16
-_AT_ONCE: Final = 64  # partitions of an answer, in one turn of the loop
+_AT_ONCE: Final = 64  # partitions of a response handled in one turn of the loop
 _SESSION_ERRORS: Final = frozenset(
     {ErrorCode.fetch_session_id_not_found, ErrorCode.invalid_fetch_session_epoch}
 )
 
 
 class Way(NamedTuple):
-    """From which broker to which; `aside` for partitions that held up others."""
+    """A pair of brokers; `aside` is for partitions that held up others."""
 
     source: int
     target: int
@@ -68,26 +68,26 @@ class Way(NamedTuple):
 
 
 class LaneSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What all lanes have in common."""
+    """Settings shared by all lanes."""
 
     source: Access
     target: Access
-    writing: Callable[[], Writing]  # of one lane
+    writing: Callable[[], TargetWriter]  # creates the writer of a lane
     bandwidth: Bandwidth
     buffers: int
     buffer_bytes: int
 
 
 class LaneEvents(msgspec.Struct, frozen=True):
-    """Whom a lane tells what happens; called on the event loop."""
+    """Callbacks of a lane, on the event loop."""
 
-    lost: Callable[[CopiedPartition, str, ErrorCode], None]  # it has left the lane
-    stopped: Callable[[CopiedPartition, str], None]  # the same, and trying again is of no use
+    lost: Callable[[CopiedPartition, str, ErrorCode], None]  # left the lane; may resume
+    stopped: Callable[[CopiedPartition, str], None]  # left the lane; a retry is useless
     written: Callable[[CopiedPartition, Sequence[BatchHeader]], None]
 
 
 class _Piece(NamedTuple):
-    """Of one partition, on its way to the target."""
+    """Data of one partition on its way to the target."""
 
     partition: CopiedPartition
     turn: int
@@ -106,8 +106,8 @@ class Lane:
     ) -> None:
         self.way = way
         self.addresses = addresses
-        self.trouble = ""  # why nothing moves here
-        self.heard_at = 0.0  # the source's last answer
+        self.trouble = ""  # the reason if nothing is copied
+        self.heard_at = 0.0  # time of the source's last response
         self._settings = settings
         self._events = events
         self._buffers = AnswerBuffers(settings.buffers, settings.buffer_bytes)
@@ -129,21 +129,21 @@ class Lane:
         return self._partitions.get(partition.there) is partition
 
     def add(self, partition: CopiedPartition, leader_epoch: int) -> None:
-        """Copy it from its position on, in this epoch of the source's leader."""
+        """Copy from the partition's position on, in this leader epoch of the source."""
         partition.turn += 1
         self._partitions[partition.there] = partition
         self._epochs[partition.there] = leader_epoch
         self._want(partition)
 
     def remove(self, partition: CopiedPartition) -> None:
-        """What is under way of it counts for nothing."""
+        """Stop copying it; its data in flight does not count."""
         if partition in self:
             del self._partitions[partition.there], self._epochs[partition.there]
             self._asking.leave_out(partition.there)
             self._changed.set()
 
     async def close(self) -> None:
-        """Ends it; what is under way may arrive or not."""
+        """Stop; data in flight may arrive or not."""
         self._running.cancel()
         with suppress(asyncio.CancelledError):
             await self._running
@@ -156,7 +156,7 @@ class Lane:
                 await self._copy()
             except ClientError as error:
                 self._failed(str(error))
-            except Exception as error:  # a bug of ours: another try may well succeed
+            except Exception as error:  # a bug: a retry may succeed
                 log.exception("copying failed lane=%d-%d", self.way.source, self.way.target)
                 self._failed(repr(error))
             else:
@@ -164,10 +164,10 @@ class Lane:
             await asyncio.sleep(self._pauses.next())
 
     async def _copy(self) -> None:
-        """As long as both connections last, and the logins."""
+        """Copy as long as both connections and their logins last."""
         settings, (source_at, target_at) = self._settings, self.addresses
         source = target = None
-        await self._something_to_ask()
+        await self._wait_for_partitions()
         try:
             source = await LeaderConnection.open(
                 source_at, CLIENT_ID, settings.source, self._received_into
@@ -184,12 +184,12 @@ class Lane:
             await self._all_written()
 
     def _received_into(self, size: int) -> memoryview:
-        """What is said before the first fetch, too."""
+        """Memory for a response; before the first fetch, fresh memory."""
         return fresh_memory(size) if self._receiving is None else self._receiving(size)
 
     async def _exchange(self, source: LeaderConnection, target: LeaderConnection) -> None:
-        """One fetch, and the Produce of what it brings put on its way."""
-        await self._something_to_ask()
+        """One fetch; its data is put on its way to the target."""
+        await self._wait_for_partitions()
         target.check()
         await self._bandwidth()
         buffer = await self._buffers.take()
@@ -213,7 +213,7 @@ class Lane:
             if not is_written:
                 self._buffers.give_back(buffer)
 
-    async def _something_to_ask(self) -> None:
+    async def _wait_for_partitions(self) -> None:
         while not self._asking.wants_any:
             self._changed.clear()
             await self._changed.wait()
@@ -229,52 +229,52 @@ class Lane:
 
     async def _take(self, answer: FetchResponse) -> list[_Piece]:
         pieces = []
-        of_all = ((each.topic, data) for each in answer.responses for data in each.partitions)
-        for number, (topic, data) in enumerate(of_all, 1):
+        responses = ((topic.topic, data) for topic in answer.responses for data in topic.partitions)
+        for number, (topic, data) in enumerate(responses, 1):
             key = topic, data.partition_index
             partition, asked = self._partitions.get(key), self._asking.asked(key)
             if partition is not None and asked is not None and asked.offset == partition.position:
-                found = self._found(partition, data)
-                if found is not None:
-                    pieces.append(found)
+                piece = self._piece(partition, data)
+                if piece is not None:
+                    pieces.append(piece)
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)
         return pieces
 
-    def _found(self, partition: CopiedPartition, data: PartitionData) -> _Piece | None:
+    def _piece(self, partition: CopiedPartition, data: PartitionData) -> _Piece | None:
         if data.error_code is not ErrorCode.none:
             code, who = data.error_code, self._settings.source.who
-            why = said(code, who, partition.there[0], Operation.READ)
-            self._lose(partition, f"the source says: {why}", code)
+            reason = refusal_text(code, who, partition.there[0], Operation.READ)
+            self._lose(partition, f"the source says: {reason}", code)
             return None
         now = self._loop.time()
         partition.heard(data.high_watermark, now)
         records = data.records
-        assert not isinstance(records, FileSlice)  # those only leave
+        assert not isinstance(records, FileSlice)  # used only for sending
         if not records:
             if partition.hungry:
                 partition.hungry = False
                 self._want(partition)
             return None
         self._settings.bandwidth.used(len(records), now)
-        found = self._writing.cut(partition, data)
-        if partition.opened is not None and (fault := partition.opened(found.data)):
+        cut = self._writing.cut(partition, data)
+        if partition.opened is not None and (fault := partition.opened(cut.data)):
             self._stop(partition, fault)
             return None
         asked = self._asking.asked(partition.there)
         full = asked is not None and 2 * len(records) >= asked.max_bytes
-        partition.hungry, partition.needs = full, found.needs
-        moves = found.next_offset > partition.position
+        partition.hungry, partition.needs = full, cut.needs
+        moves = cut.next_offset > partition.position
         if moves:
-            partition.taken(found.next_offset)
-        if found.gap is not None:
+            partition.taken(cut.next_offset)
+        if cut.gap is not None:
             partition.has_gap = True
-            self._lose(partition, f"gap: {found.gap}", ErrorCode.offset_out_of_range)
-        elif found.fault:
-            self._stop(partition, found.fault)
+            self._lose(partition, f"gap: {cut.gap}", ErrorCode.offset_out_of_range)
+        elif cut.fault:
+            self._stop(partition, cut.fault)
         else:
             self._want(partition)
-        return _Piece(partition, partition.turn, found) if moves else None
+        return _Piece(partition, partition.turn, cut) if moves else None
 
     def _want(self, partition: CopiedPartition) -> None:
         share = self._settings.bandwidth.portion(self._share(partition))
@@ -293,7 +293,7 @@ class Lane:
         most = self._settings.buffer_bytes
         if not partition.hungry:
             return most // min(_SHARES, max(1, len(self._partitions)))
-        hungry = sum(each.hungry for each in self._partitions.values())
+        hungry = sum(partition.hungry for partition in self._partitions.values())
         return most // min(_SHARES, max(1, hungry))
 
     # The target
@@ -301,9 +301,8 @@ class Lane:
     def _write(
         self, pieces: Sequence[_Piece], target: LeaderConnection, buffer: AnswerBuffer
     ) -> None:
-        """On its way behind what was written before. The buffer is this one's from then on, if it
-        is."""
-        answered = self._writing.put([(each.partition, each.cut) for each in pieces], target)
+        """Send after the earlier pieces. Takes over the buffer, unless it raises."""
+        answered = self._writing.put([(piece.partition, piece.cut) for piece in pieces], target)
         writing = self._loop.create_task(self._written(pieces, answered, buffer))
         self._writes.add(writing)
         writing.add_done_callback(self._writes.discard)
@@ -315,7 +314,7 @@ class Lane:
         buffer: AnswerBuffer,
     ) -> None:
         results: Answered = {}
-        trouble = "the target did not say what became of it"
+        trouble = "no answer from the target"
         try:
             results = await answered
         except ClientError as error:
@@ -323,14 +322,14 @@ class Lane:
         finally:
             self._buffers.give_back(buffer)
         now = self._loop.time()
-        for number, (partition, turn, found) in enumerate(pieces, 1):
+        for number, (partition, turn, cut) in enumerate(pieces, 1):
             result = results.get(partition.here)
             if result is not None and result.error_code is ErrorCode.none:
-                size = len(found.data)
-                partition.written(found.next_offset, found.headers, size, now)
-                self._events.written(partition, found.headers)
+                size = len(cut.data)
+                partition.written(cut.next_offset, cut.headers, size, now)
+                self._events.written(partition, cut.headers)
             elif turn != partition.turn:
-                pass  # it has begun anew since
+                pass  # it has resumed since
             elif result is None:
                 self._lose(partition, trouble, ErrorCode.network_exception)
             else:
@@ -340,19 +339,21 @@ class Lane:
 
     def _refused(self, partition: CopiedPartition, result: PartitionProduceResponse) -> None:
         code, who = result.error_code, self._settings.target.who
-        why = said(code, who, partition.here[0], Operation.WRITE, message=result.error_message)
+        reason = refusal_text(
+            code, who, partition.here[0], Operation.WRITE, message=result.error_message
+        )
         if code in _FINAL:
-            self._stop(partition, f"the target refuses it: {why}")
+            self._stop(partition, f"the target refused: {reason}")
         else:
             partition.alone = partition.alone or code is ErrorCode.request_timed_out
-            self._lose(partition, f"the target says: {why}", code)
+            self._lose(partition, f"the target says: {reason}", code)
 
     async def _all_written(self) -> None:
-        """Whatever was on its way has an answer, or never will."""
+        """Wait until everything in flight is answered, or never will be."""
         if self._writes:
             await asyncio.wait(tuple(self._writes))
 
-    # Partitions that leave
+    # Removals
 
     def _lose(self, partition: CopiedPartition, reason: str, code: ErrorCode) -> None:
         if partition in self:
@@ -367,7 +368,7 @@ class Lane:
     def _failed(self, reason: str) -> None:
         if reason != self.trouble:
             log.warning(
-                "nothing is copied source=%d target=%d reason=%r",
+                "lane failed source=%d target=%d reason=%r",
                 *(self.way.source, self.way.target, reason),
             )
         self.trouble = reason

@@ -1,4 +1,4 @@
-"""What a mirror counts, as Prometheus gets to see it."""
+"""The mirror's Prometheus metrics."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -8,24 +8,24 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 
 from ground.exposition import certificate_family, exposition_of
 from mirror.partition import Stage
-from mirror.standing import MirrorStanding
+from mirror.status import MirrorStatus
 
 _PREFIX: Final = "penstock_mirror_"
 _LABELS: Final = ("topic", "partition")
 
 
 class MirrorMetrics:
-    """On the scraping thread."""
+    """Runs on the scraping thread."""
 
-    def __init__(self, standing: MirrorStanding, ends: Callable[[], Mapping[str, float]]) -> None:
-        """`ends`: when certificates do, by file."""
-        self._standing = standing
+    def __init__(self, status: MirrorStatus, ends: Callable[[], Mapping[str, float]]) -> None:
+        """`ends`: expiry of certificates by file."""
+        self._status = status
         self._ends = ends
         self.exposition = exposition_of(self._families)
 
     def _families(self) -> Iterator[Metric]:
-        partitions = self._standing.partitions
-        stages = [each.stage for each in partitions]
+        partitions = self._status.partitions
+        stages = [partition.stage for partition in partitions]
         family = GaugeMetricFamily(
             _PREFIX + "partitions", "Partitions of this worker.", labels=["stage"]
         )
@@ -34,14 +34,14 @@ class MirrorMetrics:
         yield family
         yield GaugeMetricFamily(
             _PREFIX + "ready",
-            "1 if both clusters could be looked at last time.",
-            value=int(not self._standing.why_not_ready),
+            "1 if the last scan of both clusters succeeded.",
+            value=int(not self._status.why_not_ready),
         )
         for name, text, value in (
-            ("bytes", "Bytes of batches copied.", sum(each.bytes for each in partitions)),
-            ("batches", "Batches copied.", sum(each.batches for each in partitions)),
-            ("messages", "Messages copied.", sum(each.messages for each in partitions)),
-            ("stops", "Partitions that stopped.", sum(each.stops for each in partitions)),
+            ("bytes", "Bytes of batches copied.", sum(p.bytes for p in partitions)),
+            ("batches", "Batches copied.", sum(p.batches for p in partitions)),
+            ("messages", "Messages copied.", sum(p.messages for p in partitions)),
+            ("stops", "Partitions that stopped.", sum(p.stops for p in partitions)),
         ):
             yield CounterMetricFamily(_PREFIX + name, text, value=value)
         yield from self._lags()
@@ -50,40 +50,43 @@ class MirrorMetrics:
 
     def _lags(self) -> Iterator[Metric]:
         now = time.monotonic()
-        most = self._standing.config.limits.series
-        shown = sorted(self._standing.partitions, key=lambda each: -each.lag)[:most]
+        most = self._status.config.limits.series
+        partitions = self._status.partitions
+        shown = sorted(partitions, key=lambda partition: -partition.lag)[:most]
         messages = GaugeMetricFamily(
-            _PREFIX + "lag_messages", "Messages that the target lacks.", labels=_LABELS
+            _PREFIX + "lag_messages", "Messages not copied yet.", labels=_LABELS
         )
-        size = GaugeMetricFamily(_PREFIX + "lag_bytes", "Their bytes, about.", labels=_LABELS)
+        size = GaugeMetricFamily(
+            _PREFIX + "lag_bytes", "Their approximate size in bytes.", labels=_LABELS
+        )
         seconds = GaugeMetricFamily(
             _PREFIX + "lag_seconds",
-            "For how long the oldest of them has been known, at most.",
+            "Upper bound on how long the oldest of them has been known.",
             labels=_LABELS,
         )
         stopped = GaugeMetricFamily(
-            _PREFIX + "stopped", "1 if the partition has stopped, with a reason.", labels=_LABELS
+            _PREFIX + "stopped", "1 if the partition has stopped.", labels=_LABELS
         )
-        for each in shown:
-            labels = [each.here[0], str(each.here[1])]
-            messages.add_metric(labels, each.lag)
-            size.add_metric(labels, each.lag_bytes)
-            seconds.add_metric(labels, each.lag_seconds(now))
-            stopped.add_metric(labels, int(each.stage is Stage.STOPPED))
+        for partition in shown:
+            labels = [partition.here[0], str(partition.here[1])]
+            messages.add_metric(labels, partition.lag)
+            size.add_metric(labels, partition.lag_bytes)
+            seconds.add_metric(labels, partition.lag_seconds(now))
+            stopped.add_metric(labels, int(partition.stage is Stage.STOPPED))
         yield from (messages, size, seconds, stopped)
 
     def _compared(self) -> Iterator[Metric]:
-        comparing = self._standing.comparing
+        comparing = self._status.comparing
         if comparing is None:
             return
         yield CounterMetricFamily(
             _PREFIX + "compared_bytes",
-            "Bytes of both clusters that were compared.",
+            "Bytes read from both clusters for comparison.",
             value=comparing.bytes,
         )
         yield GaugeMetricFamily(
             _PREFIX + "compared_age_seconds",
-            "Since all partitions had been compared from end to end; since the start, if never.",
+            "Seconds since the last complete comparison, or since the start.",
             value=comparing.age_s,
         )
         different = GaugeMetricFamily(
@@ -91,7 +94,7 @@ class MirrorMetrics:
             "Ranges of offsets at which the copy differs from its source.",
             labels=_LABELS,
         )
-        found = sorted(comparing.different.items(), key=lambda each: -len(each[1]))
-        for (topic, index), ranges in found[: self._standing.config.limits.series]:
+        differing = sorted(comparing.different.items(), key=lambda item: -len(item[1]))
+        for (topic, index), ranges in differing[: self._status.config.limits.series]:
             different.add_metric([topic, str(index)], len(ranges))
         yield different

@@ -1,4 +1,4 @@
-"""A mirror's pages: /metrics, /healthz, /readyz, /api/v1/standing."""
+"""The mirror's HTTP pages: /metrics, /healthz, /readyz, /api/v1/standing."""
 
 import json
 
@@ -7,10 +7,10 @@ from ground.page_door import PageDoor
 from ground.page_server import Page, PageServer, readiness_page, text_page
 from ground.refusals import Refusals
 from mirror.metrics import MirrorMetrics
-from mirror.standing import MirrorStanding
+from mirror.status import MirrorStatus
 
 
-def page_server(standing: MirrorStanding, metrics: MirrorMetrics) -> PageServer:
+def page_server(standing: MirrorStatus, metrics: MirrorMetrics) -> PageServer:
     """Raises CannotListen."""
     config = standing.config
     return PageServer(

@@ -1,8 +1,8 @@
-"""One partition that is copied: how far it is, and how far behind. No I/O.
+"""A partition that is copied: its progress and its lag. No I/O.
 
-position   what the source is asked for next
-copied     up to where the target has it, flushed by all in sync
-end        where the source ends, as it said last
+position   the next offset to request from the source
+copied     the copy's end, flushed by all in-sync replicas
+end        the source's end, as last reported
 """
 
 from collections.abc import Callable
@@ -14,15 +14,15 @@ import msgspec
 from client.fetch_session import Key
 from wire.batch import BatchHeader
 
-_SMOOTHING: Final = 0.2  # how much the last answer counts, of bytes a message
+_SMOOTHING: Final = 0.2  # weight of the latest sample in the average size of a message
 
 
 class Stage(StrEnum):
-    """Where a partition is on its way."""
+    """The stages of copying a partition."""
 
-    WAITING = "waiting"  # to be looked at: now, or after a pause
+    WAITING = "waiting"  # to be resumed, now or after a pause
     COPYING = "copying"
-    STOPPED = "stopped"  # until somebody does something about it; looked at again now and then
+    STOPPED = "stopped"  # until an operator acts; looked at again periodically
     PAUSED = "paused"
 
 
@@ -32,23 +32,23 @@ class CopiedPartition(msgspec.Struct, eq=False):
     here: Key  # at the target
     there: Key  # at the source
     compacts: bool = False
-    opened: Callable[[memoryview], str] | None = None  # says why batches are not to be copied
+    opened: Callable[[memoryview], str] | None = None  # returns why batches must not be copied
     stage: Stage = Stage.WAITING
-    trouble: str = ""  # why it is not copied just now
+    trouble: str = ""  # why it is not being copied
     position: int = -1
     copied: int = -1
     end: int = -1
-    hungry: bool = False  # the last answer was full
-    needs: int = 0  # bytes of a batch that did not fit
-    has_gap: bool = False  # the source's next batch does not begin where the copy ends
-    turn: int = 0  # how often it has begun to be copied
-    alone: bool = False  # it held up others, and has to show that it does so no more
+    hungry: bool = False  # the last response was full
+    needs: int = 0  # size of a batch that did not fit
+    has_gap: bool = False  # the source's next batch begins after the copy's end
+    turn: int = 0  # how often it has been resumed
+    alone: bool = False  # it held up others, and has a separate lane until it progresses
     bytes: int = 0
     batches: int = 0
     messages: int = 0
     stops: int = 0
-    _size: float = 0.0  # of a message, about
-    _mark: tuple[float, int] = (0.0, -1)  # when the source was seen to end there
+    _size: float = 0.0  # average size of a message
+    _mark: tuple[float, int] = (0.0, -1)  # time, and the source's end then
 
     @property
     def name(self) -> str:
@@ -56,30 +56,30 @@ class CopiedPartition(msgspec.Struct, eq=False):
 
     @property
     def lag(self) -> int:
-        """Messages of the source that the target lacks; offsets, where the source compacts."""
+        """Messages that the target lacks; offsets, where the source compacts."""
         return max(0, self.end - self.copied) if self.copied >= 0 else 0
 
     @property
     def lag_bytes(self) -> int:
-        """About, by what messages have taken lately."""
+        """Approximate size of the lag, from the recent size of messages."""
         return int(self.lag * self._size)
 
     def lag_seconds(self, now: float) -> float:
-        """For how long the oldest message that is missing has been known to be there, at most."""
+        """Upper bound on how long the oldest missing message has been known."""
         since, end = self._mark
         return now - since if self.lag and end > self.copied else 0.0
 
     def heard(self, end: int, now: float) -> None:
-        """The source says that it ends there."""
+        """Note the source's end."""
         self.end = max(self.end, end)
         self._note(now)
 
     def taken(self, next_offset: int) -> None:
-        """On its way to the target up to there."""
+        """Note that data up to here is on its way to the target."""
         self.position = next_offset
 
     def written(self, next_offset: int, headers: list[BatchHeader], size: int, now: float) -> None:
-        """The target has it up to there."""
+        """Note that the target has data up to here."""
         messages = sum(header.record_count for header in headers)
         self.copied = max(self.copied, next_offset)
         self.bytes += size

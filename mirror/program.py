@@ -1,7 +1,7 @@
-"""`penstock mirror`: one worker in this process, until it is told to stop.
+"""`penstock mirror`: runs one worker in this process until it is stopped.
 
-SIGTERM and SIGINT stop it, a second one at once. Killed at any point it goes on where the copies
-end: nothing about progress is written down anywhere else.
+SIGTERM and SIGINT stop it, a second one at once. After a kill at any point it resumes at the ends
+of the copies: progress is stored nowhere else.
 """
 
 import asyncio
@@ -22,19 +22,19 @@ from ground.listening import CannotListen
 from ground.page_door import BadLocks
 from ledger.counting.publishing import LedgerWriter
 from mirror.acls import AclsSync
-from mirror.comparing import Comparing
+from mirror.cluster_scanner import ClusterScanner
+from mirror.comparison import Comparison
 from mirror.config import MirrorConfig
-from mirror.copying import Copying
+from mirror.copier import Copier
+from mirror.copy_reader import CopyReader
 from mirror.data_directory import held
 from mirror.errors import MirrorFailure
-from mirror.groups import GroupsSync
-from mirror.looking import Looking
+from mirror.group_offsets import GroupsSync
+from mirror.ledger_reporter import APP, KIND, LedgerReporter
 from mirror.metrics import MirrorMetrics
 from mirror.pages import page_server
-from mirror.sharing import Sharing
-from mirror.standing import MirrorStanding
-from mirror.telling import APP, KIND, Telling
-from mirror.told import CopiesThere
+from mirror.partition_sharing import Sharing
+from mirror.status import MirrorStatus
 
 CANNOT_START: Final = 1
 
@@ -42,14 +42,14 @@ log = logging.getLogger(__name__)
 
 
 def run(config: MirrorConfig, accepted: Collection[tuple[str, int | None]] = ()) -> int:
-    """Copy until a signal comes; the process's exit code. `accepted`: topics, or partitions of
-    them, that may go on behind one gap each."""
+    """Copy until a signal arrives; returns the process's exit code. `accepted`: topics or
+    partitions that may skip one gap each."""
     try:
         with ExitStack() as ends:
             ends.enter_context(held(Path(config.data_dir)))
-            standing = MirrorStanding(config)
+            status = MirrorStatus(config)
             certificates = CertificateWatch(config.certificate_files)
-            server = page_server(standing, MirrorMetrics(standing, certificates.ends))
+            server = page_server(status, MirrorMetrics(status, certificates.ends))
             ends.callback(server.stop)
             server.start()
             ends.callback(certificates.stop)
@@ -59,10 +59,10 @@ def run(config: MirrorConfig, accepted: Collection[tuple[str, int | None]] = ())
                 *(config.name, config.source.cluster, config.target.cluster),
                 *(config.http_host, server.port),
             )
-            # What is there now was loaded to stay: garbage is looked for in what comes.
+            # What is loaded now stays: exclude it from garbage collection.
             gc.collect()
             gc.freeze()
-            uvloop.run(_copy(standing, frozenset(accepted)))
+            uvloop.run(_copy(status, frozenset(accepted)))
     except (MirrorFailure, CannotListen, BadLocks) as error:
         print(f"penstock mirror: {error}", file=sys.stderr)
         return CANNOT_START
@@ -70,15 +70,15 @@ def run(config: MirrorConfig, accepted: Collection[tuple[str, int | None]] = ())
     return 0
 
 
-async def _copy(standing: MirrorStanding, accepted: frozenset[tuple[str, int | None]]) -> None:
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
+async def _copy(status: MirrorStatus, accepted: frozenset[tuple[str, int | None]]) -> None:
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
 
     def stop(number: signal.Signals) -> None:
         log.info("stopping signal=%s", number.name)
-        for each in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(each)
-            signal.signal(each, signal.SIG_DFL)  # the next one ends the process
-        told.set()
+        for handled in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(handled)
+            signal.signal(handled, signal.SIG_DFL)  # the next one ends the process
+        stopping.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
@@ -86,44 +86,44 @@ async def _copy(standing: MirrorStanding, accepted: frozenset[tuple[str, int | N
     def accepts(topic: str, partition: int) -> bool:
         return not accepted.isdisjoint({(topic, None), (topic, partition)})
 
-    config = standing.config
-    telling = standing.telling = _telling(config)
-    copying = standing.copying = Copying(config, Looking(config), accepts=accepts, watcher=telling)
+    config = status.config
+    reporter = status.reporter = _reporter(config)
+    copying = status.copying = Copier(
+        config, ClusterScanner(config), accepts=accepts, watcher=reporter
+    )
     with ExitStack() as ends:
-        if telling is not None:
-            telling.start()
-            ends.callback(telling.stop)
+        if reporter is not None:
+            reporter.start()
+            ends.callback(reporter.stop)
         if config.target.zookeeper:
             copying.share(())
 
             def share(mine: frozenset[Key]) -> None:
                 loop.call_soon_threadsafe(copying.share, mine)
 
-            sharing = standing.sharing = Sharing(config, lambda: copying.copies, share)
+            sharing = status.sharing = Sharing(config, lambda: copying.copies, share)
             sharing.start()
             ends.callback(sharing.stop)
         if config.groups.sync:
-            groups = standing.groups = GroupsSync(
-                config, lambda: copying.ends, lambda: copying.kafka
-            )
+            groups = status.groups = GroupsSync(config, lambda: copying.ends, lambda: copying.kafka)
             groups.start()
             ends.callback(groups.stop)
         if config.acls:
-            acls = standing.acls = AclsSync(config, lambda: copying.copied_topics)
+            acls = status.acls = AclsSync(config, lambda: copying.copied_topics)
             acls.start()
             ends.callback(acls.stop)
         if config.compare.rate:
-            comparing = standing.comparing = Comparing(
+            comparing = status.comparing = Comparison(
                 config, lambda: copying.seen, lambda: copying.of_same_offsets
             )
             comparing.start()
             ends.callback(comparing.stop)
-        await copying.run(told)
+        await copying.run(stopping)
 
 
-def _telling(config: MirrorConfig) -> Telling | None:
+def _reporter(config: MirrorConfig) -> LedgerReporter | None:
     target = config.target
     if not target.registry:
         return None
     writer = LedgerWriter(target.bootstrap, target.registry_address, client_id=APP)
-    return Telling(config, writer, CopiesThere(target, client_id=APP, kind=KIND))
+    return LedgerReporter(config, writer, CopyReader(target, client_id=APP, kind=KIND))

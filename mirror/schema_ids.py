@@ -1,14 +1,14 @@
-"""Whether ids of schemas mean one schema each at the target: of its own registry, and of all whose
-`_schemas` are copied there.
+"""Checks that a schema id has one meaning at the target, across its own registry and all copies of
+`_schemas`.
 
-A registry that serves them together can give one answer for an id. So what is copied of `_schemas`
-is opened, as nothing else is, and what would give an id a second meaning is not copied: its
-partition stops, and names both subjects. What two mirrors have brought at the same moment is found
-by the next look. While one of these topics cannot be read to its end, nobody knows what its ids
-mean: then nothing more of `_schemas` is copied, and everything else is.
+A registry that serves them together can return one schema for an id. So the records of a copied
+`_schemas` are read, and those that would give an id a second meaning are not copied: the partition
+stops, and the error names both subjects. A conflict between two mirrors at the same moment is
+detected by the next scan. While one of the topics cannot be read to its end, the meaning of its ids
+is unknown: then `_schemas` is not copied further, and everything else is.
 
-Records are read as the registry reads them (registry/log_records.py), of which this needs little.
-Versions that were deleted count: messages with their ids are still there.
+Records are read as the registry reads them (registry/log_records.py), but only in part. Deleted
+versions count, since messages with their ids still exist.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,8 +26,8 @@ from wire.batch import CONTROL, headers
 from wire.errors import BatchError
 from wire.records import records
 
-_PATIENCE_S: Final = 2.0  # after which the next look goes on
-_CONTEXT: Final = ":."  # `:.context:subject`, whose ids are counted by themselves
+_PATIENCE_S: Final = 2.0  # after which the next scan continues
+_CONTEXT: Final = ":."  # `:.context:subject`, which has ids of its own
 _AVRO: Final = "AVRO"
 _NOTHING: Final = msgspec.Raw()
 
@@ -52,7 +52,8 @@ _value_decoder = msgspec.json.Decoder(_Value)
 
 
 class Schema(msgspec.Struct, frozen=True):
-    """What an id stands for, and where that is said. `content` is what makes two schemas one."""
+    """The schema of an id, and where it is registered. Schemas with equal `content` are the
+    same."""
 
     topic: str
     subject: str
@@ -64,39 +65,45 @@ class Schema(msgspec.Struct, frozen=True):
 
 
 def schemas_in(topic: str, batches: memoryview) -> Iterator[tuple[int, Schema]]:
-    """What ids stand for, by whole batches of a registry's topic. Raises BatchError."""
+    """The schema ids in whole batches of a registry's topic. Raises BatchError."""
     for start, header in headers(batches):
         if not header.attributes & CONTROL:
             for record in records(batches[start : start + header.size]):
-                found = _schema(topic, record.key, record.value)
-                if found is not None:
-                    yield found
+                entry = _schema(topic, record.key, record.value)
+                if entry is not None:
+                    yield entry
 
 
 def _schema(topic: str, key: bytes | None, value: bytes | None) -> tuple[int, Schema] | None:
-    """None for records of other sorts, and for what the registry leaves out as well."""
+    """None for other records, and for those that the registry skips."""
     if not key or not value:
         return None
     try:
         if _key_decoder.decode(key).keytype != "SCHEMA":
             return None
-        said = _value_decoder.decode(value)
+        registration = _value_decoder.decode(value)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    if said.subject.startswith(_CONTEXT):
+    if registration.subject.startswith(_CONTEXT):
         return None
-    # What it refers to are subjects of its own cluster.
-    refers = (topic, *map(bytes, said.references)) if said.references else ()
+    # References are to subjects of its own cluster.
+    refers = (topic, *map(bytes, registration.references)) if registration.references else ()
     content = hash(
-        (said.type or _AVRO, said.schema, bytes(said.metadata), bytes(said.rules), refers)
+        (
+            registration.type or _AVRO,
+            registration.schema,
+            bytes(registration.metadata),
+            bytes(registration.rules),
+            refers,
+        )
     )
-    return said.id, Schema(topic, said.subject, said.version, content)
+    return registration.id, Schema(topic, registration.subject, registration.version, content)
 
 
-def clash(number: int, one: Schema, other: Schema) -> str:
+def clash(schema_id: int, schema: Schema, other: Schema) -> str:
     return (
-        f"schema id {number} is {one}, and {other}: two registries give the same ids. Give each "
-        "its own range (`id_base`, `id_count`), and register one of these two anew"
+        f"schema id {schema_id} is {schema}, and {other}: two registries assign the same ids. Give "
+        "each its own range (`id_base`, `id_count`), and register one of these two again"
     )
 
 
@@ -104,18 +111,18 @@ NewFetcher = Callable[[Brokers, str, Mapping[int, int]], Fetcher]
 
 
 class SchemaIds:
-    """Of one copy of a `_schemas`. Looks on a thread; is asked on the event loop."""
+    """The ids of one copy of a `_schemas`. Scans on a thread; is queried on the event loop."""
 
     def __init__(self, copy: str, new_fetcher: NewFetcher = Fetcher) -> None:
         self.copy = copy
-        self.unknown = "it is not known yet which ids other registries have given"
-        self.trouble = ""  # what cannot be looked at, or what clashes already
+        self.unknown = "the ids of other registries have not been read yet"
+        self.trouble = ""  # topics that cannot be read, and conflicts that exist already
         self._new_fetcher = new_fetcher
         self._seen: dict[str, _Topic] = {}
         self._others: Mapping[int, Schema] = {}
 
     def fault(self, batches: memoryview) -> str:
-        """Why these may not be copied; empty if they may."""
+        """The reason why these batches may not be copied; empty if they may."""
         if self.unknown:
             return self.unknown
         others = self._others
@@ -125,39 +132,39 @@ class SchemaIds:
                 if other is not None and other.content != schema.content:
                     return clash(number, schema, other)
         except BatchError as error:
-            return f"what cannot be read as records of a registry is not copied: {error}"
+            return f"not a registry's records: {error}"
         return ""
 
     def look(self, target: Brokers, known: ClusterMetadata) -> None:
-        """At what is new in the topics of registries."""
-        topics = {name: each for name, each in known.topics.items() if _is_of_schemas(name)}
+        """Read what is new in the topics of registries."""
+        topics = {name: topic for name, topic in known.topics.items() if _is_schemas_topic(name)}
         for name in self._seen.keys() - topics.keys():
             del self._seen[name]
         troubles: list[str] = []
-        unread: dict[str, str] = {}  # and why
+        unread: dict[str, str] = {}  # with the reason
         away = ""
         for name, topic in topics.items():
             seen = self._seen.get(name)
             if seen is None or seen.topic_id != topic.id:
                 seen = self._seen[name] = _Topic(name, topic.id)
-            if away or any(each.leader == NO_LEADER for each in topic.partitions):
-                unread[name] = away or "it has no leader"
+            if away or any(partition.leader == NO_LEADER for partition in topic.partitions):
+                unread[name] = away or "no leader"
                 continue
             try:
                 if not seen.read(target, self._new_fetcher):
-                    unread[name] = "it was not read to its end"
+                    unread[name] = "not read to its end"
             except BatchError as error:
                 troubles.append(f"{name} cannot be read: {error}")
             except ClientError as error:
                 if error.retriable:
-                    unread[name] = away = str(error)  # each of the others would be waited for
+                    unread[name] = away = str(error)  # do not wait for each of the others, too
                 else:
-                    troubles.append(f"ids of schemas are not compared with {name}: {error}")
-        self._others = _united(each for name, each in self._seen.items() if name != self.copy)
-        # What its own copy says gives no id a second meaning.
+                    troubles.append(f"schema ids are not compared with {name}: {error}")
+        self._others = _united(topic for name, topic in self._seen.items() if name != self.copy)
+        # Its own copy cannot give an id a second meaning.
         unknown = (
-            f"nobody knows which ids of schemas {name} has: {why}"
-            for name, why in unread.items()
+            f"the schema ids in {name} are unknown: {reason}"
+            for name, reason in unread.items()
             if name != self.copy
         )
         self.unknown = next(unknown, "")
@@ -173,7 +180,7 @@ class SchemaIds:
 
 
 class _Topic(msgspec.Struct):
-    """One of them, as far as it has been read."""
+    """A registry's topic, as far as it has been read."""
 
     name: str
     topic_id: object
@@ -181,8 +188,8 @@ class _Topic(msgspec.Struct):
     _position: int = -1
 
     def read(self, brokers: Brokers, new_fetcher: NewFetcher) -> bool:
-        """Whether it was read to its end. Registries have one partition. Raises BatchError,
-        ClientError."""
+        """Read on; returns whether the end was reached. Registries have one partition. Raises
+        BatchError, ClientError."""
         if self._position < 0:
             self._position = start_offsets(brokers, self.name, [0], Beginning())[0]
         end = start_offsets(brokers, self.name, [0], End())[0]
@@ -197,8 +204,8 @@ class _Topic(msgspec.Struct):
                     for number, schema in schemas_in(self.name, batch.data):
                         self.schemas.setdefault(number, schema)
                 if not batches:
-                    # Where it is compacted, nothing at all may be left up to the end: then the
-                    # leader says where that is, and has nothing to give.
+                    # A compacted topic may have no records before its end: then the leader returns
+                    # the end without data.
                     return fetcher.ends.get(0, -1) >= end
                 self._position = fetcher.positions[0]
         finally:
@@ -207,11 +214,11 @@ class _Topic(msgspec.Struct):
 
 
 def _united(topics: Iterable[_Topic]) -> dict[int, Schema]:
-    found: dict[int, Schema] = {}
-    for each in topics:
-        found = {**each.schemas, **found}
-    return found
+    schemas: dict[int, Schema] = {}
+    for topic in topics:
+        schemas = {**topic.schemas, **schemas}
+    return schemas
 
 
-def _is_of_schemas(name: str) -> bool:
+def _is_schemas_topic(name: str) -> bool:
     return name == SCHEMAS or name.endswith(f".{SCHEMAS}")

@@ -1,9 +1,8 @@
-"""Which topics are copied, what they are called at the target, and what is to be done there so that
-they can be. Pure: from what both clusters say of their topics to what has to change.
+"""Plans which topics to copy, under which names, and the changes needed at the target. Pure.
 
-A copy is a topic of the target with the mark `penstock.mirror.of`. What has no mark is somebody
-else's, or was promoted: it is left alone. What is marked as a copy of something else, or of a topic
-of that name that was deleted since, is left alone too, and it is said so.
+A copy is a topic of the target with the mark `penstock.mirror.of`. A topic without the mark is
+another user's, or was promoted: it is left alone. So is a copy of something else, or of a topic of
+that name that was deleted since; the reason is reported.
 """
 
 import re
@@ -35,7 +34,7 @@ _GAPS: Final = re.compile(r"(\d{1,6}):(\d{1,19})-(\d{1,19})")
 
 
 class Names(msgspec.Struct, frozen=True):
-    """What the configuration says of topics' names."""
+    """The name rules of the configuration."""
 
     prefix: str
     strip: str = ""
@@ -44,7 +43,7 @@ class Names(msgspec.Struct, frozen=True):
     schemas: bool = False
 
     def here(self, there: str) -> str | None:
-        """What a topic of the source is called at the target; None if it is not copied."""
+        """The name of a source topic's copy; None if it is not copied."""
         if there == SCHEMAS and self.schemas:
             return f"{self.prefix}{SCHEMAS}"
         if there.startswith("_") or not _matches(there, self.topics):
@@ -57,11 +56,11 @@ class Names(msgspec.Struct, frozen=True):
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, each) for each in patterns)
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 class Topic(NamedTuple):
-    """As a cluster has it; `configs` are its own, without defaults."""
+    """A topic of a cluster; `configs` are its own, without defaults."""
 
     name: str
     topic_id: str
@@ -70,13 +69,13 @@ class Topic(NamedTuple):
 
 
 class Standing(StrEnum):
-    """What a topic of the target is to this mirror."""
+    """The relation of a topic of the target to this mirror."""
 
     COPIED = "copied"
     PAUSED = "paused"
     ORDINARY = "ordinary"  # it has no mark
     FOREIGN = "foreign"  # a copy of something else
-    ANEW = "made anew"  # a copy of a topic that is no more
+    ANEW = "made anew"  # a copy of a topic that was deleted
     GONE = "gone"  # there is no such topic at the source
 
 
@@ -105,7 +104,7 @@ class TopicCopy(msgspec.Struct, frozen=True):
     here: str
     there: str
     standing: Standing
-    partitions: int = 0  # that can be copied: both sides have them
+    partitions: int = 0  # that both sides have
     compacts: bool = False
     accepted: Mapping[int, Gap] = msgspec.field(default_factory=lambda: MappingProxyType({}))
     topic_id: str = ""  # of the copy
@@ -121,26 +120,25 @@ def plan(
     target: Mapping[str, Topic],
     keep: frozenset[str] = frozenset(),
 ) -> dict[str, TopicCopy]:
-    """All topics that are to be copied, by their names at the target. `keep`: configs that are not
-    followed."""
-    found: dict[str, TopicCopy] = {}
+    """All topics to copy, by their names at the target. `keep`: configs that are not copied."""
+    copies: dict[str, TopicCopy] = {}
     for there, topic in sorted(source.items()):
         here = names.here(there)
         if here is None:
             continue
-        if here in found:
-            reason = f"{found[here].there} is copied to {here} already: see `prefix` and `strip`"
-            found[here] = TopicCopy(here, there, Standing.FOREIGN, reason=reason)
+        if here in copies:
+            reason = f"{copies[here].there} is copied to {here} already: see `prefix` and `strip`"
+            copies[here] = TopicCopy(here, there, Standing.FOREIGN, reason=reason)
             continue
-        found[here] = _copy(here, topic, target.get(here), cluster, _NOT_FOLLOWED | keep)
+        copies[here] = _copy(here, topic, target.get(here), cluster, _NOT_FOLLOWED | keep)
     for here, copy in target.items():
         origin = origin_of(copy.configs)
-        if origin is not None and origin.cluster == cluster and here not in found:
+        if origin is not None and origin.cluster == cluster and here not in copies:
             is_ours = names.here(origin.topic) == here
             if is_ours and origin.topic not in source:
-                reason = f"{cluster} has no topic {origin.topic}, or does not show it"
-                found[here] = TopicCopy(here, origin.topic, Standing.GONE, reason=reason)
-    return found
+                reason = f"{cluster} has no topic {origin.topic}, or hides it"
+                copies[here] = TopicCopy(here, origin.topic, Standing.GONE, reason=reason)
+    return copies
 
 
 def _copy(
@@ -162,7 +160,7 @@ def _copy(
     if standing is not Standing.COPIED:
         return TopicCopy(here, topic.name, standing, origin=origin, reason=reason)
     if copy.configs.get(PAUSED) == "true":
-        standing, reason = Standing.PAUSED, "paused: `penstock mirror resume` goes on"
+        standing, reason = Standing.PAUSED, "paused: `penstock mirror resume` resumes it"
     changes: list[Change] = []
     if copy.partitions < topic.partitions:
         changes.append(Enlarge(here, topic.partitions))
@@ -183,21 +181,21 @@ def _copy(
 def _standing(here: str, mark: MirrorOf, origin: MirrorOf | None) -> tuple[Standing, str]:
     if origin is None:
         return Standing.ORDINARY, (
-            f"{here} is an ordinary topic at the target: it was promoted, or made by somebody else"
+            f"{here} is an ordinary topic at the target: it was promoted, or created by others"
         )
     if (origin.cluster, origin.topic) != (mark.cluster, mark.topic):
         return Standing.FOREIGN, f"{here} is a copy of {origin.place}, not of {mark.place}"
     if origin.topic_id and mark.topic_id and origin.topic_id != mark.topic_id:
         return Standing.ANEW, (
-            f"{mark.place} was made anew: its id is {mark.topic_id}, what was copied had "
-            f"{origin.topic_id}. Delete {here}, and it is copied from its beginning; or copy under "
+            f"{mark.place} was recreated: its id is {mark.topic_id}, the copied topic had "
+            f"{origin.topic_id}. Delete {here}, so that it is copied from its beginning; or use "
             "another `prefix`"
         )
     return Standing.COPIED, ""
 
 
 def origin_of(configs: Mapping[str, str]) -> MirrorOf | None:
-    """What a topic is a copy of; None if it is none, or what stands there cannot be read."""
+    """The topic of which this is a copy; None if it is not one, or its mark is invalid."""
     try:
         return MirrorOf.parse(configs[MIRROR_OF])
     except (KeyError, ValueError):
@@ -205,7 +203,7 @@ def origin_of(configs: Mapping[str, str]) -> MirrorOf | None:
 
 
 def followed(configs: Mapping[str, str], keep: frozenset[str]) -> dict[str, str]:
-    """Those of a source's configs that its copy has too."""
+    """The source's configs that the copy gets."""
     return {name: value for name, value in configs.items() if _is_followed(name, keep)}
 
 
@@ -224,15 +222,15 @@ def _altered(
 
 
 def gaps_of(text: str) -> dict[int, Gap]:
-    """What `penstock.mirror.accept.gap` says, by partition."""
-    found = {}
+    """Parse `penstock.mirror.accept.gap` into gaps by partition."""
+    gaps = {}
     for part in text.split(","):
-        said = _GAPS.fullmatch(part.strip())
-        if said:
-            found[int(said[1])] = Gap(int(said[2]), int(said[3]))
-    return found
+        match = _GAPS.fullmatch(part.strip())
+        if match:
+            gaps[int(match[1])] = Gap(int(match[2]), int(match[3]))
+    return gaps
 
 
 def gaps_text(gaps: Mapping[int, Gap]) -> str | None:
-    """As the config has it; None for none."""
+    """The value of the config; None for no gaps."""
     return ",".join(f"{partition}:{gap}" for partition, gap in sorted(gaps.items())) or None

@@ -1,6 +1,6 @@
-"""What a registry can be told in its configuration file. Checked when it is loaded, once.
+"""The registry's configuration file, validated once when it is loaded.
 
-Each key is explained at its field: `penstock keys` and docs/registry.md have it from there.
+The docstring of a key's field is its text in `penstock keys` and docs/registry.md.
 """
 
 from itertools import pairwise
@@ -25,17 +25,17 @@ from registry.access.permissions import Permission
 from registry.values import Level
 
 _HIGHEST_ID = 2**31 - 1
-_SCHEMAS = "_schemas"  # what a registry's topic is called, unless it is told otherwise
+_SCHEMAS = "_schemas"  # default topic name
 
 
 class MirroredSchemas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The schemas of another cluster, whose topic a mirror has copied into this one."""
+    """The schemas of another cluster, whose topic a mirror copies into this cluster."""
 
     topic: str
     """The copy, such as `dc1._schemas`."""
     prefix: str = ""
-    """What its subjects begin with here, as topics that were copied do. Without it: what stands
-    before `_schemas`, such as `dc1.`."""
+    """Prefix of its subjects here, as for copied topics. Default: the topic's name without
+    `_schemas`, such as `dc1.`."""
 
     def __post_init__(self) -> None:
         try:
@@ -44,40 +44,40 @@ class MirroredSchemas(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ValueError(f"`topic`: {error}") from None
         if not self.subjects:
             raise ValueError(
-                f"`prefix` must say what the subjects of {self.topic} begin with here, as its name "
-                f"is not PREFIX{_SCHEMAS}"
+                f"`prefix` is required: the topic name {self.topic} is not PREFIX{_SCHEMAS}, so "
+                "there is no default"
             )
-        if any(ord(letter) < 32 for letter in self.prefix) or len(self.prefix) > 249:
-            raise ValueError("`prefix` must be at most 249 characters, and no control characters")
+        if any(ord(character) < 32 for character in self.prefix) or len(self.prefix) > 249:
+            raise ValueError("`prefix` must have at most 249 characters and no control characters")
 
     @property
     def subjects(self) -> str:
-        """The prefix, said or understood."""
-        named = self.topic.removesuffix(_SCHEMAS)
-        return self.prefix or ("" if named == self.topic else named)
+        """The configured prefix, or the default."""
+        prefix = self.topic.removesuffix(_SCHEMAS)
+        return self.prefix or ("" if prefix == self.topic else prefix)
 
 
 class RegistryLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What clients can make a registry hold."""
+    """Limits on what clients can make a registry hold."""
 
     connections: int = 1_000
-    """Open at a time; more are told to come back (503)."""
+    """Open connections; further ones are answered with 503."""
     request_bytes: Bytes = 2 * 1024 * 1024
-    """A larger body is answered with 42209, or 413 where no schema is registered."""
+    """A larger body is answered with 42209, or with 413 on paths that register no schema."""
     waiting_writes: int = 1_000
-    """Writes that wait for the writer at a time; more are told to come back."""
+    """Writes that may wait for the writer at the same time; further ones are answered with 503."""
     forwarding_connections: int = 64
     """Connections to the registry that writes."""
     idle_connection_seconds: Seconds = 60.0
-    """Without a request for so long, a connection is closed."""
+    """A connection without a request for this long is closed."""
     stalled_request_seconds: Seconds = 30.0
-    """So long a request may take to arrive, and an answer to be read."""
+    """Time for a request to arrive, and for a client to read an answer."""
 
     handshake_seconds: Seconds = 10.0
-    """So long a TLS handshake may take."""
+    """Time for a TLS handshake."""
     handshakes_of_a_host: int = 64
-    """TLS handshakes of one address (of IPv6, its /64) that may be under way; more of it are closed
-    at once."""
+    """Concurrent TLS handshakes of one address (of IPv6, its /64); further ones are closed
+    immediately."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -86,16 +86,16 @@ class RegistryLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long something may take before it is given up, in seconds."""
+    """Timeouts of operations, in seconds."""
 
     start: Seconds = 60.0
-    """For the brokers to be there, and for each next part of the topic to be read."""
+    """Until the brokers are reachable, and without progress while the topic is read at start."""
     publish: Seconds = 10.0
-    """For the topic to take a write."""
+    """For appending a write to the topic."""
     forward: Seconds = 10.0
-    """For a registry that writes to be there and take a write."""
+    """For a write to reach the registry that writes, with retries."""
     write: Seconds = 25.0
-    """For a client's whole write."""
+    """For a client's write as a whole."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -107,77 +107,71 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """One registry."""
 
     brokers: tuple[HostAndPort, ...] = ("127.0.0.1:9092",)
-    """Some brokers of the cluster that has the topic: Penstock's or Apache Kafka's."""
+    """Bootstrap brokers of the cluster that holds the topic: Penstock's or Apache Kafka's."""
     security: Security = Security()
-    """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
+    """[Connections to brokers](secure-connections.md): TLS and login."""
     cluster: str = "local"
     """The cluster's name."""
     topic: str = _SCHEMAS
-    """Where schemas are kept. Created if it is not there: one partition, compacted. One that is
-    not like that is refused."""
+    """The topic that holds the schemas. Created if missing, with one partition, compacted. A topic
+    with other settings is rejected."""
     replication_factor: int = 1
-    """Of the registry's topic, when it is created."""
+    """Replication factor of the topic when the registry creates it."""
     zookeeper: str = ""
-    """Where registries elect the one that writes, `host:2181,host:2181/penstock`. Without it
-    this registry is the only one."""
+    """Where registries elect the writer, `host:2181,host:2181/penstock`. Without it this registry
+    is the only one."""
     zookeeper_secret: str = ""
-    """The brokers'. Beside a broker with an embedded ZooKeeper: `zookeeper_secret_file:
+    """The brokers' secret. Beside a broker with an embedded ZooKeeper: `zookeeper_secret_file:
     {data_dir}/zookeeper/secret`."""
     zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
-    """[How ZooKeeper is connected to](broker.md#zookeeper-behind-locks): TLS, and a login."""
+    """[Connections to ZooKeeper](broker.md#zookeeper-behind-locks): TLS and login."""
     zookeeper_session_seconds: Seconds = 6.0
-    """After how long a silent writer is replaced: from 2 to 60."""
+    """Silence after which the writer is replaced: from 2 to 60."""
     host: str = "127.0.0.1"
-    """The address that it listens on."""
+    """Listen address."""
     port: Port = 8081
-    """The port that it listens on; 0: any that is free."""
+    """Listen port; 0: any free port."""
     advertised_host: str = ""
-    """The host to which other registries send writes. Without it: `host`."""
+    """Host to which other registries send writes. Default: `host`."""
     advertised_port: Port = 0
-    """The port to which other registries send writes; 0: `port`."""
+    """Port to which other registries send writes; 0: `port`."""
     insecure: bool = False
-    """Allows addresses that other machines can reach, although nobody has to authenticate, or
-    without `tls`. Said at each start, and in `/metrics`."""
+    """Allows an address that other machines can reach without authentication or without `tls`.
+    Logged at each start, and shown in `/metrics`."""
     tls: ListenerTls | None = None
-    """[TLS](#locks), and whether clients show certificates: then those are logins, too."""
+    """[TLS](#locks). With a `client_ca`, client certificates are logins too."""
     certificate_names: tuple[NameRule, ...] = ()
-    """Whom clients' certificates [stand for](#locks): the first rule that matches decides. Without
-    it: for their common name."""
+    """[Principals of client certificates](#locks): the first rule that matches decides. Default:
+    the certificate's common name."""
     users_file: FilePath = ""
-    """Who may log in with a password: [a file with a line for each](#locks). It is read again when
-    it changes."""
+    """Users with passwords: [a file, one user a line](#locks). Read again when it changes."""
     tokens_file: FilePath = ""
-    """Who may come in with a token: [a file with a line for each](#locks). It is read again when
-    it changes."""
+    """Bearer tokens: [a file, one token a line](#locks). Read again when it changes."""
     permissions: tuple[Permission, ...] = ()
-    """[Who may do what](#permissions), where anybody has to log in: what no rule allows is
-    refused."""
+    """[Permissions](#permissions) where logins are required: what no rule allows is refused."""
     open_metrics: bool = False
-    """Whether `/metrics` is answered without a login. `/healthz` and `/readyz` always are."""
+    """Answers `/metrics` without a login. `/healthz` and `/readyz` never need one."""
     registries: tuple[str, ...] = ()
-    """As whom the other registries log in here: they are believed for whom they pass on a write,
-    and nobody else is."""
+    """Principals of the other registries. Only these may forward a write on behalf of a client."""
     forwarding_security: HttpSecurity = HttpSecurity()
-    """How this registry gets into the one that writes, to pass writes on."""
+    """Login and TLS of this registry when it forwards writes to the one that writes."""
     administration_log: AdministrationLogConfig = AdministrationLogConfig()
-    """Where it is [remembered](administration.md) who registered and deleted schemas, and changed
-    levels and modes. Without its `file`: nowhere but in the program's log."""
+    """[Log](administration.md) of registered and deleted schemas and changed levels and modes.
+    Without its `file`, only the program's log has them."""
     compatibility: Level = Level.BACKWARD
-    """The level for subjects where nobody has set another."""
+    """Level of subjects without one of their own."""
     id_base: int = 1
-    """The first id that it gives. Registries that are written independently of each other get
-    disjoint ranges, because an id must mean one schema wherever data meets."""
+    """The first id to assign. Registries that are written independently need disjoint ranges,
+    because an id must mean the same schema wherever their data meets."""
     id_count: int | None = None
-    """How many ids it may give, from `id_base` on. Without it: all there are."""
+    """How many ids may be assigned, from `id_base` on. Default: all."""
     read_only: bool = False
-    """For a topic that a mirror fills: serves, writes nothing, says READONLY."""
+    """For a topic that a mirror fills: serves reads only and reports READONLY."""
     mirrored: tuple[MirroredSchemas, ...] = ()
-    """Schemas of other clusters that are [served as well](#schemas-of-other-clusters), to be read
-    only."""
+    """Schemas of other clusters to [serve as well](#schemas-of-other-clusters), read-only."""
     sign_of_life_seconds: Seconds = 3600.0
-    """So long a writer may have had nothing to write before it writes a record that says
-    nothing, since brokers forget a producer that is silent for a day, and with it that older
-    ones are fenced off."""
+    """Interval after which an idle writer appends a record without content. Brokers forget a
+    producer that is silent for a day, and with it that older epochs are fenced."""
     limits: RegistryLimits = RegistryLimits()
     patience: Timeouts = Timeouts()
 
@@ -190,8 +184,8 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         _check_apart(self.topic, self.mirrored)
         if self.zookeeper == "embedded":
             raise ValueError(
-                "`zookeeper: embedded` is a broker's: name the one that the other registries use, "
-                "or leave the key out if this registry is alone"
+                "`zookeeper: embedded` is for brokers: give the address that the other registries "
+                "use, or omit the key if this is the only registry"
             )
         for name in ("port", "advertised_port"):
             if not 0 <= getattr(self, name) < 65536:
@@ -199,7 +193,7 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         self._check_locks()
         if self.zookeeper and not self.advertised_host and is_everywhere(self.host):
             raise ValueError(
-                f"`host: {self.host}` is no address that other registries can connect to: say "
+                f"`host: {self.host}` is not an address that other registries can connect to: set "
                 "`advertised_host`"
             )
         if self.replication_factor < 1:
@@ -222,8 +216,8 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             raise ValueError("`certificate_names` needs `tls` with a `client_ca`")
         if self.has_logins and not self.permissions:
             raise ValueError(
-                "nobody who logs in may do anything: say `permissions`, such as "
-                '`- {principal: "*", subjects: "*", may: [read]}`'
+                "logins are required, and without `permissions` none may do anything: add some, "
+                'such as `- {principal: "*", subjects: "*", may: [read]}`'
             )
         if not self.has_logins and (self.permissions or self.registries):
             key = "permissions" if self.permissions else "registries"
@@ -234,30 +228,30 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             check_scheme(self.forwarding_security, "https" if self.tls else "http")
         except ValueError as error:
             raise ValueError(f"`forwarding_security`: {error}") from None
-        shown = self.forwarding_security.tls
-        has_certificate = shown is not None and bool(shown.certificate)
-        is_somebody = self.forwarding_security.has_login or has_certificate
+        own_tls = self.forwarding_security.tls
+        has_certificate = own_tls is not None and bool(own_tls.certificate)
+        has_identity = self.forwarding_security.has_login or has_certificate
         if self.tls and self.tls.requires_certificates:
-            is_somebody = has_certificate
-        if self.zookeeper and self.has_logins and not (self.registries and is_somebody):
+            has_identity = has_certificate
+        if self.zookeeper and self.has_logins and not (self.registries and has_identity):
             raise ValueError(
-                "registries that ask for logins need one among themselves: say as whom the others "
-                "come (`registries`), and how this one gets in there (`forwarding_security`)"
+                "registries that require logins need one among themselves: set `registries` (their "
+                "principals) and `forwarding_security` (the login of this one)"
             )
 
     @property
     def has_logins(self) -> bool:
-        """Whether anybody has to log in."""
+        """Whether clients must log in."""
         return bool(self.users_file or self.tokens_file or (self.tls and self.tls.client_ca))
 
     @property
     def is_open_to_anybody(self) -> bool:
-        """Whether others reach it without a login, or in the clear: only `insecure` allows that."""
+        """Whether other machines can connect without a login or without TLS; needs `insecure`."""
         return not is_loopback(self.host) and not (self.has_logins and self.tls)
 
     @property
     def access_to_others(self) -> HttpAccess:
-        """How writes are passed on: by TLS, if this registry is reached so itself."""
+        """How this registry reaches the others: by TLS if it serves TLS itself."""
         security = self.forwarding_security
         if self.tls and security.tls is None:
             security = msgspec.structs.replace(security, tls=Tls())
@@ -269,26 +263,23 @@ class RegistryConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Whose end somebody should know of in time."""
-        found = self.security.certificate_files | self.zookeeper_security.certificate_files
-        return found if self.tls is None else found | self.tls.certificate_files
+        """Files to watch for expiry."""
+        files = self.security.certificate_files | self.zookeeper_security.certificate_files
+        return files if self.tls is None else files | self.tls.certificate_files
 
     @property
     def ids(self) -> range:
-        """The ids that this registry may give."""
+        """The ids that this registry may assign."""
         end = _HIGHEST_ID + 1 if self.id_count is None else self.id_base + self.id_count
         return range(self.id_base, end)
 
 
 def _check_apart(own: str, mirrored: tuple[MirroredSchemas, ...]) -> None:
-    """Whether each topic and each subject has one place to come from."""
-    topics = [own, *(each.topic for each in mirrored)]
-    if twice := next((each for each in topics if topics.count(each) > 1), None):
+    """Reject topics that are named twice, and prefixes of which one begins with another."""
+    topics = [own, *(schemas.topic for schemas in mirrored)]
+    if twice := next((topic for topic in topics if topics.count(topic) > 1), None):
         raise ValueError(f"`mirrored`: topic {twice} is named twice")
-    prefixes = sorted(each.subjects for each in mirrored)
-    for one, following in pairwise(prefixes):
-        if following.startswith(one):
-            raise ValueError(
-                f"`mirrored`: subjects that begin with {following!r} begin with {one!r}, too: say "
-                "prefixes of which none is the beginning of another"
-            )
+    prefixes = sorted(schemas.subjects for schemas in mirrored)
+    for prefix, longer in pairwise(prefixes):
+        if longer.startswith(prefix):
+            raise ValueError(f"`mirrored`: the prefixes {prefix!r} and {longer!r} overlap")

@@ -1,7 +1,7 @@
-"""Confluent's data contracts: metadata beside a schema, of which one property is the registry's.
+"""Confluent's data contracts: metadata beside a schema. The registry acts on one property of it.
 
-Who registers a schema with the number that its version must have gets that number written into the
-metadata as `confluent:version`, and so do all later versions of the subject.
+Registering a schema with an explicit version number writes that number into the metadata as
+`confluent:version`, and from then on into that of all later versions of the subject.
 """
 
 from typing import Any, Final
@@ -14,7 +14,7 @@ VERSION: Final = "confluent:version"
 
 
 class Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is said about a schema: tags of its parts, properties of the whole."""
+    """Tags of a schema's parts and properties of the whole."""
 
     tags: dict[str, list[str]] | None = None
     properties: dict[str, str] | None = None
@@ -22,12 +22,12 @@ class Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """Its JSON; "" if it says nothing."""
+        """The metadata as JSON, or "" if empty."""
         return _text(self)
 
 
 class Rule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What clients do with messages of a schema. Nothing here looks into it."""
+    """What clients do with messages of a schema. The registry does not interpret it."""
 
     name: str | None = None
     doc: str | None = None
@@ -50,18 +50,18 @@ class RuleSet(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        """Its JSON; "" if there is no rule."""
+        """The rules as JSON, or "" if there are none."""
         return _text(self)
 
 
 def _text(contract: Metadata | RuleSet) -> str:
-    said = {name: getattr(contract, name) or None for name in contract.__struct_fields__}
-    text = msgspec.json.encode(type(contract)(**said)).decode()
+    fields = {name: getattr(contract, name) or None for name in contract.__struct_fields__}
+    text = msgspec.json.encode(type(contract)(**fields)).decode()
     return "" if text == "{}" else text
 
 
 def properties(metadata: str) -> dict[str, str]:
-    """The properties in a metadata's JSON; none if there are none."""
+    """The properties in the metadata's JSON."""
     if not metadata:
         return {}
     try:
@@ -71,14 +71,14 @@ def properties(metadata: str) -> dict[str, str]:
 
 
 def with_version(metadata: str, number: int) -> str:
-    """The metadata, saying this number."""
+    """The metadata with this version number."""
     document: dict[str, Any] = msgspec.json.decode(metadata) if metadata else {}
     document["properties"] = {**(document.get("properties") or {}), VERSION: str(number)}
     return msgspec.json.encode(document).decode()
 
 
 def without_version(metadata: str) -> str:
-    """The metadata, saying none; "" if nothing else is left."""
+    """The metadata without a version number; "" if nothing else remains."""
     if VERSION not in properties(metadata):
         return metadata
     document: dict[str, Any] = msgspec.json.decode(metadata)

@@ -1,10 +1,10 @@
-"""What a registry answers instead of what was asked for, and what keeps one from serving.
+"""Error answers to clients, and the failure that stops a registry.
 
     RegistryFailure             the program cannot serve: one line for the operator
-    Answered                    an answer that is an error: HTTP's status, Confluent's code and text
+    ErrorAnswer                    an error answer: HTTP status, Confluent's code and text
 
-Confluent's clients act on the codes, and people read the texts in their clients' traces: both are
-Confluent's, word for word where it says enough.
+Confluent's clients act on the codes, and people see the texts in their clients' traces: both are
+Confluent's, verbatim where the text is sufficient.
 """
 
 from typing import Final
@@ -17,8 +17,8 @@ class RegistryFailure(Exception):
     pass
 
 
-class Answered(Exception):
-    """An error for the client. `code` begins with `status`, as Confluent's do."""
+class ErrorAnswer(Exception):
+    """An error for the client. As with Confluent, `code` begins with `status`."""
 
     def __init__(self, status: int, code: int, message: str) -> None:
         super().__init__(message)
@@ -27,100 +27,100 @@ class Answered(Exception):
         self.message = message
 
 
-def malformed_body(why: str) -> Answered:
-    return Answered(400, 400, f"The request's body cannot be read: {why}")
+def malformed_body(why: str) -> ErrorAnswer:
+    return ErrorAnswer(400, 400, f"Invalid request body: {why}")
 
 
-def malformed_path() -> Answered:
-    return Answered(400, 400, "The path has an empty, a malformed or a suspicious part")
+def malformed_path() -> ErrorAnswer:
+    return ErrorAnswer(400, 400, "The path has an empty, malformed or suspicious segment")
 
 
-def malformed_query(most: int) -> Answered:
-    return Answered(400, 400, f"A query has at most {most} parameters")
+def malformed_query(most: int) -> ErrorAnswer:
+    return ErrorAnswer(400, 400, f"A query has at most {most} parameters")
 
 
-def empty_body() -> Answered:
-    return Answered(422, 422, "The request needs a body")
+def empty_body() -> ErrorAnswer:
+    return ErrorAnswer(422, 422, "The request needs a body")
 
 
-def not_logged_in() -> Answered:
-    return Answered(401, NOT_LOGGED_IN, "Unauthorized: no login, or one that is not right")
+def not_logged_in() -> ErrorAnswer:
+    return ErrorAnswer(401, NOT_LOGGED_IN, "Unauthorized: missing or invalid credentials")
 
 
-def forbidden(what: str) -> Answered:
-    return Answered(403, 40301, f"Forbidden: {what}")
+def forbidden(what: str) -> ErrorAnswer:
+    return ErrorAnswer(403, 40301, f"Forbidden: {what}")
 
 
-def no_registry() -> Answered:
-    return Answered(403, NO_REGISTRY, "Forbidden: requests are passed on by registries alone")
+def no_registry() -> ErrorAnswer:
+    return ErrorAnswer(403, NO_REGISTRY, "Forbidden: only registries may forward requests")
 
 
-def too_many_tries() -> Answered:
-    return Answered(429, 42901, "Too many logins from there wait to be looked at: try again")
+def too_many_logins() -> ErrorAnswer:
+    return ErrorAnswer(429, 42901, "Too many pending logins from this address: try again")
 
 
-def no_such_path() -> Answered:
-    return Answered(404, 404, "HTTP 404 Not Found")
+def no_such_path() -> ErrorAnswer:
+    return ErrorAnswer(404, 404, "HTTP 404 Not Found")
 
 
-def method_not_allowed() -> Answered:
-    return Answered(405, 405, "HTTP 405 Method Not Allowed")
+def method_not_allowed() -> ErrorAnswer:
+    return ErrorAnswer(405, 405, "HTTP 405 Method Not Allowed")
 
 
-def not_acceptable() -> Answered:
-    return Answered(406, 406, "HTTP 406 Not Acceptable")
+def not_acceptable() -> ErrorAnswer:
+    return ErrorAnswer(406, 406, "HTTP 406 Not Acceptable")
 
 
-def unsupported_media_type() -> Answered:
-    return Answered(415, 415, "HTTP 415 Unsupported Media Type")
+def unsupported_media_type() -> ErrorAnswer:
+    return ErrorAnswer(415, 415, "HTTP 415 Unsupported Media Type")
 
 
-def unsupported_charset(name: str) -> Answered:
-    return Answered(415, 415, f"The charset {name:.40} is not read here: send JSON in UTF-8")
+def unsupported_charset(name: str) -> ErrorAnswer:
+    return ErrorAnswer(415, 415, f"Unsupported charset {name:.40}: send JSON in UTF-8")
 
 
-def too_large() -> Answered:
-    return Answered(413, 413, "The request's body is too large")
+def too_large() -> ErrorAnswer:
+    return ErrorAnswer(413, 413, "The request's body is too large")
 
 
-def too_busy() -> Answered:
-    return Answered(503, 503, "Too many large requests at once: try again")
+def too_busy() -> ErrorAnswer:
+    return ErrorAnswer(503, 503, "Too many large requests at once: try again")
 
 
-def subject_not_found(subject: str) -> Answered:
-    return Answered(404, 40401, f"Subject '{subject}' not found.")
+def subject_not_found(subject: str) -> ErrorAnswer:
+    return ErrorAnswer(404, 40401, f"Subject '{subject}' not found.")
 
 
-def version_not_found(version: int) -> Answered:
-    return Answered(404, 40402, f"Version {version} not found.")
+def version_not_found(version: int) -> ErrorAnswer:
+    return ErrorAnswer(404, 40402, f"Version {version} not found.")
 
 
-def schema_not_found() -> Answered:
-    return Answered(404, 40403, "Schema not found")
+def schema_not_found() -> ErrorAnswer:
+    return ErrorAnswer(404, 40403, "Schema not found")
 
 
-def schema_id_not_found(schema_id: int) -> Answered:
-    return Answered(404, 40403, f"Schema {schema_id} not found")
+def schema_id_not_found(schema_id: int) -> ErrorAnswer:
+    return ErrorAnswer(404, 40403, f"Schema {schema_id} not found")
 
 
-def subject_soft_deleted(subject: str) -> Answered:
-    return Answered(
+def subject_soft_deleted(subject: str) -> ErrorAnswer:
+    return ErrorAnswer(
         404,
         40404,
         f"Subject '{subject}' was soft deleted.Set permanent=true to delete permanently",
     )
 
 
-def subject_not_soft_deleted(subject: str) -> Answered:
-    return Answered(
+def subject_not_soft_deleted(subject: str) -> ErrorAnswer:
+    return ErrorAnswer(
         404,
         40405,
         f"Subject '{subject}' was not deleted first before being permanently deleted",
     )
 
 
-def version_soft_deleted(subject: str, version: str) -> Answered:
-    return Answered(
+def version_soft_deleted(subject: str, version: str) -> ErrorAnswer:
+    return ErrorAnswer(
         404,
         40406,
         f"Subject '{subject}' Version {version} was soft deleted."
@@ -128,8 +128,8 @@ def version_soft_deleted(subject: str, version: str) -> Answered:
     )
 
 
-def version_not_soft_deleted(subject: str, version: int) -> Answered:
-    return Answered(
+def version_not_soft_deleted(subject: str, version: int) -> ErrorAnswer:
+    return ErrorAnswer(
         404,
         40407,
         f"Subject '{subject}' Version {version} was not deleted first before being permanently "
@@ -137,18 +137,20 @@ def version_not_soft_deleted(subject: str, version: int) -> Answered:
     )
 
 
-def no_level_of_its_own(subject: str) -> Answered:
-    return Answered(
+def no_level_of_its_own(subject: str) -> ErrorAnswer:
+    return ErrorAnswer(
         404, 40408, f"Subject '{subject}' does not have subject-level compatibility configured"
     )
 
 
-def no_mode_of_its_own(subject: str) -> Answered:
-    return Answered(404, 40409, f"Subject '{subject}' does not have subject-level mode configured")
+def no_mode_of_its_own(subject: str) -> ErrorAnswer:
+    return ErrorAnswer(
+        404, 40409, f"Subject '{subject}' does not have subject-level mode configured"
+    )
 
 
-def incompatible(subject: str, messages: str) -> Answered:
-    return Answered(
+def incompatible(subject: str, messages: str) -> ErrorAnswer:
+    return ErrorAnswer(
         409,
         40901,
         "Schema being registered is incompatible with an earlier schema for subject "
@@ -156,12 +158,12 @@ def incompatible(subject: str, messages: str) -> Answered:
     )
 
 
-def invalid_schema(message: str) -> Answered:
-    return Answered(422, 42201, message)
+def invalid_schema(message: str) -> ErrorAnswer:
+    return ErrorAnswer(422, 42201, message)
 
 
-def invalid_version(version: str) -> Answered:
-    return Answered(
+def invalid_version(version: str) -> ErrorAnswer:
+    return ErrorAnswer(
         422,
         42202,
         f"The specified version '{version}' is not a valid version id. Allowed values are between "
@@ -169,8 +171,8 @@ def invalid_version(version: str) -> Answered:
     )
 
 
-def invalid_level() -> Answered:
-    return Answered(
+def invalid_level() -> ErrorAnswer:
+    return ErrorAnswer(
         422,
         42203,
         "Invalid compatibility level. Valid values are none, backward, forward, full, "
@@ -178,41 +180,41 @@ def invalid_level() -> Answered:
     )
 
 
-def invalid_mode() -> Answered:
-    return Answered(
+def invalid_mode() -> ErrorAnswer:
+    return ErrorAnswer(
         422,
         42204,
         "Invalid mode. Valid values are READWRITE, READONLY, READONLY_OVERRIDE and IMPORT.",
     )
 
 
-def not_permitted(message: str) -> Answered:
-    return Answered(422, 42205, message)
+def not_permitted(message: str) -> ErrorAnswer:
+    return ErrorAnswer(422, 42205, message)
 
 
-def still_referenced(message: str) -> Answered:
-    return Answered(422, 42206, message)
+def still_referenced(message: str) -> ErrorAnswer:
+    return ErrorAnswer(422, 42206, message)
 
 
-def invalid_subject(subject: str) -> Answered:
-    return Answered(422, 42208, f"The specified subject '{subject}' is not a valid.")
+def invalid_subject(subject: str) -> ErrorAnswer:
+    return ErrorAnswer(422, 42208, f"The specified subject '{subject}' is not a valid.")
 
 
-def schema_too_large() -> Answered:
-    return Answered(422, 42209, "Register operation failed because schema is too large")
+def schema_too_large() -> ErrorAnswer:
+    return ErrorAnswer(422, 42209, "Register operation failed because schema is too large")
 
 
-def store_failed(message: str) -> Answered:
-    return Answered(500, 50001, message)
+def store_failed(message: str) -> ErrorAnswer:
+    return ErrorAnswer(500, 50001, message)
 
 
-def timed_out(message: str) -> Answered:
-    return Answered(500, 50002, message)
+def timed_out(message: str) -> ErrorAnswer:
+    return ErrorAnswer(500, 50002, message)
 
 
-def forwarding_failed(message: str) -> Answered:
-    return Answered(500, 50003, message)
+def forwarding_failed(message: str) -> ErrorAnswer:
+    return ErrorAnswer(500, 50003, message)
 
 
-def no_writer() -> Answered:
-    return Answered(500, 50004, "Leader not known.")
+def no_writer() -> ErrorAnswer:
+    return ErrorAnswer(500, 50004, "Leader not known.")

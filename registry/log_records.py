@@ -1,7 +1,7 @@
-"""What stands in the registry's topic: Confluent's keys and values, read and written.
+"""The records of the registry's topic: Confluent's keys and values, read and written.
 
-A topic that Confluent's registry wrote is read here, and the reverse. Keys are written byte for
-byte as Confluent does: compaction tells keys apart by their bytes.
+Compatible with Confluent's registry in both directions. Keys are written byte for byte as it
+does, since compaction compares their bytes.
 """
 
 import re
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 class BadRecord(Exception):
-    """Not a record of a registry, or of one that is newer than we know."""
+    """Not a registry's record, or one of an unknown kind."""
 
 
 class SchemaRecord(msgspec.Struct, frozen=True):
-    """One version as it is from now on; None removes it for ever."""
+    """The current state of a version; None removes it permanently."""
 
     subject: str
     version: int
@@ -29,7 +29,7 @@ class SchemaRecord(msgspec.Struct, frozen=True):
 
 
 class ConfigRecord(msgspec.Struct, frozen=True):
-    """A subject's config, or with None for subject the one of all."""
+    """The config of a subject, or with None the global one."""
 
     subject: str | None
     value: Config | None
@@ -41,22 +41,23 @@ class ModeRecord(msgspec.Struct, frozen=True):
 
 
 class DeleteSubjectRecord(msgspec.Struct, frozen=True):
-    """All versions up to this one are deleted, softly."""
+    """Soft deletion of all versions up to this one."""
 
     subject: str
     version: int
 
 
 class ClearSubjectRecord(msgspec.Struct, frozen=True):
-    """Deleted versions are forgotten: the subject is about to be imported."""
+    """Forgets deleted versions: the subject is about to be imported."""
 
     subject: str | None
 
 
 class NoRecord(msgspec.Struct, frozen=True):
-    """A writer's sign of life, or what means nothing here: subjects of contexts, among others.
+    """A writer's sign of life, or a record without meaning here, such as one of a context's
+    subject.
 
-    Confluent's registry does not look at the value. Ours keeps in it the highest id that was given.
+    Confluent's registry ignores the value. Ours stores the highest assigned id in it.
     """
 
     highest_id: int = 0
@@ -71,7 +72,7 @@ class _Key(msgspec.Struct, omit_defaults=True):
     keytype: str
     subject: str | None = None
     version: int | None = None
-    magic: int | None = None  # never omitted when written
+    magic: int | None = None  # always written
 
 
 class _SchemaValue(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -82,8 +83,8 @@ class _SchemaValue(msgspec.Struct, kw_only=True, omit_defaults=True):
     references: tuple[Reference, ...] = ()
     metadata: msgspec.Raw = NOTHING
     rule_set: msgspec.Raw = msgspec.field(name="ruleSet", default=NOTHING)
-    schema: str = ""  # empty ones can be imported
-    deleted: bool | None = None  # never omitted when written
+    schema: str = ""  # may be empty if imported
+    deleted: bool | None = None  # always written
 
 
 class _SubjectVersion(msgspec.Struct, omit_defaults=True):
@@ -100,7 +101,7 @@ class _Noop(msgspec.Struct, rename="camel"):
     highest_id: int = 0
 
 
-_CONTEXT: Final = ":."  # `:.context:subject`, whose ids are counted by themselves
+_CONTEXT: Final = ":."  # `:.context:subject`, which has ids of its own
 _BEYOND_FIRST_PLANE: Final = re.compile("[\U00010000-\U0010ffff]")
 _NOOP_KEY: Final = b'{"keytype":"NOOP","magic":0}'
 
@@ -110,7 +111,7 @@ _schema_decoder = msgspec.json.Decoder(_SchemaValue)
 
 
 def read(record: LogRecord) -> Record:
-    """What a record says; BadRecord if that cannot be told."""
+    """Parse a record. Raises BadRecord."""
     try:
         key = _key_decoder.decode(record.key)
         if key.subject is not None and key.subject.startswith(_CONTEXT):
@@ -121,8 +122,8 @@ def read(record: LogRecord) -> Record:
             case "CONFIG":
                 return ConfigRecord(key.subject, _value(record.value, Config))
             case "MODE":
-                found = _value(record.value, _ModeValue)
-                return ModeRecord(key.subject, found.mode if found is not None else None)
+                value = _value(record.value, _ModeValue)
+                return ModeRecord(key.subject, value.mode if value is not None else None)
             case "DELETE_SUBJECT":
                 return _delete_subject_record(record.value)
             case "CLEAR_SUBJECT":
@@ -133,7 +134,7 @@ def read(record: LogRecord) -> Record:
                 return NoRecord(sign.highest_id if sign is not None else 0)
             case "CONTEXT" | "ASSOC":
                 return NoRecord()
-    # ValueError: not UTF-8; RecursionError: nested beyond what can be meant.
+    # ValueError: not UTF-8; RecursionError: nested too deeply.
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BadRecord(str(error)) from None
     raise BadRecord(f"unknown key type {key.keytype!r:.40}")
@@ -150,11 +151,11 @@ def write(record: Record) -> LogRecord:
         case ConfigRecord(subject, config):
             return LogRecord(_key("CONFIG", subject), _config_value(subject, config))
         case ModeRecord(subject, mode):
-            written = None if mode is None else _encode(_ModeValue(subject, mode))
-            return LogRecord(_key("MODE", subject), written)
+            data = None if mode is None else _encode(_ModeValue(subject, mode))
+            return LogRecord(_key("MODE", subject), data)
         case DeleteSubjectRecord(subject, version):
-            written = _encode(_SubjectVersion(subject, version))
-            return LogRecord(_key("DELETE_SUBJECT", subject), written)
+            data = _encode(_SubjectVersion(subject, version))
+            return LogRecord(_key("DELETE_SUBJECT", subject), data)
         case ClearSubjectRecord(subject):
             return LogRecord(_key("CLEAR_SUBJECT", subject), _encode(_SubjectVersion(subject)))
         case NoRecord(highest_id):
@@ -166,9 +167,9 @@ def _key(kind: str, subject: str | None) -> bytes:
 
 
 def _key_bytes(key: _Key) -> bytes:
-    """As Jackson writes it: a letter beyond the first plane as two escapes."""
-    written = _encode(key).decode()
-    return _BEYOND_FIRST_PLANE.sub(_surrogates, written).encode()
+    """The key as Jackson writes it: a character beyond the first plane as two escapes."""
+    text = _encode(key).decode()
+    return _BEYOND_FIRST_PLANE.sub(_surrogates, text).encode()
 
 
 def _surrogates(letter: re.Match[str]) -> str:
@@ -186,7 +187,7 @@ def _value(written: bytes | None, kind: type[T]) -> T | None:
 
 def _schema_record(key: _Key, written: bytes | None) -> SchemaRecord:
     if key.subject is None or key.version is None:
-        raise BadRecord("a schema's key without subject or version")
+        raise BadRecord("schema key without subject or version")
     if written is None:
         return SchemaRecord(key.subject, key.version, None)
     value = _schema_decoder.decode(written)

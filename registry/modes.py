@@ -1,25 +1,25 @@
-"""What a mode allows: writing, importing, or neither. Pure."""
+"""Checks of whether the mode of a subject allows writes or imports. Pure."""
 
 from registry.contents import RegistryContents
-from registry.errors import Answered, not_permitted
+from registry.errors import ErrorAnswer, not_permitted
 from registry.values import Mode
 
 _READ_ONLY = {Mode.READONLY, Mode.READONLY_OVERRIDE}
 
 
-def read_only(subject: str | None) -> Answered:
+def read_only(subject: str | None) -> ErrorAnswer:
     name = "null" if subject is None else subject
     return not_permitted(f"Subject {name} is in read-only mode")
 
 
 def check_writable(contents: RegistryContents, subject: str | None) -> None:
-    """Whether a subject, or with None the settings of all, may be changed."""
+    """Raise an error unless the subject, or with None the global settings, may be changed."""
     if contents.mode_in_scope(subject) in _READ_ONLY:
         raise read_only(subject)
 
 
 def check_registrable(contents: RegistryContents, subject: str, *, importing: bool) -> None:
-    """Whether a schema may be registered: with an id only where schemas are imported."""
+    """Raise an error unless the mode allows registering; with an id, only in import mode."""
     check_writable(contents, subject)
     mode = contents.mode_in_scope(subject)
     if importing and mode is not Mode.IMPORT:

@@ -1,7 +1,7 @@
-"""Schemas as they are stored and sent, parsed, with what they refer to found in the contents.
+"""Parsing of stored and sent schemas with the references resolved from the contents.
 
-Parsing is the costly part of every write and of most lookups, so what has been parsed is
-remembered: it depends on texts alone.
+Parsing is the costly part of every write and of most lookups, so results are cached: they depend on
+texts alone.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 import msgspec
 
 from registry.contents import RegistryContents
-from registry.errors import Answered, invalid_schema, schema_too_large
+from registry.errors import ErrorAnswer, invalid_schema, schema_too_large
 from registry.requests import SchemaRequest
 from registry.values import AVRO, Reference, Version
 from schemas.definitions.json_reading import MAX_LENGTH
@@ -23,19 +23,19 @@ from schemas.parsing import MAX_STORED_LENGTH, AvroSchema, parse
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-_MOST_REFERENCES: Final = 1000  # of one schema, with those that its references have
-_MOST_SENT: Final = 10_000  # of one schema, if the same ones are sent again and again
+_MOST_REFERENCES: Final = 1000  # of one schema, transitively
+_MOST_SENT: Final = 10_000  # of one schema, duplicates included
 _DEEPEST_REFERENCE: Final = 50
-_TOO_MANY: Final = "it refers to too many schemas, or to too large ones"
+_TOO_MANY: Final = "too many or too large references"
 LATEST: Final = -1
-_SCHEMAS: Final = 1024 * 1024  # characters of all their texts together
-_TEXTS: Final = 16 * 1024 * 1024  # the same
-_MEANINGS: Final = 16 * 1024 * 1024  # the same, for entries without any text
-_ENTRY: Final = 300  # what one takes beside its text, as characters
+_SCHEMAS: Final = 1024 * 1024  # total characters of cached schemas
+_TEXTS: Final = 16 * 1024 * 1024  # total characters of cached texts
+_MEANINGS: Final = 16 * 1024 * 1024  # the same budget, though entries have no text
+_ENTRY: Final = 300  # overhead of a cache entry, in characters
 
 
 class Sent(NamedTuple):
-    """A schema's text as it was sent, those it refers to, and how it is to be taken."""
+    """A schema's text as sent, the texts of its references, and the parsing options."""
 
     text: str
     references: tuple[str, ...] = ()
@@ -48,17 +48,17 @@ class Sent(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """Of all but `strict`: what is taken strictly is stored as it would be otherwise."""
-        found = hashlib.blake2b(bytes([self.normalize]), digest_size=16)
+        """Hash of all but `strict`, which does not change the text that is stored."""
+        digest = hashlib.blake2b(bytes([self.normalize]), digest_size=16)
         for text in (self.text, *self.references):
-            written = text.encode("utf-8", "surrogatepass")
-            found.update(len(written).to_bytes(8))
-            found.update(written)
-        return found.digest()
+            encoded = text.encode("utf-8", "surrogatepass")
+            digest.update(len(encoded).to_bytes(8))
+            digest.update(encoded)
+        return digest.digest()
 
 
-class Last(Generic[Key, Value]):
-    """The values that were asked for last, as many as have room; at least one."""
+class LruCache(Generic[Key, Value]):
+    """A thread-safe cache of bounded total size that holds at least one value."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -67,11 +67,11 @@ class Last(Generic[Key, Value]):
 
     def get(self, key: Key) -> Value | None:
         with self._lock:
-            found = self._values.get(key)
-            if found is None:
+            entry = self._values.get(key)
+            if entry is None:
                 return None
             self._values.move_to_end(key)
-            return found[0]
+            return entry[0]
 
     def put(self, key: Key, value: Value, size: int) -> None:
         with self._lock:
@@ -88,23 +88,22 @@ class Last(Generic[Key, Value]):
         return len(self._values)
 
 
-class RememberedSchemas:
-    """Schemas that were parsed: the last ones that were asked for.
+class ParsedSchemaCache:
+    """Caches of recently used parsed schemas.
 
-    Of most it is enough to know which text a registry stores for what was sent: that takes little,
-    and is remembered of many. The schemas themselves take some twenty times their texts, and are
-    needed only where they are compared. Safe to share between threads, since nothing that is
-    remembered depends on anything but its key.
+    Mostly only the text that the registry stores for a sent schema is needed: it is small, so many
+    are cached. Parsed schemas take about twenty times their text, and are needed only for
+    comparisons. Safe to share between threads, since each value depends on its key alone.
     """
 
     def __init__(self, schemas: int = _SCHEMAS, texts: int = _TEXTS) -> None:
-        """How many characters of each are remembered."""
-        self.schemas: Last[Sent, AvroSchema] = Last(schemas)
-        self.texts: Last[bytes, str] = Last(texts)
-        self.meanings: Last[bytes, bytes] = Last(_MEANINGS)
+        """Capacities in characters."""
+        self.schemas: LruCache[Sent, AvroSchema] = LruCache(schemas)
+        self.texts: LruCache[bytes, str] = LruCache(texts)
+        self.meanings: LruCache[bytes, bytes] = LruCache(_MEANINGS)
 
     def stored_text(self, sent: Sent) -> str:
-        """What a registry stores for it; InvalidSchema each time if it is none."""
+        """The text that a registry stores for the schema. Raises InvalidSchema."""
         digest = sent.digest
         text = self.texts.get(digest)
         if text is None:
@@ -113,7 +112,7 @@ class RememberedSchemas:
         return text
 
     def meaning(self, sent: Sent) -> bytes:
-        """The same for schemas that differ in nothing but the order of properties."""
+        """A hash that is equal for schemas that differ only in the order of properties."""
         digest = sent.digest
         meaning = self.meanings.get(digest)
         if meaning is None:
@@ -124,15 +123,15 @@ class RememberedSchemas:
         return meaning
 
     def schema(self, sent: Sent) -> AvroSchema:
-        """The schema; InvalidSchema each time that it is asked for and is none."""
-        strictly = sent._replace(strict=True)
-        found = self.schemas.get(strictly)
-        if found is None and not sent.strict:
-            found = self.schemas.get(sent)
-        if found is not None:
-            return found
+        """The parsed schema. Raises InvalidSchema."""
+        strict = sent._replace(strict=True)
+        schema = self.schemas.get(strict)
+        if schema is None and not sent.strict:
+            schema = self.schemas.get(sent)
+        if schema is not None:
+            return schema
         try:
-            return self._parsed(strictly)
+            return self._parsed(strict)
         except InvalidSchema:
             if sent.strict:
                 raise
@@ -146,13 +145,13 @@ class RememberedSchemas:
         return schema
 
 
-_remembered = RememberedSchemas()
+_cache = ParsedSchemaCache()
 
 
 class SentSchema(msgspec.Struct, frozen=True):
-    """A schema that a client sent, or one that stands here: parsed in whichever thread asks for it.
+    """A schema that a client sent or that is stored here, parsed on the calling thread.
 
-    Answered says what is wrong with it, each time. `references` are as they would be stored.
+    Invalid schemas raise ErrorAnswer. `references` are as they would be stored.
     """
 
     sent: Sent
@@ -160,23 +159,23 @@ class SentSchema(msgspec.Struct, frozen=True):
 
     @property
     def stored_text(self) -> str:
-        """What would stand in the registry."""
+        """The text that the registry would store."""
         try:
-            return _remembered.stored_text(self.sent)
+            return _cache.stored_text(self.sent)
         except InvalidSchema as error:
             raise _invalid(error) from None
 
     @property
     def meaning(self) -> bytes:
-        """What it shares with those that differ from it in the order of properties alone."""
+        """A hash shared with schemas that differ only in the order of properties."""
         try:
-            return _remembered.meaning(self.sent)
+            return _cache.meaning(self.sent)
         except InvalidSchema as error:
             raise _invalid(error) from None
 
     def parsed(self) -> AvroSchema:
         try:
-            return _remembered.schema(self.sent)
+            return _cache.schema(self.sent)
         except InvalidSchema as error:
             raise _invalid(error) from None
 
@@ -184,7 +183,7 @@ class SentSchema(msgspec.Struct, frozen=True):
 def sent_schema(
     contents: RegistryContents, request: SchemaRequest, *, strict: bool, normalize: bool
 ) -> SentSchema:
-    """What the request has, with what it refers to."""
+    """The request's schema with its references resolved."""
     if request.type != AVRO:
         raise invalid_schema(f"Invalid schema type {request.type:.40}")
     if len(request.text) > MAX_LENGTH:
@@ -199,12 +198,13 @@ def sent_schema(
     return SentSchema(Sent(request.text, texts, strict, normalize), references)
 
 
-def _invalid(error: InvalidSchema) -> Answered:
+def _invalid(error: InvalidSchema) -> ErrorAnswer:
     return invalid_schema(f"Invalid schema of type {AVRO}, details: {error}")
 
 
 def stored_schema(contents: RegistryContents, version: Version) -> SentSchema | None:
-    """A version, as if it were sent now; None if what it is or refers to is not there."""
+    """A stored version as if it were sent now, or None if it is not Avro or a reference is
+    missing."""
     if version.type != AVRO:
         return None
     try:
@@ -215,22 +215,26 @@ def stored_schema(contents: RegistryContents, version: Version) -> SentSchema | 
 
 
 def _pinned(contents: RegistryContents, references: Sequence[Reference]) -> tuple[Reference, ...]:
-    """The same, where those that name the latest version name its number."""
+    """The references with `latest` replaced by the version's number."""
     if len(references) > _MOST_SENT:
         raise InvalidSchema(_TOO_MANY)
     return tuple(
-        Reference(each.name, each.subject, _find(contents, each, deleted=False).version)
-        if each.version == LATEST
-        else each
-        for each in references
+        Reference(
+            reference.name,
+            reference.subject,
+            _find(contents, reference, deleted=False).version,
+        )
+        if reference.version == LATEST
+        else reference
+        for reference in references
     )
 
 
 def _in_order(references: Sequence[Reference]) -> tuple[Reference, ...]:
-    """The same in a normal form, as Confluent's registry has it: each once, by subject and version.
+    """The references in Confluent's normal form: deduplicated, sorted by subject and version.
 
-    Java compares names by their UTF-16. Names of types are not compared: two of one version stay
-    in the order in which they came.
+    Java compares names by their UTF-16. Type names are not compared: two types of one version keep
+    their order.
     """
 
     def place(reference: Reference) -> tuple[bytes, int]:
@@ -242,7 +246,7 @@ def _in_order(references: Sequence[Reference]) -> tuple[Reference, ...]:
 def _texts(
     contents: RegistryContents, references: Sequence[Reference], *, deleted: bool
 ) -> tuple[str, ...]:
-    """The texts that these stand for, each after all that it refers to itself."""
+    """The texts of the references, each after the texts that it refers to itself."""
     texts: dict[str, str] = {}
     room = MAX_STORED_LENGTH
 
@@ -253,10 +257,10 @@ def _texts(
         for reference in references:
             if reference.name in texts or reference.name in path:
                 continue
-            found = _find(contents, reference, deleted=deleted)
-            collect(found.references, (*path, reference.name))
-            texts[reference.name] = found.text
-            room -= len(found.text)
+            version = _find(contents, reference, deleted=deleted)
+            collect(version.references, (*path, reference.name))
+            texts[reference.name] = version.text
+            room -= len(version.text)
 
     collect(references, ())
     return tuple(texts.values())
@@ -264,12 +268,12 @@ def _texts(
 
 def _find(contents: RegistryContents, reference: Reference, *, deleted: bool) -> Version:
     if reference.version == LATEST:
-        found = contents.latest(reference.subject)
+        version = contents.latest(reference.subject)
     else:
-        found = contents.version(reference.subject, reference.version, deleted=deleted)
-    if found is None or found.type != AVRO:
+        version = contents.version(reference.subject, reference.version, deleted=deleted)
+    if version is None or version.type != AVRO:
         raise InvalidSchema(
             f'No schema reference found for subject "{reference.subject}" and version '
             f"{reference.version}"
         )
-    return found
+    return version

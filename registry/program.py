@@ -1,8 +1,8 @@
-"""`penstock registry`: one registry in this process, until it is told to stop.
+"""`penstock registry`: runs one registry in this process until it is stopped.
 
-SIGTERM and SIGINT stop it gracefully, a second one at once: no more requests are taken, those that
-are there are answered, and the office of the writer is left to others. systemd is told when clients
-are served, and from then on that the event loop turns.
+SIGTERM and SIGINT stop it gracefully, a second one at once: the registry takes no more requests,
+answers those in progress, and resigns as writer. It reports readiness to systemd, and from then on
+that the event loop runs.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from registry.registry import Registry
 
 log = logging.getLogger(__name__)
 
-# A write goes from thread to thread: each waits this long, at most, for the interpreter.
+# A write crosses threads, each of which waits at most this long for the interpreter.
 _SWITCH_INTERVAL = 0.0005
 
 _GC_THRESHOLDS = (20_000, 20, 50)
@@ -34,28 +34,28 @@ STOPPED_BY_ITSELF = 1
 
 
 def run(config: RegistryConfig) -> int:
-    """Serve until a signal comes; the process's exit code."""
+    """Serve until a signal arrives; returns the process's exit code."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     return uvloop.run(_run(config))
 
 
 async def _run(config: RegistryConfig) -> int:
     loop = asyncio.get_running_loop()
-    prefixes = tuple(each.subjects for each in config.mirrored)
+    prefixes = tuple(schemas.subjects for schemas in config.mirrored)
     registry = Registry(config, RegistryContents(config.ids, config.compatibility, prefixes))
-    told = asyncio.Event()
+    stop_requested = asyncio.Event()
 
     def stop(number: int) -> None:
         log.info("stopping signal=%s", signal.Signals(number).name)
-        told.set()
+        stop_requested.set()
         loop.remove_signal_handler(number)  # the next one ends the process
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop, number)
     serving = asyncio.ensure_future(_serve(registry))
-    told_to_stop = asyncio.ensure_future(told.wait())
-    await asyncio.wait((serving, told_to_stop), return_when=asyncio.FIRST_COMPLETED)
-    told_to_stop.cancel()
+    stop_signal = asyncio.ensure_future(stop_requested.wait())
+    await asyncio.wait((serving, stop_signal), return_when=asyncio.FIRST_COMPLETED)
+    stop_signal.cancel()
     serving.cancel()
     try:
         await serving
@@ -70,7 +70,7 @@ async def _run(config: RegistryConfig) -> int:
 
 
 async def _serve(registry: Registry) -> None:
-    """Bring everything up, until it cannot go on or is cancelled; then undo it."""
+    """Start all parts, run until failure or cancellation, then stop them."""
     async with AsyncExitStack() as ends:
         ends.push_async_callback(registry.stop)
         await registry.start()
@@ -78,16 +78,16 @@ async def _serve(registry: Registry) -> None:
         ends.push_async_callback(server.stop)
         await registry.run_for_writer(server.port)
         await server.start()
-        # What has been read stays: do not look through it again and again.
+        # The contents stay in memory: exclude them from garbage collection.
         if registry.config.is_open_to_anybody:
             log.warning(
-                "insecure: other machines reach host=%s, and there is %s",
+                "insecure: reachable by other machines host=%s: %s",
                 registry.config.host,
                 "no TLS" if registry.config.has_logins else "no login",
             )
         gc.collect()
         gc.freeze()
-        # Parsed schemas are many objects that come and go together: look for rings less often.
+        # Parsed schemas are many objects that are freed together: collect less often.
         gc.set_threshold(*_GC_THRESHOLDS)
         log.info(
             "registry ready cluster=%s host=%s port=%d topic=%s offset=%d",

@@ -1,9 +1,9 @@
-"""One registry between HTTP and the topic: what readers see, and who does a write.
+"""A registry between HTTP and the topic: the readers' contents, and the routing of writes.
 
-    topic there and fit → read to its end → those of other clusters → (HTTP's port)
-    → running for writer → (HTTP answers)
+    open and check the topic → read it to its end → mirrored topics → (listen)
+    → stand for election → (answer requests)
 
-All of it is in memory; what is on disk is the topic's, at the brokers.
+All state is in memory; the topic at the brokers is the only storage.
 """
 
 import asyncio
@@ -20,15 +20,15 @@ from cluster.session import Session
 from registry.config import RegistryConfig
 from registry.contents import RegistryContents
 from registry.errors import RegistryFailure, no_writer, not_permitted
-from registry.log.followed import FollowedTopic, found_topic
-from registry.log.following import ReadBatch
+from registry.log.followed_topic import FollowedTopic, found_topic
 from registry.log.forwarding import ForwardedRequest, Passed
 from registry.log.leadership import Alone, Elected, Leadership
-from registry.log.mirrored import MirroredTopic
-from registry.log.reading import TopicReading
+from registry.log.mirrored_topic import MirroredTopic
 from registry.log.topic import CLIENT_ID, SchemasTopic
+from registry.log.topic_follower import ReadBatch
+from registry.log.topic_view import TopicView
+from registry.log.write_router import WriteRouter
 from registry.log.writer import TopicWriter
-from registry.log.writing import Writing
 from registry.values import Decision
 
 A = TypeVar("A")
@@ -40,27 +40,29 @@ log = logging.getLogger(__name__)
 
 
 class Registry:
-    """Belongs to the event loop. `gone` is set when it cannot go on; `failure` then says why."""
+    """Belongs to the event loop. `gone` is set when it cannot go on; `failure` has the reason."""
 
     def __init__(self, config: RegistryConfig, contents: RegistryContents) -> None:
         self.config = config
-        self.contents = contents  # what readers see; it changes between two awaits only
+        self.contents = contents  # the readers' view; changes between two awaits only
         self.gone = asyncio.Event()
         self.failure = ""
         self._loop = asyncio.get_running_loop()
         self._ends = AsyncExitStack()
         self._topic: SchemasTopic | None = None
         self._session: Session | None = None
-        self._reading: TopicReading | None = None
+        self._reading: TopicView | None = None
         self._mirrored: list[MirroredTopic] = []
         self._writer: TopicWriter | None = None
-        self._writing: Writing | None = None
+        self._writing: WriteRouter | None = None
 
     # Starting and stopping
 
     async def start(self) -> None:
-        """The topic there and read to its end, and those of other clusters that are there. Raises
-        RegistryFailure."""
+        """Open the topic and read it to its end, and likewise mirrored topics that exist.
+
+        Raises RegistryFailure.
+        """
         config = self.config
         topic = self._topic = await found_topic(config, config.topic, create=not config.read_only)
         followed = FollowedTopic(config, topic, self.contents, self._fail)
@@ -79,7 +81,8 @@ class Registry:
             self._session = await self._connect()
 
     async def run_for_writer(self, port: int) -> None:
-        """HTTP listens on `port`: from now on writes may be passed on to this registry."""
+        """Stand for election: HTTP listens on `port`, so writes may be forwarded to this
+        registry."""
         config = self.config
         if config.read_only or self._topic is None or self._reading is None:
             return
@@ -97,7 +100,7 @@ class Registry:
             sign_of_life_seconds=config.sign_of_life_seconds,
             on_intruder=self._fail,
         )
-        writing = self._writing = Writing(
+        writing = self._writing = WriteRouter(
             writer,
             self._reading,
             config.patience,
@@ -113,29 +116,29 @@ class Registry:
         writer.start()
 
     async def stop(self) -> None:
-        """Do the writes that wait here, then leave the office to others."""
+        """Do the waiting writes, then resign as writer."""
         await self._ends.aclose()
 
-    # What HTTP asks
+    # For HTTP
 
     @property
     def offset(self) -> int:
-        """The next to be read: what the answer to a forwarded request says as OFFSET."""
+        """The next offset to read, sent as OFFSET in the answer to a forwarded request."""
         return 0 if self._reading is None else self._reading.offset
 
     @property
     def mirrored_offsets(self) -> dict[str, int]:
-        """By topic of another cluster's schemas: the next to be read; -1 where there is none."""
-        return {each.name: each.offset for each in self._mirrored}
+        """The next offset to read of each mirrored topic; -1 for one that does not exist."""
+        return {topic.name: topic.offset for topic in self._mirrored}
 
     @property
     def is_writer(self) -> bool:
-        """Whether writes are decided here just now."""
+        """Whether writes are currently decided here."""
         return self._writer is not None and self._writer.is_open
 
     @property
     def writer(self) -> str | None:
-        """`host:port` of the registry that decides writes just now, as far as is known."""
+        """`host:port` of the current writer, if known."""
         return None if self._writing is None else self._writing.holder
 
     @property
@@ -147,17 +150,17 @@ class Registry:
     ) -> T | Passed:
         """Have the write decided, here or by the writer.
 
-        Raises Answered: what `decide` raised, or that the write could not be done (50001), not in
-        time (50002), not passed on (50003), that nobody is writer (50004), that too many wait, or
-        that nothing is written here at all. Any other exception is `decide`'s.
+        Raises ErrorAnswer: what `decide` raised, or that the write failed (50001), timed out
+        (50002), could not be forwarded (50003), that there is no writer (50004), that too many
+        writes wait, or that this registry is read-only. Any other exception comes from `decide`.
         """
         if self.config.read_only:
-            raise not_permitted("Nothing is written by this registry")
+            raise not_permitted("This registry is read-only")
         if self._writing is None:
             raise no_writer()
         return await self._writing.write(decide, request)
 
-    # Parts of starting
+    # Starting
 
     async def _connect(self) -> Session:
         config = self.config
@@ -186,7 +189,7 @@ class Registry:
             new_producer_id=self._new_producer_id,
             on_double=lambda: self._tell(
                 self._fail,
-                f"another registry of {topic.name} says that it is at {address}, too: give each "
+                f"another registry of {topic.name} claims the address {address} too: give each "
                 "its own `advertised_host` or `advertised_port`",
             ),
         )
@@ -196,7 +199,7 @@ class Registry:
             raise RegistryFailure(str(error)) from None
         return elected
 
-    # What others tell
+    # Callbacks
 
     def _new_producer_id(self) -> int:
         seconds = self.config.patience.publish
@@ -206,13 +209,13 @@ class Registry:
             return take_identity(brokers, self.config.topic).producer_id
 
     def _tell(self, what: Callable[[A], None], argument: A) -> None:
-        """Have the event loop call it."""
+        """Call `what` on the event loop."""
         self._loop.call_soon_threadsafe(what, argument)
 
-    def _bring(self, prefix: str, stretch: ReadBatch) -> None:
+    def _bring(self, prefix: str, batch: ReadBatch) -> None:
         if self._writer is not None:
-            self._writer.bring(prefix, stretch)
+            self._writer.bring(prefix, batch)
 
-    def _fail(self, why: str) -> None:
-        self.failure = self.failure or why
+    def _fail(self, reason: str) -> None:
+        self.failure = self.failure or reason
         self.gone.set()

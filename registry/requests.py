@@ -1,4 +1,4 @@
-"""What clients send in bodies: read into types, or refused with a line that says what is wrong."""
+"""Request bodies: parsed into types, or rejected with one line that names the mistake."""
 
 import codecs
 from typing import Annotated, Final, NamedTuple, TypeVar
@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from registry.data_contracts import Metadata, RuleSet
-from registry.errors import Answered, empty_body, invalid_level, invalid_mode, malformed_body
+from registry.errors import ErrorAnswer, empty_body, invalid_level, invalid_mode, malformed_body
 from registry.values import AVRO, NOTHING, Config, Level, Mode, Reference
 
 Request = TypeVar("Request")
@@ -16,7 +16,7 @@ Number = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
 
 
 class SchemaRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """A schema to be registered, looked up or checked."""
+    """A schema to register, look up or check."""
 
     schema: str | None = None
     schema_type: str | None = None
@@ -25,7 +25,7 @@ class SchemaRequest(msgspec.Struct, frozen=True, rename="camel"):
     rule_set: RuleSet | None = None
     id: Number | None = None
     version: Number | None = None
-    # Confluent's registry writes these tags into the schema; here they are refused.
+    # Confluent's registry writes these tags into the schema; this one rejects them.
     schema_tags_to_add: list[msgspec.Raw] | None = None
     schema_tags_to_remove: list[msgspec.Raw] | None = None
     propagate_schema_tags: bool | None = None
@@ -36,12 +36,12 @@ class SchemaRequest(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        """The schema itself, "" if there is none."""
+        """The schema's text, or "" if there is none."""
         return (self.schema or "").strip()
 
     @property
     def wanted_id(self) -> int | None:
-        """Given only when schemas are imported."""
+        """Set only when schemas are imported."""
         return self.id if self.id is not None and self.id >= 0 else None
 
     def with_schema(self, text: str, references: tuple[Reference, ...]) -> "SchemaRequest":
@@ -53,9 +53,10 @@ class SchemaRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _ConfigRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """All keys of Confluent's. `compatibility` going in is `compatibilityLevel` coming out.
+    """All keys of Confluent's config. `compatibility` in requests is `compatibilityLevel` in
+    answers.
 
-    Null unsets; nothing leaves.
+    Null unsets a key; an absent key leaves it unchanged.
     """
 
     alias: str | UnsetType | None = UNSET
@@ -77,12 +78,12 @@ class _ModeRequest(msgspec.Struct, frozen=True):
     mode: str | None = None
 
 
-# Fields of a Config, and what they are set to; None unsets one, and for JSON what was not there.
+# New values by field of Config; None unsets one, and NOTHING unsets one that holds JSON.
 ConfigChange = dict[str, object]
 
-_POLICIES: Final = frozenset({"STRICT", "LENIENT"})  # for Avro they are the same
+_POLICIES: Final = frozenset({"STRICT", "LENIENT"})  # equivalent for Avro
 
-# Not strict: a number may stand in a string, as it may for Jackson.
+# Not strict: like Jackson, accept numbers in strings.
 _schema_decoder = msgspec.json.Decoder(SchemaRequest, strict=False)
 _config_decoder = msgspec.json.Decoder(_ConfigRequest, strict=False)
 _mode_decoder = msgspec.json.Decoder(_ModeRequest)
@@ -97,7 +98,7 @@ def schema_request(body: bytes) -> SchemaRequest:
 
 
 def config_request(body: bytes) -> ConfigChange:
-    """The settings that are to change; refused are those that nothing here would act upon."""
+    """The settings to change. Raises an error for settings that the registry does not support."""
     request = _decode(_config_decoder, body)
     change: ConfigChange = {}
     for name in Config.__struct_fields__:
@@ -127,13 +128,13 @@ def _level(name: str) -> Level:
 
 def _policy(name: str) -> str:
     if name.upper() not in _POLICIES:
-        raise Answered(422, 42203, "`compatibilityPolicy` is STRICT or LENIENT in this registry")
+        raise ErrorAnswer(422, 42203, "`compatibilityPolicy` is STRICT or LENIENT in this registry")
     return name.upper()
 
 
 class WantedMode(NamedTuple):
     mode: Mode
-    written: str  # as the client wrote it, which is how it is confirmed
+    written: str  # as the client wrote it, which the answer repeats
 
 
 def mode_request(body: bytes) -> WantedMode:
@@ -155,6 +156,6 @@ def _decode(decoder: msgspec.json.Decoder[Request], body: bytes) -> Request:
         raise malformed_body("the body is nested too deeply") from None
 
 
-def _not_acted_upon(name: str) -> Answered:
+def _not_acted_upon(name: str) -> ErrorAnswer:
     shown = "".join(word.title() if i else word for i, word in enumerate(name.split("_")))
-    return Answered(422, 42203, f"`{shown}` is not supported by this registry: leave it out")
+    return ErrorAnswer(422, 42203, f"`{shown}` is not supported by this registry: leave it out")

@@ -1,9 +1,9 @@
-"""Compatibility levels and modes, of one subject or of all, are set and unset. Pure."""
+"""Sets and unsets compatibility levels and modes, of one subject or globally. Pure."""
 
 import msgspec
 
 from registry.contents import RegistryContents, VersionKey
-from registry.deleting import for_ever, referenced
+from registry.deletion import for_ever, referenced
 from registry.errors import not_permitted, subject_not_found
 from registry.log_records import (
     ClearSubjectRecord,
@@ -21,14 +21,14 @@ from registry.values import Config, Decision, Mode
 def set_config(
     contents: RegistryContents, subject: str | None, change: ConfigChange
 ) -> Decision[Config]:
-    """What is not given stays as it is; the answer is all that is set then."""
+    """Change the given settings. The answer is all that is set afterwards."""
     check_writable(contents, subject)
     changed = msgspec.structs.replace(contents.own_config(subject) or Config(), **change)
     return Decision((write(ConfigRecord(subject, changed)),), changed)
 
 
 def unset_config(contents: RegistryContents, subject: str | None) -> Decision[Config]:
-    """The answer is what was set."""
+    """Unset the config. The answer is the old one."""
     old = contents.config(subject)
     if old is None:
         raise subject_not_found(str(subject))
@@ -39,9 +39,9 @@ def unset_config(contents: RegistryContents, subject: str | None) -> Decision[Co
 def set_mode(
     contents: RegistryContents, subject: str | None, mode: Mode, *, force: bool
 ) -> Decision[Mode]:
-    """Schemas are imported into subjects that have none, unless that is forced.
+    """Set the mode. Import mode requires that there are no schemas, unless forced.
 
-    What was deleted there softly is then removed for ever, so that its numbers are free.
+    Softly deleted versions are then removed permanently, so that their numbers are free.
     """
     records: list[Record] = []
     if mode is Mode.IMPORT and contents.mode_in_scope(subject) is not mode and not force:
@@ -65,7 +65,7 @@ def _removed(contents: RegistryContents, subject: str) -> list[Record]:
 
 
 def unset_mode(contents: RegistryContents, subject: str | None) -> Decision[Mode]:
-    """The answer is what was set."""
+    """Unset the mode. The answer is the old one."""
     old = contents.mode(subject)
     if old is None:
         raise subject_not_found(str(subject))

@@ -1,4 +1,4 @@
-"""What a registry keeps, as values: versions, levels, modes; and the records of its topic."""
+"""Values of a registry: versions, levels and modes; and records of its topic."""
 
 from enum import StrEnum
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -23,7 +23,7 @@ __all__ = [
 Answer = TypeVar("Answer")
 
 AVRO: Final = "AVRO"
-NOTHING: Final = msgspec.Raw()  # JSON that was not there
+NOTHING: Final = msgspec.Raw()  # absent JSON
 
 
 class Mode(StrEnum):
@@ -34,7 +34,7 @@ class Mode(StrEnum):
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """`name` is how the schema calls the type that another subject's version defines."""
+    """`name` is the schema's name for the type that the version of the other subject defines."""
 
     name: str
     subject: str
@@ -42,7 +42,7 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class SchemaContent(NamedTuple):
-    """What makes two schemas the same one."""
+    """The fields that must be equal for two schemas to be the same."""
 
     text: str
     type: str
@@ -52,11 +52,11 @@ class SchemaContent(NamedTuple):
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
-    """One version of a subject.
+    """A version of a subject.
 
-    `metadata` and `rule_set` are Confluent's data contracts as JSON: kept and handed out as they
-    came, since clients act on them and the registry does not. A `type` other than AVRO comes from
-    a topic that Confluent's registry has written: it is handed out, and nothing more.
+    `metadata` and `rule_set` are Confluent's data contracts as JSON. Clients act on them; the
+    registry stores and returns them unchanged. A `type` other than AVRO comes from a topic that
+    Confluent's registry wrote: it is only returned.
     """
 
     subject: str
@@ -71,7 +71,7 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def content(self) -> SchemaContent:
-        """What it is, whatever it is called: equal contents have one id."""
+        """The content without its names; equal contents have one id."""
         return SchemaContent(self.text, self.type, self.references, self.metadata, self.rule_set)
 
     def as_deleted(self) -> "Version":
@@ -79,11 +79,11 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What is set for one subject, or for all, in the order and by the names of the interface.
+    """The settings of a subject, or global ones, in the order and with the names of the interface.
 
-    The level, `normalize`, `validate_new_schemas` and `compatibility_group` are acted upon. The
-    others say what is so here anyway, or come from a topic that Confluent's registry has written:
-    they are kept and shown.
+    The registry acts on the level, `normalize`, `validate_new_schemas` and `compatibility_group`.
+    The others describe its behavior anyway, or come from a topic that Confluent's registry wrote:
+    they are stored and returned.
     """
 
     alias: str | None = None
@@ -102,14 +102,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
 
 
 class LogRecord(msgspec.Struct, frozen=True):
-    """A record of the registry's topic; without a value it removes what stood under the key."""
+    """A record of the registry's topic. Without a value it removes its key."""
 
     key: bytes
     value: bytes | None
 
 
 class Decision(msgspec.Struct, Generic[Answer], frozen=True):
-    """What a write comes to: records to append, and what the client is told once they stand."""
+    """The outcome of a write: records to append, and the answer once they are published."""
 
     records: tuple[LogRecord, ...]
     answer: Answer

@@ -1,1 +1,1 @@
-"""Avro schemas as values: what they say, what they may become, how events are written."""
+"""Avro schemas as values: their contents, their evolution, and the encoding of events."""

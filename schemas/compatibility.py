@@ -1,8 +1,8 @@
-"""Whether a schema may follow those before it: the seven levels, as Confluent's registry has them.
+"""Compatibility of a schema with earlier ones: the seven levels of Confluent's registry.
 
-BACKWARD asks whether the new schema reads what was written with the old one, FORWARD the other way
-round, FULL both. `_TRANSITIVE` asks it of all earlier versions, the newest first, and stops at the
-first that says no. What stands between two schemas is found in `incompatibilities`.
+BACKWARD: the new schema reads data written with the old one. FORWARD: the old one reads data of the
+new one. FULL: both. `_TRANSITIVE` checks all earlier versions, newest first, up to the first one
+that is incompatible. `incompatibilities` compares two schemas.
 """
 
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ from enum import StrEnum
 
 import msgspec
 
-from schemas.evolution.confluents_words import old_schema, written_as_confluent
+from schemas.evolution.confluent_texts import old_schema, written_as_confluent
+from schemas.evolution.explanations import Side, explanations
 from schemas.evolution.findings import Effort, Found
 from schemas.evolution.incompatibilities import Incompatibility, incompatibilities, judge
-from schemas.evolution.plain_words import Side, in_words
 from schemas.parsing import AvroSchema
 
 __all__ = ["Incompatibility", "Level", "explain", "incompatibilities", "messages"]
 
 
 class Level(StrEnum):
-    """Who must be able to read whom, and whether that is asked of all earlier versions."""
+    """Which schema must be able to read the other's data, for the latest or for all versions."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"
@@ -34,32 +34,33 @@ class Level(StrEnum):
 def messages(
     level: Level, new: AvroSchema, previous: Sequence[tuple[int, AvroSchema]]
 ) -> list[str]:
-    """Why `new` may not follow, in Confluent's words; nothing if it may.
+    """The reasons why `new` is incompatible, in Confluent's words; empty if it is compatible.
 
-    `previous` are versions with their numbers, the oldest first. The line that ends Confluent's
-    answer says how the registry is configured, and is not made here.
+    `previous` are versions with their numbers, oldest first. The last line of Confluent's answer,
+    with the registry's configuration, is not included.
     """
-    said: list[str] = []
+    texts: list[str] = []
     for refusal in _refusals(level, new, previous):
-        said += written_as_confluent(refusal.found, new_reads=refusal.new_reads)
-        # As Confluent: after the second of FULL's two directions, so not always.
+        texts += written_as_confluent(refusal.found, new_reads=refusal.new_reads)
+        # As Confluent does: only after the second of FULL's two directions.
         if refusal.new_reads or not level.startswith("FULL"):
-            said += old_schema(refusal.version, refusal.old)
-    return said
+            texts += old_schema(refusal.version, refusal.old)
+    return texts
 
 
 def explain(level: Level, new: AvroSchema, previous: Sequence[tuple[int, AvroSchema]]) -> list[str]:
-    """The same for people: a sentence each says where, what, who cannot read whom, and the cure."""
-    said: list[str] = []
+    """The reasons for people: where, what, which schema cannot read the other's data, and the
+    fix."""
+    sentences: list[str] = []
     for refusal in _refusals(level, new, previous):
         this, other = Side("this schema", is_new=True), Side(f"version {refusal.version}")
         reader, writer = (this, other) if refusal.new_reads else (other, this)
-        said += in_words(refusal.found, reader, writer)
-    return said
+        sentences += explanations(refusal.found, reader, writer)
+    return sentences
 
 
 class _Refusal(msgspec.Struct, frozen=True):
-    """What stands between the new schema and an old one, of which `new_reads` says who reads."""
+    """The incompatibilities with an old schema; `new_reads`: the new schema is the reader."""
 
     version: int
     old: AvroSchema
@@ -70,11 +71,11 @@ class _Refusal(msgspec.Struct, frozen=True):
 def _refusals(
     level: Level, new: AvroSchema, previous: Sequence[tuple[int, AvroSchema]]
 ) -> list[_Refusal]:
-    """Those of one version: the newest that has any."""
+    """The refusals of the newest version that has any."""
     directions = [False] * level.startswith(("FORWARD", "FULL"))
     directions += [True] * level.startswith(("BACKWARD", "FULL"))
-    asked = previous if level.endswith("_TRANSITIVE") else previous[-1:]
-    for version, old in reversed(asked):
+    checked = previous if level.endswith("_TRANSITIVE") else previous[-1:]
+    for version, old in reversed(checked):
         refusals = []
         for new_reads in directions:
             reader, writer = (new, old) if new_reads else (old, new)

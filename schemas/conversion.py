@@ -1,12 +1,11 @@
-"""What was written with any schema, as bodies of one: for files, which have one for all they hold.
+"""Converts messages of any schema to bodies of one schema, for files with a single schema.
 
-Where two schemas lay out the same bytes (they have the same canonical form, and differ in docs,
-defaults, aliases or logical types), a body is taken as it is: it is walked, and nothing is made of
-it. Otherwise fastavro reads and writes it, by Avro's rules of resolution: fields that the target
-does not have are dropped, those that the writer did not have are its defaults. Which branch of a
-union a value came from is kept, as two records may look alike.
+If two schemas have the same canonical form (and differ in docs, defaults, aliases or logical
+types), a body is copied after validation. Otherwise fastavro decodes and encodes it by Avro's
+resolution rules: fields that the target lacks are dropped, fields that the writer lacked get their
+defaults. The branch of a union is preserved, since two records may look alike.
 
-Whatever bytes come, a `BadMessage` is what is raised. What a registry raises passes through.
+Invalid bytes raise `BadMessage`. Exceptions of the registry pass through.
 """
 
 from collections import OrderedDict
@@ -27,7 +26,8 @@ __all__ = ["Conversion", "MessageConverter"]
 
 
 class Conversion:
-    """Bodies of `writer` as bodies of `target`. InvalidSchema if fastavro cannot use one."""
+    """Converts bodies of `writer` to bodies of `target`. Raises InvalidSchema if fastavro cannot
+    use one of them."""
 
     def __init__(self, writer: AvroSchema, target: AvroSchema) -> None:
         self.is_copy = writer.canonical_form == target.canonical_form
@@ -38,7 +38,7 @@ class Conversion:
             self._target = fastavro_schema(target)
 
     def converted(self, body: bytes) -> bytes:
-        """Of a body that was checked."""
+        """Convert a validated body."""
         return body if self.is_copy else self.resolved(body)
 
     def resolved(self, body: bytes) -> bytes:
@@ -49,11 +49,11 @@ class Conversion:
             try:
                 return self._written(read)
             except REFUSALS:
-                # What a union of the writer's named, and is of none in the target.
+                # The writer's value has a branch name, but the target has no union there.
                 return self._written({FIELD: _unnamed(self._type, read[FIELD])})
         except REFUSALS as error:
-            why = " ".join(str(error).split())[:200]
-            raise BadMessage(f"it cannot be read as the schema that is wanted: {why}") from None
+            reason = " ".join(str(error).split())[:200]
+            raise BadMessage(f"it cannot be read as the schema that is wanted: {reason}") from None
 
     def _written(self, value: Any) -> bytes:
         out = BytesIO()
@@ -62,30 +62,30 @@ class Conversion:
 
 
 def _unnamed(type_: Type, value: Any) -> Any:
-    """The value with names of branches where the type has a union, and nowhere else."""
+    """The value with branch names where the type has a union, and nowhere else."""
     if isinstance(value, tuple):
         name, inner = value
-        branch = _branch(type_, lambda each: isinstance(each, Named) and name == _name(each))
+        branch = _branch(type_, lambda branch: isinstance(branch, Named) and name == _name(branch))
         if branch is None:
             return _unnamed(type_, inner)
         return name, _unnamed(branch, inner)
     if isinstance(type_, Union) and isinstance(value, list | dict):
         kind = "array" if isinstance(value, list) else "map"
-        type_ = _branch(type_, lambda each: each.kind == kind) or type_
+        type_ = _branch(type_, lambda branch: branch.kind == kind) or type_
     match type_, value:
         case Array(), list():
-            return [_unnamed(type_.items, each) for each in value]
+            return [_unnamed(type_.items, item) for item in value]
         case Map(), dict():
-            return {key: _unnamed(type_.values, each) for key, each in value.items()}
+            return {key: _unnamed(type_.values, item) for key, item in value.items()}
         case Record(), dict():
-            return {each.name: _unnamed(each.type, value[each.name]) for each in type_.fields}
+            return {field.name: _unnamed(field.type, value[field.name]) for field in type_.fields}
     return value
 
 
-def _branch(type_: Type, is_meant: Callable[[Type], bool]) -> Type | None:
-    """The branch that is meant, if the type is a union and has it."""
+def _branch(type_: Type, matches: Callable[[Type], bool]) -> Type | None:
+    """The first matching branch, if the type is a union."""
     branches = type_.branches if isinstance(type_, Union) else ()
-    return next(filter(is_meant, branches), None)
+    return next(filter(matches, branches), None)
 
 
 def _name(type_: Named) -> str:
@@ -93,9 +93,9 @@ def _name(type_: Named) -> str:
 
 
 class MessageConverter:
-    """Messages of the envelope, as bodies of `target`. Not to be used by two threads at once.
+    """Converts messages of the envelope to bodies of `target`. Not for two threads at once.
 
-    `lookup` says which schema has an id, or None if none has.
+    `lookup` returns the schema of an id, or None.
     """
 
     def __init__(self, lookup: Callable[[int], AvroSchema | None], target: AvroSchema) -> None:
@@ -121,10 +121,10 @@ class MessageConverter:
         if schema is None:
             raise BadMessage(f"there is no schema {schema_id}")
         try:
-            made = BodyCheck(schema.type, text=True), Conversion(schema, self._target)
+            converter = BodyCheck(schema.type, text=True), Conversion(schema, self._target)
         except InvalidSchema as error:
             raise BadMessage(f"schema {schema_id}: {error}") from None
-        self._known[schema_id] = made
+        self._known[schema_id] = converter
         if len(self._known) > MOST_SCHEMAS:
             self._known.popitem(last=False)
-        return made
+        return converter

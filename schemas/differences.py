@@ -1,7 +1,6 @@
-"""What is different between two schemas, in words.
+"""Describes the differences between two schemas.
 
-The comparison is of what the schemas say, not of how they are written, and says nothing of whether
-the one can read what the other wrote: that is schemas/compatibility.py's.
+Compares meaning rather than spelling, and not compatibility: see schemas/compatibility.py.
 """
 
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from schemas.definitions.same_definition import same_json
+from schemas.definitions.type_descriptions import shown_value, type_in_words
 from schemas.definitions.types import (
     ABSENT,
     Array,
@@ -28,12 +28,11 @@ from schemas.definitions.types import (
     Type,
     Union,
 )
-from schemas.definitions.words import shown_value, type_in_words
 from schemas.parsing import AvroSchema
 
 __all__ = ["Difference", "DifferenceKind", "differences"]
 
-_IN_WORDS: Final = ("logicalType", "precision", "scale")  # what a type's words may say
+_IN_WORDS: Final = ("logicalType", "precision", "scale")  # properties that `type_in_words` includes
 
 
 class DifferenceKind(StrEnum):
@@ -43,7 +42,7 @@ class DifferenceKind(StrEnum):
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """`path` leads to a field, `header.time` or `tags[].name`; it is empty for the whole."""
+    """`path` is a field, `header.time` or `tags[].name`; empty for the schema as a whole."""
 
     kind: DifferenceKind
     path: str
@@ -51,12 +50,12 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences(old: AvroSchema, new: AvroSchema) -> list[Difference]:
-    """What became of the old schema, in the order of the new one's fields."""
+    """The differences, in the order of the new schema's fields."""
     return list(_Comparison().run(_Pair(old.type, new.type, "")))
 
 
 class _Pair(msgspec.Struct, frozen=True):
-    """Two types that stand in the same place. Handed to `run`, as types may be nested deeply."""
+    """Two types in the same place. Yielded to `run`, since types may be nested deeply."""
 
     old: Type
     new: Type
@@ -67,7 +66,7 @@ _Steps: TypeAlias = Iterator[Difference | _Pair]
 
 
 class _Comparison(msgspec.Struct, frozen=True):
-    """A type that is used in several places is compared at the first of them."""
+    """A type that is used in several places is compared at the first one."""
 
     compared: set[tuple[str, str]] = set()
 
@@ -101,7 +100,7 @@ class _Comparison(msgspec.Struct, frozen=True):
                 yield from _simple_types(old, new, path)
 
     def definitions(self, old: Definition, new: Definition, path: str) -> _Steps:
-        """Two of the same kind."""
+        """Two definitions of the same kind."""
         key = (old.name.full, new.name.full)
         if key in self.compared:
             return
@@ -122,7 +121,7 @@ def _other_type(pair: _Pair) -> Difference:
 def _simple_types(
     old: Primitive | Definition, new: Primitive | Definition, path: str
 ) -> Iterator[Difference]:
-    """Of one kind, without what is inside."""
+    """Two types of one kind, without their contents."""
     known: tuple[str, ...] = ()
     if type_in_words(old) != type_in_words(new):
         yield _other_type(_Pair(old, new, path))
@@ -140,17 +139,21 @@ def _unions(pair: _Pair) -> _Steps:
 
 
 def _branches(type_: Type) -> dict[str, Type]:
-    """A union's branches by what tells them apart; any other type is as a union of itself."""
+    """A union's branches by their distinguishing names; another type counts as a union of
+    itself."""
     branches = type_.branches if isinstance(type_, Union) else (type_,)
-    return {each.name.full if isinstance(each, Named) else each.kind: each for each in branches}
+    return {
+        branch.name.full if isinstance(branch, Named) else branch.kind: branch
+        for branch in branches
+    }
 
 
 def _symbols(old: Enum, new: Enum, path: str) -> Iterator[Difference]:
-    for kind, these, others in (
+    for kind, symbols, other_symbols in (
         (DifferenceKind.ADDED, new.symbols, set(old.symbols)),
         (DifferenceKind.REMOVED, old.symbols, set(new.symbols)),
     ):
-        if only := [each for each in these if each not in others]:
+        if only := [symbol for symbol in symbols if symbol not in other_symbols]:
             word = "symbol" if len(only) == 1 else "symbols"
             yield Difference(kind, path, f"{word} {', '.join(only)}")
     if _moved(list(old.symbols), list(new.symbols)):
@@ -159,26 +162,26 @@ def _symbols(old: Enum, new: Enum, path: str) -> Iterator[Difference]:
 
 
 def _fields(old: Record, new: Record, path: str) -> _Steps:
-    before = {each.name: each for each in old.fields}
-    after = {each.name: each for each in new.fields}
+    before = {field.name: field for field in old.fields}
+    after = {field.name: field for field in new.fields}
     renamed = {
-        each.name: alias
-        for each in new.fields
-        for alias in each.aliases
-        if each.name not in before and alias in before and alias not in after
+        field.name: alias
+        for field in new.fields
+        for alias in field.aliases
+        if field.name not in before and alias in before and alias not in after
     }
-    for name, each in after.items():
-        at = f"{path}.{name}" if path else name
-        was = before.get(renamed.get(name, name))
-        if was is None:
-            yield Difference(DifferenceKind.ADDED, at, _field_in_words(each))
+    for name, field in after.items():
+        field_path = f"{path}.{name}" if path else name
+        old_field = before.get(renamed.get(name, name))
+        if old_field is None:
+            yield Difference(DifferenceKind.ADDED, field_path, _field_in_words(field))
             continue
-        if was.name != name:
-            yield Difference(DifferenceKind.CHANGED, at, f"renamed from {was.name}")
-        yield from _field(was, each, at)
-    for name in [each for each in before if each not in {*after, *renamed.values()}]:
-        at = f"{path}.{name}" if path else name
-        yield Difference(DifferenceKind.REMOVED, at, _field_in_words(before[name]))
+        if old_field.name != name:
+            yield Difference(DifferenceKind.CHANGED, field_path, f"renamed from {old_field.name}")
+        yield from _field(old_field, field, field_path)
+    for name in [name for name in before if name not in {*after, *renamed.values()}]:
+        field_path = f"{path}.{name}" if path else name
+        yield Difference(DifferenceKind.REMOVED, field_path, _field_in_words(before[name]))
     if _moved(list(before), [renamed.get(name, name) for name in after]):
         yield Difference(DifferenceKind.CHANGED, path, "fields in another order")
 
@@ -194,9 +197,9 @@ def _field(old: Field, new: Field, path: str) -> _Steps:
 
 
 def _moved(before: list[str], after: list[str]) -> bool:
-    """Whether those that stayed stand in another order."""
-    both = set(before) & set(after)
-    return [each for each in before if each in both] != [each for each in after if each in both]
+    """Whether the common names are in another order."""
+    common = set(before) & set(after)
+    return [name for name in before if name in common] != [n for n in after if n in common]
 
 
 def _properties(
@@ -204,8 +207,8 @@ def _properties(
 ) -> Iterator[Difference]:
     for name in dict.fromkeys([*new, *old]):
         if name not in known:
-            was, now = old.get(name, ABSENT), new.get(name, ABSENT)
-            yield from _attribute(path, f"{word} {name}", was, now)
+            old_value, new_value = old.get(name, ABSENT), new.get(name, ABSENT)
+            yield from _attribute(path, f"{word} {name}", old_value, new_value)
 
 
 def _attribute(path: str, word: str, old: Json, new: Json) -> Iterator[Difference]:
@@ -234,13 +237,13 @@ def _text(text: str | None) -> Json:
 
 
 def _names(names: tuple[Name, ...]) -> Json:
-    return [each.full for each in names] or ABSENT
+    return [name.full for name in names] or ABSENT
 
 
-def _default(of: Field) -> str:
-    return f"default {shown_value(of.default)}" if of.has_default else "no default"
+def _default(field: Field) -> str:
+    return f"default {shown_value(field.default)}" if field.has_default else "no default"
 
 
-def _field_in_words(of: Field) -> str:
-    words = type_in_words(of.type)
-    return f"{words}, {_default(of)}" if of.has_default else words
+def _field_in_words(field: Field) -> str:
+    words = type_in_words(field.type)
+    return f"{words}, {_default(field)}" if field.has_default else words

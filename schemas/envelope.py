@@ -1,11 +1,11 @@
-"""Messages in Confluent's wire format: byte 0, the schema's id as four bytes big-endian, the body.
+"""Messages in Confluent's wire format: byte 0, the schema id as four bytes big-endian, the body.
 
-The one module through which events are written and read. Writing is ours (bodies/writing.py);
-reading is fastavro's, after the bytes were looked at (bodies/checking.py). Values are as Avro
-carries them, without logical types: a time is a number of milliseconds, a decimal its bytes.
+All events are written and read through this module. Writing is our own (bodies/writing.py); reading
+is fastavro's, after validation (bodies/checking.py). Values are Avro's own, without logical types:
+a time is a number of milliseconds, a decimal its bytes.
 
-Whatever bytes or values come, a `BadMessage` is what is raised. What a registry raises passes
-through: that a schema cannot be had now says nothing about the message.
+Invalid bytes and values raise `BadMessage`. Exceptions of the registry pass through, since an
+unavailable schema says nothing about the message.
 """
 
 from collections import OrderedDict
@@ -47,19 +47,19 @@ Message = bytes | bytearray | memoryview
 
 
 def split(message: Message) -> tuple[int, memoryview]:
-    """The schema's id, and the body."""
+    """The schema id, and the body."""
     return schema_id_of(message), memoryview(message)[PREFIX_SIZE:]
 
 
 def prefix(schema_id: int) -> bytes:
-    """What stands before the body."""
+    """The bytes before the body."""
     if not 0 <= schema_id <= MOST_ID:
-        raise ValueError(f"{schema_id} is no id of a schema")
+        raise ValueError(f"{schema_id} is not a schema id")
     return _PREFIX.pack(0, schema_id)
 
 
 def schema_id_of(message: Message) -> int:
-    """BadMessage if it is no message of the envelope."""
+    """The schema id of a message. Raises BadMessage if it is not in this format."""
     if len(message) < PREFIX_SIZE:
         raise BadMessage(f"a message has at least {PREFIX_SIZE} bytes, and this one {len(message)}")
     magic, schema_id = _PREFIX.unpack_from(message)
@@ -71,7 +71,7 @@ def schema_id_of(message: Message) -> int:
 
 
 class Encoder:
-    """Events of one schema as messages. Made once; not to be used by two threads at once."""
+    """Encodes events of one schema as messages. Must not be used by two threads at once."""
 
     def __init__(self, schema: AvroSchema, schema_id: int) -> None:
         self._buffer = bytearray(prefix(schema_id))
@@ -83,19 +83,19 @@ class Encoder:
         try:
             self._write(buffer, event)
         except (Undecided, RecursionError):
-            why = "it is nested too deeply, or fits too many branches nearly"
-            raise BadMessage(why) from None
+            reason = "it is nested too deeply, or fits too many branches nearly"
+            raise BadMessage(reason) from None
         except Misfit as misfit:
             raise BadMessage(misfit.in_full()) from None
         return bytes(buffer)
 
     def encode_many(self, events: Iterable[Any]) -> list[bytes]:
-        """All of them, or none."""
+        """Encode all events, or none."""
         return list(map(self.encode, events))
 
 
 class _Writer(msgspec.Struct, frozen=True):
-    """What is needed to read what was written with one schema."""
+    """The state for reading messages of one schema."""
 
     schema: AvroSchema
     body: BodyCheck
@@ -104,11 +104,11 @@ class _Writer(msgspec.Struct, frozen=True):
 
 
 class Decoder:
-    """Messages as events, of whichever schemas they were written with.
+    """Decodes messages of any schemas to events.
 
-    `lookup` says which schema has an id, or None if none has. With a `reader` events have its
-    fields; those that the writer did not have are its defaults, shared by all events and not to be
-    changed. Not to be used by two threads at once.
+    `lookup` returns the schema of an id, or None. With a `reader`, events have its fields; missing
+    ones get its defaults, which all events share and which must not be modified. Must not be used
+    by two threads at once.
     """
 
     def __init__(
@@ -136,8 +136,8 @@ class Decoder:
         except UnicodeDecodeError as error:
             raise BadMessage(f"with schema {schema_id}: a string is no UTF-8: {error}") from None
         except REFUSALS as error:
-            why = " ".join(str(error).split())[:200]
-            raise BadMessage(f"what schema {schema_id} wrote has another form: {why}") from None
+            reason = " ".join(str(error).split())[:200]
+            raise BadMessage(f"what schema {schema_id} wrote has another form: {reason}") from None
 
     def _new_writer(self, schema_id: int) -> _Writer:
         schema = self._lookup(schema_id)

@@ -1,15 +1,14 @@
-"""What can go wrong with schemas, in one tree.
+"""Errors of schemas, in one tree.
 
     SchemaError
-    ├── InvalidSchema           a text is no Avro schema, or no legal one: says where and why
-    │   └── NotAnEvent          a schema, but not of an event: the header does not come first
-    ├── BadMessage              bytes are no message of the envelope
+    ├── InvalidSchema           a text is not an Avro schema, or not a legal one: where and why
+    │   └── NotAnEvent          a schema, but not of an event: its first field is not the header
+    ├── BadMessage              bytes are not a message of the envelope
     └── RegistryError
         ├── RegistryNotReachable    no registry answers
         └── RegistryRefused         it answered with an error: `status`, `code`, `message`
 
-Functions of this package raise these and nothing else of their own, whatever text or bytes they
-are given.
+Functions of this package raise no other errors of their own, whatever text or bytes they get.
 """
 
 __all__ = [
@@ -24,11 +23,11 @@ __all__ = [
 
 
 class SchemaError(Exception):
-    """Something about a schema is not as it must be."""
+    """Base class of the package's errors."""
 
 
 class InvalidSchema(SchemaError):
-    """`where` names the type or field (or the line of the text), `why` what is wrong with it."""
+    """`where` names the type, field or line; `why` is the reason."""
 
     def __init__(self, why: str, where: str = "") -> None:
         super().__init__(f"{where}: {why}" if where else why)
@@ -45,7 +44,7 @@ class BadMessage(SchemaError):
 
 
 class RegistryError(SchemaError):
-    """A registry did not do what it was asked to."""
+    """A registry did not do what it was asked to do."""
 
 
 class RegistryNotReachable(RegistryError):
@@ -53,7 +52,7 @@ class RegistryNotReachable(RegistryError):
 
 
 class RegistryRefused(RegistryError):
-    """`status` is HTTP's, `code` and `message` are the registry's own."""
+    """`status` is the HTTP status; `code` and `message` are the registry's."""
 
     def __init__(self, status: int, code: int, message: str) -> None:
         super().__init__(f"{message} (error code {code})")

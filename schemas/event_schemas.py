@@ -1,11 +1,11 @@
-"""The header that every event begins with, the schemas that come with Penstock, and new ones.
+"""The header of every event, Penstock's own schemas, and templates for new ones.
 
-The header is defined once, in avro/EventHeader.avsc. The other files there refer to it by name; a
-schema as it is registered has it written out, so that a subject stands alone and any client can
-read it without asking for a second one.
+The header is defined once, in avro/EventHeader.avsc. The other files refer to it by name; in a
+registered schema it is written out, so that a subject is self-contained and clients can read it
+without a second request.
 
-A later version of the header may have more fields, after those of today and each with a default.
-So an event schema of any version passes the check of every version.
+A later version of the header may append fields, each with a default. So an event schema of any
+version passes the check of every version.
 """
 
 import json
@@ -14,8 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from schemas.definitions.type_descriptions import type_in_words
 from schemas.definitions.types import Field, Record
-from schemas.definitions.words import type_in_words
 from schemas.errors import NotAnEvent
 from schemas.parsing import AvroSchema, parse
 
@@ -26,7 +26,7 @@ DEAD_LETTER: Final = "penstock.DeadLetter"
 LEDGER: Final = "penstock.Ledger"
 BUILT_IN: Final = (HEADER, LOG_LINE, SYSLOG_LINE, DEAD_LETTER, LEDGER)
 
-TypeJson = Any  # a type of Avro as JSON
+TypeJson = Any  # an Avro type as JSON
 
 _EXAMPLE: Final = {
     "name": "message",
@@ -39,7 +39,7 @@ _EXAMPLE: Final = {
 
 @cache
 def built_in(full_name: str) -> AvroSchema:
-    """A schema of `BUILT_IN`, as it is registered: it refers to nothing outside itself."""
+    """A schema of `BUILT_IN` as it is registered, without references."""
     if full_name not in BUILT_IN:
         raise LookupError(f"{full_name} is not one of {', '.join(BUILT_IN)}")
     if full_name == HEADER:
@@ -56,8 +56,8 @@ def check_event_schema(schema: AvroSchema) -> None:
     """Raises NotAnEvent unless the schema is a record whose first field is the header."""
     event = schema.type
     if not isinstance(event, Record) or event.is_error:
-        raise NotAnEvent(f"an event is a record, and this is of type {type_in_words(event)}")
-    first = event.fields[0].name if event.fields else "none there"
+        raise NotAnEvent(f"an event is a record, but this is of type {type_in_words(event)}")
+    first = event.fields[0].name if event.fields else "missing"
     if first != "header":
         raise NotAnEvent(f"its first field must be header, of type {HEADER}; it is {first}")
     header = event.fields[0].type
@@ -75,15 +75,15 @@ def _check_header(theirs: Sequence[Field]) -> None:
         if field.name not in names:
             raise NotAnEvent("the field is missing", where)
         if names[place] != field.name:
-            raise NotAnEvent(f"{names[place]} stands in its place", where)
-        wanted, found = type_in_words(field.type), type_in_words(theirs[place].type)
-        if found != wanted:
-            raise NotAnEvent(f"it must be {wanted}, and is {found}", where)
+            raise NotAnEvent(f"{names[place]} is in its place", where)
+        wanted, actual = type_in_words(field.type), type_in_words(theirs[place].type)
+        if actual != wanted:
+            raise NotAnEvent(f"it must be {wanted}, and is {actual}", where)
     known = len(definition.fields)
     for field in theirs[known:]:
         if not field.has_default:
             raise NotAnEvent(
-                f"only {', '.join(names[:known])} may be there without default",
+                f"only {', '.join(names[:known])} may lack a default",
                 f"header.{field.name}",
             )
 
@@ -91,7 +91,7 @@ def _check_header(theirs: Sequence[Field]) -> None:
 def scaffold(full_name: str, fields: Mapping[str, TypeJson] | None = None, doc: str = "") -> str:
     """The text of a new event schema: the header, then `fields`, or an example if there are none.
 
-    `fields` are types of Avro as JSON by name. One that may be null gets null as its default.
+    `fields` maps names to Avro types as JSON. A nullable field gets null as its default.
     """
     namespace, _, name = full_name.rpartition(".")
     schema = {
@@ -105,7 +105,7 @@ def scaffold(full_name: str, fields: Mapping[str, TypeJson] | None = None, doc: 
                 "type": json.loads(_text(HEADER)),
                 "doc": "When and where it happened, and which event it is.",
             },
-            *([_field(*each) for each in fields.items()] if fields else [_EXAMPLE]),
+            *([_field(*item) for item in fields.items()] if fields else [_EXAMPLE]),
         ],
     }
     text = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

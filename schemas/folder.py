@@ -1,13 +1,13 @@
-"""A folder of schemas, as it lies in a git repository: one file `SUBJECT.avsc` for each subject.
+"""Reads a folder of schemas, as kept in a git repository: one file `SUBJECT.avsc` per subject.
 
-Rule 1: the subject is the file's name without `.avsc`. Sub-folders are for people and say nothing;
-hidden files and folders are passed over.
+Rule 1: the subject is the file's name without `.avsc`. Sub-folders have no meaning; hidden files
+and folders are skipped.
 
 Rule 2: nothing outside the folder is read. A link to a file may lead elsewhere inside the folder; a
 link to a folder is not followed.
 
-Rule 3: a type that a file names and does not define is another file's, if one is that type as a
-whole; otherwise it is a subject's of the registry that is called as the type.
+Rule 3: a type that a file names but does not define comes from the file that defines it as a whole,
+if there is one; otherwise from the registry's subject of that name.
 """
 
 import os
@@ -40,7 +40,7 @@ MOST_FILES: Final = 20_000
 
 
 class Needed(msgspec.Struct, frozen=True):
-    """A type that another subject defines; `inside` says whether that is a file of the folder."""
+    """A type that another subject defines; `inside`: by a file of the folder."""
 
     name: str
     subject: str
@@ -48,7 +48,7 @@ class Needed(msgspec.Struct, frozen=True):
 
 
 class SchemaFile(msgspec.Struct, frozen=True):
-    """One file; `path` is as it is shown to people."""
+    """A schema file; `path` is shown to people."""
 
     path: str
     subject: str
@@ -57,20 +57,20 @@ class SchemaFile(msgspec.Struct, frozen=True):
 
 
 def subject_of(path: Path) -> str:
-    """What a file's name says."""
+    """The subject in a file's name."""
     subject = path.name.removesuffix(ENDING)
     if subject == path.name or not subject:
         raise InvalidSchema(f"its name is not SUBJECT{ENDING}", one_line(str(path)))
     if not subject.isprintable() or subject != subject.strip():
-        raise InvalidSchema("its name cannot be a subject's", one_line(str(path)))
+        raise InvalidSchema("its name is not a legal subject", one_line(str(path)))
     return subject
 
 
 def read_schema(path: Path) -> str:
-    """The text of a file. OSError if it cannot be read, InvalidSchema if it is no text."""
+    """The text of a file. Raises OSError, or InvalidSchema if it is not text."""
     with open(path, "rb", opener=_without_waiting) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise InvalidSchema("it is no file", one_line(str(path)))
+            raise InvalidSchema("not a regular file", one_line(str(path)))
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise InvalidSchema(f"it has more than {MOST_BYTES:,} bytes", one_line(str(path)))
@@ -82,55 +82,53 @@ def read_schema(path: Path) -> str:
 
 
 def read_folder(folder: Path) -> list[SchemaFile]:
-    """All of its schemas, each after those that it needs. OSError or InvalidSchema says why not."""
-    found: dict[str, tuple[Path, str, TypeNames]] = {}
+    """All schemas, each after those that it needs. Raises OSError or InvalidSchema."""
+    subjects: dict[str, tuple[Path, str, TypeNames]] = {}
     for path in _paths(folder):
         subject = subject_of(path)
-        if subject in found:
-            both = f"it is subject {subject}, as {one_line(str(found[subject][0]))} is"
+        if subject in subjects:
+            both = f"it is subject {subject}, as {one_line(str(subjects[subject][0]))} is"
             raise InvalidSchema(both, one_line(str(path)))
         text = read_schema(path)
-        found[subject] = (path, text, type_names(text))
+        subjects[subject] = (path, text, type_names(text))
     tops: dict[str, str] = {}
-    for subject, (_, _, names) in found.items():
-        # Of several that define the same type none is meant; who needs it is told, in _needs.
+    for subject, (_, _, names) in subjects.items():
+        # If several files define a type, none is used; _needs reports an error.
         if names.top:
             tops[names.top] = "" if names.top in tops else subject
-    for subject, (_, _, names) in found.items():
-        # A file that is no JSON does not say its type: then its name may.
+    for subject, (_, _, names) in subjects.items():
+        # The type of a file that is not JSON is unknown: use its name.
         if not names.top:
             tops.setdefault(subject, subject)
     files = {
         subject: SchemaFile(one_line(str(path)), subject, text, _needs(path, subject, names, tops))
-        for subject, (path, text, names) in found.items()
+        for subject, (path, text, names) in subjects.items()
     }
     return [files[subject] for subject in _ordered(files)]
 
 
 def needs_of(text: str) -> tuple[Needed, ...]:
-    """What a schema by itself needs of the registry."""
+    """The registry's types that a single schema needs."""
     return tuple(Needed(names[0], names[0], inside=False) for names in type_names(text).missing)
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Opens what may be a pipe that nobody writes."""
+    """Open without blocking, since it may be a pipe without a writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _paths(folder: Path) -> Iterator[Path]:
-    """The schemas' paths, in the same order everywhere."""
+    """The schemas' paths, in a fixed order."""
     root = folder.resolve(strict=True)
     count = 0
-    for at, folders, names in os.walk(folder, onerror=_raise):
-        folders[:] = sorted(each for each in folders if not each.startswith("."))
+    for directory, folders, names in os.walk(folder, onerror=_raise):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if not name.endswith(ENDING) or name.startswith("."):
                 continue
-            path = Path(at, name)
+            path = Path(directory, name)
             if path.is_symlink() and not path.resolve().is_relative_to(root):
-                raise InvalidSchema(
-                    "it is a link that leads out of the folder", one_line(str(path))
-                )
+                raise InvalidSchema("the link leads out of the folder", one_line(str(path)))
             count += 1
             if count > MOST_FILES:
                 raise InvalidSchema(f"more than {MOST_FILES:,} schemas", one_line(str(folder)))
@@ -146,7 +144,7 @@ def _needs(
 ) -> tuple[Needed, ...]:
     needed = []
     for candidates in names.missing:
-        name = next((each for each in candidates if each in tops), candidates[0])
+        name = next((name for name in candidates if name in tops), candidates[0])
         definer = tops.get(name)
         if definer == "":
             raise InvalidSchema(f"it names {name}, which several files define", one_line(str(path)))
@@ -157,7 +155,7 @@ def _needs(
 
 def _ordered(files: Mapping[str, SchemaFile]) -> Sequence[str]:
     depends = {
-        subject: [each.subject for each in file.needs if each.inside]
+        subject: [needed.subject for needed in file.needs if needed.inside]
         for subject, file in files.items()
     }
     try:

@@ -1,4 +1,4 @@
-"""A text becomes an Avro schema, or one line that says why it cannot."""
+"""Parses a text into an Avro schema, or raises an error of one line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,29 +8,30 @@ from schemas.definitions.canonical_form import canonical_form, fingerprint
 from schemas.definitions.defaults import check_defaults
 from schemas.definitions.json_reading import MAX_LENGTH, TOO_DEEP, read_json
 from schemas.definitions.normal_form import normalized
-from schemas.definitions.reading import Reading
 from schemas.definitions.text import schema_text
+from schemas.definitions.type_reader import TypeReader
 from schemas.definitions.types import Named, Type
 from schemas.errors import InvalidSchema
 
 __all__ = ["AvroSchema", "parse"]
 
-# What stands in a registry was written by it, at times a little longer than it was sent, and may
-# have come with larger limits; with all its references it must fit into memory.
+# A registry's texts may be a little longer than what was sent, and may have been accepted with
+# larger limits; with all references they must fit into memory.
 MAX_STORED_LENGTH = 8 * MAX_LENGTH
 
 
 def parse(text: str, references: Sequence[str] = (), *, strict: bool = True) -> "AvroSchema":
-    """The schema that `text` says, in which types of `references` may be named.
+    """The schema defined by `text`, which may name types of `references`.
 
-    `references` stand in the order in which they depend on each other, the first on none. `strict`
-    is for what is new: names are of ASCII letters, digits and _, and defaults are values of their
-    types. Raises `InvalidSchema` and nothing else.
+    Each reference depends only on earlier ones. `strict` is for new schemas: names are of ASCII
+    letters, digits and _, and defaults are values of their types. Raises only `InvalidSchema`.
     """
     check_references(sum(map(len, references)))
     try:
-        reading = Reading(strict=strict)
-        known = [_name(reading.read(read_json(each, MAX_STORED_LENGTH))) for each in references]
+        reading = TypeReader(strict=strict)
+        known = [
+            _name(reading.read(read_json(reference, MAX_STORED_LENGTH))) for reference in references
+        ]
         root = reading.read(read_json(text, MAX_LENGTH if strict else MAX_STORED_LENGTH))
         if strict:
             check_defaults(reading.defaults)
@@ -43,7 +44,7 @@ def parse(text: str, references: Sequence[str] = (), *, strict: bool = True) -> 
 
 
 def check_references(length: int) -> None:
-    """Of all texts that a schema refers to. Raises InvalidSchema."""
+    """Check the total length of all texts that a schema refers to. Raises InvalidSchema."""
     if length > MAX_STORED_LENGTH:
         raise InvalidSchema(f"its references have more than {MAX_STORED_LENGTH:,} characters")
 
@@ -54,32 +55,32 @@ def _name(type_: Type) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class AvroSchema:
-    """A schema and what it depends on. All else about it is computed when it is asked for.
+    """A schema with its references. Derived values are computed on demand.
 
-    Two are equal if they have the same text and the same references.
+    Two schemas are equal if they have the same text and the same references.
     """
 
     type: Type
     references: tuple[str, ...]
-    _known: frozenset[str]  # the types that the references define, outermost ones only
+    _known: frozenset[str]  # top-level types that the references define
 
     @cached_property
     def text(self) -> str:
-        """What a registry stores and hands out: Java's spelling, without what references define."""
+        """The text that a registry stores: Java's spelling, without what references define."""
         return schema_text(self.type, self._known)
 
     @cached_property
     def resolved_text(self) -> str:
-        """The same with all it refers to: nothing else is needed to read it."""
+        """The self-contained text, with all references written out."""
         return schema_text(self.type) if self._known else self.text
 
     @property
     def full_name(self) -> str | None:
-        """With namespace; records, enums and fixed types have one."""
+        """The full name; records, enums and fixed types have one."""
         return _name(self.type)
 
     def normalized(self) -> "AvroSchema":
-        """The form that schemas share which differ in nothing but how they are written."""
+        """The normal form, equal for schemas that differ only in spelling."""
         return AvroSchema(normalized(self.type, self._known), self.references, self._known)
 
     @cached_property
@@ -93,7 +94,7 @@ class AvroSchema:
         return fingerprint(self.canonical_form)
 
     def check_depth(self) -> None:
-        """A chain of types that name each other may be nested deeper than any text."""
+        """Types that name each other may be nested deeper than any of the texts."""
         for text in {self.text, self.resolved_text}:
             read_json(text, 2 * MAX_STORED_LENGTH)
 

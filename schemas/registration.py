@@ -1,9 +1,9 @@
-"""What would become of schemas in a registry, found out without changing anything; then done.
+"""Plans what would happen to schemas in a registry without changing anything, and registers them.
 
-A schema is refused if it is none, if the registry takes no writes, or if the subject's level of
-compatibility does not allow it. The registry's own verdict is asked for where it can give one.
-Where it cannot (the level is to be changed as well, or the schema needs another that has no version
-yet) the verdict is that of schemas/compatibility.py, which also has the words.
+A schema is refused if it is invalid, if the registry is read-only, or if the subject's
+compatibility level forbids it. The registry's own verdict is used where it can give one. Where it
+cannot (the level is to change as well, or the schema needs another that has no version yet),
+schemas/compatibility.py decides, which also supplies the explanations.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ _UNPROCESSABLE: Final = 422
 
 
 class Outcome(StrEnum):
-    """What becomes of a schema."""
+    """The outcome for a schema."""
 
     NEW = "new"
     CHANGED = "changed"
@@ -44,10 +44,10 @@ class LevelChange(msgspec.Struct, frozen=True):
 
 
 class RegistrationPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What would become of one schema, and why.
+    """The planned outcome for one schema, with reasons.
 
-    `pending` are schemas of the same folder that it needs and that have no version yet.
-    `registered` is what the registry has already, if the schema is unchanged.
+    `pending`: needed schemas of the same folder that have no version yet. `registered`: the
+    existing version, if the schema is unchanged.
     """
 
     file: SchemaFile
@@ -63,16 +63,17 @@ class RegistrationPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Planner:
-    """Plans one schema after the other, each after those of the folder that it needs."""
+    """Plans schemas one by one, each after those of the folder that it needs."""
 
     def __init__(self, registry: RegistryClient, levels: Mapping[str, Level] | None = None) -> None:
-        """`levels` are those that subjects are to have of their own."""
+        """`levels`: the levels that subjects are to get."""
         self._registry = registry
         self._levels = levels or {}
         self._plans: dict[str, RegistrationPlan] = {}
 
     def plan(self, file: SchemaFile) -> RegistrationPlan:
-        """RegistryError if the registry does not say; whatever else is wrong is an outcome."""
+        """Plan a schema. Raises RegistryError if the registry does not answer; other errors are
+        outcomes."""
         try:
             plan = self._plan(file)
         except InvalidSchema as error:
@@ -85,48 +86,52 @@ class Planner:
         return plan
 
     def read(self, file: SchemaFile) -> AvroSchema:
-        """The schema, with the latest of what it needs of the registry."""
+        """The schema, with the latest versions of its references."""
         return parse(file.text, self._texts([], self._references(file)))
 
     def _plan(self, file: SchemaFile) -> RegistrationPlan:
-        inside = [self._plans[each.subject] for each in file.needs if each.inside]
-        if refused := [each.file.path for each in inside if each.schema is None]:
+        inside = [self._plans[needed.subject] for needed in file.needs if needed.inside]
+        if refused := [plan.file.path for plan in inside if plan.schema is None]:
             raise InvalidSchema(f"it needs {', '.join(refused)}")
         latest = self._registry.latest(file.subject)
-        pending = tuple(each for each in file.needs if each.inside and not self._version(each))
-        # As long as nothing else changes, a schema goes on using the version that it used.
+        pending = tuple(
+            needed for needed in file.needs if needed.inside and not self._version(needed)
+        )
+        # Unless something else changes, a schema keeps referring to the same versions.
         used = latest.references if latest else ()
-        found = None
+        registered = None
         for references in dict.fromkeys((self._references(file, used), self._references(file))):
             schema = parse(file.text, self._texts(inside, references))
             if not pending:
-                found = self._registry.lookup(file.subject, file.text, in_order(references, latest))
-            if found is not None:
+                registered = self._registry.lookup(
+                    file.subject, file.text, in_order(references, latest)
+                )
+            if registered is not None:
                 break
         plan = RegistrationPlan(
             file=file,
-            outcome=Outcome.UNCHANGED if found else Outcome.CHANGED if latest else Outcome.NEW,
+            outcome=Outcome.UNCHANGED if registered else Outcome.CHANGED if latest else Outcome.NEW,
             schema=schema,
             references=references,
             pending=pending,
             latest=latest,
-            registered=found,
+            registered=registered,
             level_change=self._level_change(file.subject),
-            differences=() if found else self._differences(latest, schema),
+            differences=() if registered else self._differences(latest, schema),
         )
         reasons = tuple(self._objections(plan))
         return replace(plan, outcome=Outcome.REFUSED, reasons=reasons) if reasons else plan
 
     def _version(self, needed: Needed) -> int | None:
-        """The version that a schema of this folder has already."""
+        """The version that a schema of this folder already has."""
         registered = self._plans[needed.subject].registered
         return registered.version if registered else None
 
     def _references(
         self, file: SchemaFile, used: Iterable[Reference] = ()
     ) -> tuple[Reference, ...]:
-        """To the latest versions of what it needs, or to those that it used."""
-        before = {each.name: each for each in used}
+        """References to the latest versions, or to those that were used before."""
+        before = {reference.name: reference for reference in used}
         references = []
         for needed in file.needs:
             if needed.inside:
@@ -134,11 +139,11 @@ class Planner:
                     references.append(Reference(needed.name, needed.subject, version))
             elif needed.name in before:
                 references.append(before[needed.name])
-            elif found := self._registry.latest(needed.subject):
-                references.append(Reference(needed.name, needed.subject, found.version))
+            elif latest := self._registry.latest(needed.subject):
+                references.append(Reference(needed.name, needed.subject, latest.version))
             else:
                 raise InvalidSchema(
-                    f"it names {needed.name}, which nothing defines here, and the registry has no "
+                    f"it names {needed.name}, which is not defined here, and the registry has no "
                     f"subject {needed.subject}"
                 )
         return tuple(references)
@@ -146,11 +151,11 @@ class Planner:
     def _texts(
         self, inside: Iterable[RegistrationPlan], references: Iterable[Reference]
     ) -> list[str]:
-        """The texts of all it needs, each after those that it needs itself."""
+        """The texts of all references, each after those that it needs itself."""
         schemas = [plan.schema for plan in inside if plan.schema is not None]
         ours = {plan.file.subject for plan in inside}
-        theirs = [each for each in references if each.subject not in ours]
-        texts = [text for each in schemas for text in (*each.references, each.text)]
+        theirs = [reference for reference in references if reference.subject not in ours]
+        texts = [text for schema in schemas for text in (*schema.references, schema.text)]
         return list(dict.fromkeys([*self._registry.texts_of(theirs), *texts]))
 
     def _level_change(self, subject: str) -> LevelChange | None:
@@ -168,13 +173,13 @@ class Planner:
         return tuple(differences(self._registry.resolved(latest), schema))
 
     def _objections(self, plan: RegistrationPlan) -> Iterator[str]:
-        """Why it would be refused: nothing, if it would not be."""
+        """The reasons why it would be refused; empty if it would not."""
         if plan.registered and not plan.level_change:
             return
         subject = plan.file.subject
         mode = self._registry.mode(subject)
         if mode != _WRITABLE:
-            yield f"the registry takes no schemas of {subject}: its mode is {mode}"
+            yield f"the registry accepts no schemas of {subject}: its mode is {mode}"
         elif not plan.registered:
             yield from self._incompatibilities(plan)
 
@@ -189,7 +194,7 @@ class Planner:
             yield from self._explained(plan) or verdict.messages
 
     def _explained(self, plan: RegistrationPlan) -> list[str]:
-        """Our own verdict."""
+        """Explanations of our own verdict."""
         subject = plan.file.subject
         if plan.latest is None or plan.schema is None:
             return []
@@ -199,34 +204,39 @@ class Planner:
         versions = [plan.latest]
         if level.endswith("_TRANSITIVE"):
             older = self._registry.versions(subject)
-            versions = [self._registry.version(subject, each) for each in older]
-        previous = [(each.version, self._registry.resolved(each)) for each in versions]
+            versions = [self._registry.version(subject, number) for number in older]
+        previous = [(version.version, self._registry.resolved(version)) for version in versions]
         return explain(level, plan.schema, previous)
 
 
 def in_order(
     references: Iterable[Reference], latest: RegisteredSchema | None
 ) -> tuple[Reference, ...]:
-    """To a registry, the same references in another order make another schema."""
-    before = [each.name for each in latest.references] if latest else []
-    return tuple(
-        sorted(references, key=lambda each: before.index(each.name) if each.name in before else -1)
-    )
+    """The references in the order of the latest version: for a registry, the order matters."""
+    before = [reference.name for reference in latest.references] if latest else []
+
+    def place(reference: Reference) -> int:
+        return before.index(reference.name) if reference.name in before else -1
+
+    return tuple(sorted(references, key=place))
 
 
 def register(
     registry: RegistryClient, plan: RegistrationPlan, done: Mapping[str, RegisteredSchema]
 ) -> RegisteredSchema:
-    """Does what was planned; `done` are the schemas of the folder that it needs."""
+    """Carry out a plan; `done`: the registered schemas of the folder that it needs."""
     file = plan.file
     if plan.level_change:
         registry.set_level(file.subject, plan.level_change.after)
     if plan.registered:
         return plan.registered
-    new = [Reference(each.name, each.subject, done[each.subject].version) for each in plan.pending]
+    new = [
+        Reference(needed.name, needed.subject, done[needed.subject].version)
+        for needed in plan.pending
+    ]
     references = in_order([*plan.references, *new], plan.latest)
     registry.register(file.subject, file.text, references)
     registered = registry.lookup(file.subject, file.text, references)
     if registered is None:
-        raise RegistryError(f"{file.subject} was registered, and is gone again")
+        raise RegistryError(f"{file.subject} was registered, but has been deleted since")
     return registered

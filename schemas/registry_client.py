@@ -1,12 +1,11 @@
 """A client of a schema registry: Penstock's, or Confluent's.
 
-It blocks; any thread may use it. What an id means never changes, and neither does the id of a
-schema once a subject has it: both are asked for once and kept. So a subject that somebody deletes
-while this client lives is noticed by `lookup`, and not by `register` of what it registered before.
+It blocks; any thread may use it. The meaning of an id never changes, nor does the id of a schema in
+a subject, so both are cached. Therefore `lookup` notices the deletion of a subject, but `register`
+of a schema that was registered before does not.
 
-All that goes wrong is a `RegistryError`; `schema` and `resolved` raise `InvalidSchema` as well, for
-what is registered and is not Avro. schemas/remote/transport.py says which instance is asked, and
-how often.
+Errors are `RegistryError`; `schema` and `resolved` also raise `InvalidSchema`, for registered
+schemas that are not Avro. schemas/remote/transport.py chooses the instance and retries.
 """
 
 import threading
@@ -60,7 +59,7 @@ _Key = tuple[str, str, tuple[Reference, ...]]
 
 
 class RegistryClient:
-    """One registry, reached through the URLs of its instances: `http://a:8081,http://b:8081`."""
+    """A registry, reached through the URLs of its instances: `http://a:8081,http://b:8081`."""
 
     def __init__(
         self,
@@ -70,11 +69,11 @@ class RegistryClient:
         first_contact_seconds: float | None = None,
         attempt_seconds: float = 30.0,
     ) -> None:
-        """ValueError if the URLs cannot be understood. Nobody is asked yet. A text is the URLs of
-        a registry that is asked as nobody.
+        """Raises ValueError if the URLs are invalid. Sends no request yet. A text contains the URLs
+        of a registry that needs no login.
 
-        `first_contact_seconds` is the patience until the registry has answered for the first time;
-        `attempt_seconds` is for one request at one instance, which may wait for a writer itself.
+        `first_contact_seconds`: patience until the registry's first answer; `attempt_seconds`:
+        timeout of one request to one instance, which may wait for a writer itself.
         """
         self._transport = Transport(
             RegistryAddress.of(address),
@@ -102,10 +101,10 @@ class RegistryClient:
     def close(self) -> None:
         self._transport.close()
 
-    # What there is
+    # Queries
 
     def subjects(self, *, deleted: bool = False) -> list[str]:
-        """By name; `deleted` adds those that were deleted, but not for good."""
+        """Subjects by name; `deleted` includes softly deleted ones."""
         return self._transport.ask(list[str], "GET", f"/subjects{_query(deleted=deleted)}")
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
@@ -119,7 +118,7 @@ class RegistryClient:
         return self._transport.ask(RegisteredSchema, "GET", path)
 
     def latest(self, subject: str) -> RegisteredSchema | None:
-        """None if there is no such subject."""
+        """The latest version, or None if there is no such subject."""
         try:
             return self.version(subject)
         except RegistryRefused as error:
@@ -130,17 +129,19 @@ class RegistryClient:
     def all_schemas(
         self, *, latest_only: bool = False, deleted: bool = False
     ) -> list[RegisteredSchema]:
-        """Every version of every subject, or the latest of each."""
-        found: list[RegisteredSchema] = []
+        """All versions of all subjects, or the latest of each."""
+        schemas: list[RegisteredSchema] = []
         while True:
-            query = _query(latestOnly=latest_only, deleted=deleted, offset=len(found), limit=_PAGE)
+            query = _query(
+                latestOnly=latest_only, deleted=deleted, offset=len(schemas), limit=_PAGE
+            )
             page = self._transport.ask(list[RegisteredSchema], "GET", f"/schemas{query}")
-            found += page
+            schemas += page
             if len(page) < _PAGE:
-                return found
+                return schemas
 
     def schema(self, schema_id: int) -> AvroSchema:
-        """The schema that an id means, ready to read messages with."""
+        """The schema of an id, ready to read messages with."""
         with self._lock:
             kept = self._schemas.get(schema_id)
         if kept is None:
@@ -150,11 +151,11 @@ class RegistryClient:
         return kept
 
     def text_of(self, schema_id: int) -> SchemaOfId:
-        """What stands in the registry for an id, of whatever type it is."""
+        """The registry's text for an id, of any schema type."""
         return self._transport.ask(SchemaOfId, "GET", f"/schemas/ids/{schema_id}")
 
     def places_of(self, schema_id: int) -> list[SubjectVersion]:
-        """The subjects and versions that an id stands for."""
+        """The subjects and versions that have this id."""
         path = f"/schemas/ids/{schema_id}/versions"
         return self._transport.ask(list[SubjectVersion], "GET", path)
 
@@ -164,20 +165,20 @@ class RegistryClient:
         return self._transport.ask(list[int], "GET", path)
 
     def resolved(self, found: RegisteredSchema | SchemaOfId) -> AvroSchema:
-        """As a schema, with all that it refers to."""
+        """The schema with all its references."""
         if found.type != AVRO:
             raise InvalidSchema(f"it is a schema of type {found.type}, not {AVRO}")
         return parse(found.text, self.texts_of(found.references), strict=False)
 
     def texts_of(self, references: Sequence[Reference]) -> list[str]:
-        """The texts that are referred to, directly or not: each after those that it needs. Raises
-        InvalidSchema once they are more than a schema may refer to."""
+        """The texts of direct and indirect references, each after those that it needs. Raises
+        InvalidSchema beyond the limits for references."""
         texts: list[str] = []
         length = 0
         seen: set[tuple[str, int]] = set()
-        # Each is visited twice: first to put what it needs before it, then to be added.
+        # Each is visited twice: first to queue its own references, then to be added.
         waiting: list[tuple[Reference, str | None]] = [
-            (each, None) for each in reversed(references)
+            (reference, None) for reference in reversed(references)
         ]
         while waiting:
             reference, text = waiting.pop()
@@ -190,17 +191,17 @@ class RegistryClient:
             seen.add(key)
             if len(seen) > _MOST_REFERENCES:
                 raise RegistryError(f"more than {_MOST_REFERENCES:,} references")
-            found = self.version(*key, deleted=True)
-            length += len(found.text)
+            version = self.version(*key, deleted=True)
+            length += len(version.text)
             check_references(length)
-            waiting.append((reference, found.text))
-            waiting += [(each, None) for each in reversed(found.references)]
+            waiting.append((reference, version.text))
+            waiting += [(inner, None) for inner in reversed(version.references)]
         return texts
 
-    # What becomes of a schema
+    # Registering, checking, deleting
 
     def register(self, subject: str, text: str, references: Sequence[Reference] = ()) -> int:
-        """The schema's id, new or not."""
+        """Register the schema; returns its id, new or existing."""
         key = (subject, text, tuple(references))
         with self._lock:
             kept = self._ids.get(key)
@@ -220,7 +221,7 @@ class RegistryClient:
         *,
         deleted: bool = False,
     ) -> RegisteredSchema | None:
-        """The version of the subject that is this very schema, if there is one."""
+        """The version of the subject with exactly this schema, or None."""
         path = f"{_subject(subject)}{_query(deleted=deleted)}"
         try:
             request = SchemaRequest(text, references)
@@ -233,14 +234,14 @@ class RegistryClient:
     def check(
         self, subject: str, text: str, references: Sequence[Reference] = ()
     ) -> CompatibilityVerdict:
-        """Whether the subject's level of compatibility lets it become the next version."""
+        """Whether the subject's compatibility level allows the schema as the next version."""
         path = f"/compatibility{_subject(subject)}/versions{_query(verbose=True)}"
         return self._transport.ask(
             CompatibilityVerdict, "POST", path, SchemaRequest(text, references)
         )
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
-        """The versions it had. What is deleted for good must have been deleted before."""
+        """The deleted versions. Permanent deletion requires a previous soft one."""
         path = f"{_subject(subject)}{_query(permanent=permanent)}"
         return self._transport.ask(list[int], "DELETE", path, repeatable=False)
 
@@ -251,12 +252,12 @@ class RegistryClient:
     # Compatibility and mode
 
     def level(self, subject: str | None = None) -> str:
-        """The level that holds for a subject, its own or the global one; or the global one."""
+        """The level that applies to a subject; without a subject, the global one."""
         path = f"/config{_of(subject)}{_query(defaultToGlobal=subject is not None)}"
         return self._transport.ask(EffectiveLevel, "GET", path).level
 
     def own_level(self, subject: str) -> str | None:
-        """The level that is set for this subject alone."""
+        """The level that is set for this subject, or None."""
         try:
             return self._transport.ask(EffectiveLevel, "GET", f"/config{_of(subject)}").level
         except RegistryRefused as error:
@@ -265,15 +266,15 @@ class RegistryClient:
             raise
 
     def set_level(self, subject: str | None, level: str) -> None:
-        """Of a subject, or for all that have none of their own."""
+        """Set the level of a subject, or the global one."""
         self._transport.ask(SetLevel, "PUT", f"/config{_of(subject)}", SetLevel(level))
 
     def reset_level(self, subject: str | None) -> None:
-        """Back to what it is by default."""
+        """Unset the level."""
         self._transport.ask(EffectiveLevel, "DELETE", f"/config{_of(subject)}", repeatable=False)
 
     def mode(self, subject: str | None = None) -> str:
-        """READWRITE, or what else holds for a subject or for all."""
+        """The mode that applies to a subject, or globally: READWRITE or another."""
         path = f"/mode{_of(subject)}{_query(defaultToGlobal=subject is not None)}"
         return self._transport.ask(EffectiveMode, "GET", path).mode
 
@@ -283,22 +284,22 @@ def _subject(name: str) -> str:
 
 
 def _of(subject: str | None) -> str:
-    # What is no text in UTF-8 is for the registry to refuse.
+    # Names that are not UTF-8 are left for the registry to refuse.
     return "" if subject is None else f"/{quote(subject, safe='', errors='surrogatepass')}"
 
 
 def _query(**parameters: bool | int) -> str:
-    """Flags that are not set are left out."""
-    given = {
+    """A query string, without flags that are not set."""
+    query = {
         name: "true" if value is True else str(value)
         for name, value in parameters.items()
         if value is not False
     }
-    return f"?{urlencode(given)}" if given else ""
+    return f"?{urlencode(query)}" if query else ""
 
 
 def _keep(kept: dict[_K, _V], key: _K, value: _V) -> None:
-    """What was kept first goes first when there is too much of it."""
+    """Cache a value; the oldest is dropped beyond the limit."""
     kept[key] = value
     if len(kept) > _MOST_KEPT:
         kept.pop(next(iter(kept)))

@@ -13,12 +13,12 @@ import msgspec
 from bench.counted.paths import Act
 from bench.log_lines import REQUEST_SCHEMA
 from bench.registry_requests import NUMBER, numbered, post_schema, wide_schema
-from registry.access.door import Door, Locks
+from registry.access.authentication import Authenticator, LoginMethods
 from registry.access.permissions import Permissions
 from registry.contents import RegistryContents
 from registry.http.messages import HttpResponse
 from registry.http.metrics import RegistryMetrics
-from registry.http.reading import Bodies, RequestReader
+from registry.http.request_reader import Bodies, RequestReader
 from registry.http.routes import RegistryRoutes
 from registry.log_records import SchemaRecord
 from registry.values import Version
@@ -32,8 +32,8 @@ class _Registry(msgspec.Struct):
     contents: RegistryContents
 
 
-async def _open_door() -> Door:
-    return Door(Locks(), Permissions(()))
+async def _open_door() -> Authenticator:
+    return Authenticator(LoginMethods(), Permissions(()))
 
 
 def _opened(contents: RegistryContents) -> tuple[RegistryRoutes, RequestReader]:

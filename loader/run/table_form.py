@@ -25,9 +25,9 @@ from loader.manifests import Manifest, Marker
 from loader.tables import TableSource
 from schemas.definitions.types import Record
 from schemas.errors import InvalidSchema
+from schemas.evolution.explanations import Side, explanations
 from schemas.evolution.findings import Effort
 from schemas.evolution.incompatibilities import judge
-from schemas.evolution.plain_words import Side, in_words
 from schemas.parsing import AvroSchema
 from schemas.registry_client import RegistryClient
 
@@ -109,7 +109,7 @@ def _unreadable(reader: LatestSchema, writer: LatestSchema) -> str:
     """Why, in a sentence; nothing if it can be read."""
     found = judge(reader.schema.type, writer.schema.type, Effort())
     sides = Side(str(reader), is_new=True), Side(str(writer))
-    return next(iter(in_words(found, *sides)), "")
+    return next(iter(explanations(found, *sides)), "")
 
 
 def _left_out(reader: LatestSchema, found: Sequence[LatestSchema]) -> Iterator[str]:

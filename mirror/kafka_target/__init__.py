@@ -1,1 +1,2 @@
-"""Apache Kafka as a mirror's target: batches go in unopened, and a map says where each has come."""
+"""Apache Kafka as a mirror's target: batches are copied undecompressed, and a map has their
+offsets."""

@@ -1,13 +1,13 @@
-"""The CRC of a batch whose header was written anew, without a look at its records.
+"""Computes the CRC of a batch with a rewritten header, without reading its records.
 
-CRC-32C is linear: two messages of the same length whose first 40 bytes differ have CRCs that differ
-by the CRC of that difference, moved on by as many zero bytes as follow. So the new CRC comes from
-the old one and the two headers. What happened to the records on their way here is not blessed by
-it: a batch that was damaged has a CRC that is as wrong as before, and the target refuses it.
+CRC-32C is linear: the CRCs of two messages of equal length that differ in their first 40 bytes
+differ by the CRC of that difference, shifted by the number of zero bytes that follow. So the new
+CRC follows from the old one and the two headers. Damage to the records remains detectable: the new
+CRC is as wrong as the old one was, and the target rejects the batch.
 
-Polynomials over GF(2) modulo Castagnoli's, bits reversed as CRCs have them: bit 31 is x⁰. Moving on
-goes by the hexadecimal digits of the number of zero bytes, with a table for each, made when it is
-first needed. Pure.
+Polynomials over GF(2) modulo Castagnoli's, with bits reversed as in CRCs: bit 31 is x⁰. Shifts use
+the hexadecimal digits of the number of zero bytes, with a table for each, computed on first use.
+Pure.
 """
 
 from array import array
@@ -20,23 +20,28 @@ from wire.batch import CRC_START, HEADER, HEADER_SIZE, BatchHeader
 
 _CASTAGNOLI: Final = 0x82F63B78
 _ONE: Final = 1 << 31
-_BYTE: Final = 1 << 23  # x⁸: one zero byte more
+_BYTE: Final = 1 << 23  # x⁸: one more zero byte
 _DIGIT: Final = 4  # bits
 
 Table = tuple["array[int]", ...]
 
 
 def crc_with(header: BatchHeader, before: BatchHeader) -> int:
-    """The CRC of a batch with this header and the records of one that had the other before."""
-    moved = _covered(header) ^ _covered(before)
+    """The CRC of a batch with the header replaced; `before` is its old header."""
+    difference = _covered(header) ^ _covered(before)
     zeros, shift = before.size - HEADER_SIZE, 0
     while zeros:
         if digit := zeros & 0xF:
             a, b, c, d = _table(digit << shift)
-            moved = a[moved >> 24] ^ b[moved >> 16 & 0xFF] ^ c[moved >> 8 & 0xFF] ^ d[moved & 0xFF]
+            difference = (
+                a[difference >> 24]
+                ^ b[difference >> 16 & 0xFF]
+                ^ c[difference >> 8 & 0xFF]
+                ^ d[difference & 0xFF]
+            )
         zeros >>= _DIGIT
         shift += _DIGIT
-    return before.crc ^ moved
+    return before.crc ^ difference
 
 
 def _covered(header: BatchHeader) -> int:
@@ -45,33 +50,33 @@ def _covered(header: BatchHeader) -> int:
 
 @cache
 def _table(zeros: int) -> Table:
-    """What each byte of a CRC becomes, the highest first."""
+    """The shifted value of each byte of a CRC, highest byte first."""
     factor = _power(zeros)
     bits = [_times(factor, 1 << bit) for bit in range(32)]
-    found = []
+    tables = []
     for place in (24, 16, 8, 0):
         values = array("L", [0])
         for bit in bits[place : place + 8]:
             values.extend(array("L", [value ^ bit for value in values]))
-        found.append(values)
-    return tuple(found)
+        tables.append(values)
+    return tuple(tables)
 
 
 def _power(zeros: int) -> int:
-    found, base = _ONE, _BYTE
+    power, base = _ONE, _BYTE
     while zeros:
         if zeros & 1:
-            found = _times(found, base)
+            power = _times(power, base)
         base = _times(base, base)
         zeros >>= 1
-    return found
+    return power
 
 
-def _times(one: int, other: int) -> int:
+def _times(left: int, right: int) -> int:
     product = 0
-    while one:
-        if one & _ONE:
-            product ^= other
-        one = (one << 1) & 0xFFFFFFFF
-        other = (other >> 1) ^ (_CASTAGNOLI if other & 1 else 0)
+    while left:
+        if left & _ONE:
+            product ^= right
+        left = (left << 1) & 0xFFFFFFFF
+        right = (right >> 1) ^ (_CASTAGNOLI if right & 1 else 0)
     return product

@@ -1,13 +1,13 @@
-"""The right to write into partitions of an Apache Kafka target, taken from whoever had it.
+"""Takes over the right to write to partitions of an Apache Kafka target.
 
-Each partition has a producer of its own, by a transactional id: `penstock-mirror.NAME.TOPIC-0`. Who
-asks for it gets the next epoch, and ends a transaction in which nothing was written. That leaves a
-marker of that epoch in the partition: from there on its leader refuses all that an older worker
-has under way. What stands before the marker will not change any more. The batches themselves are in
-no transaction: they cost what an idempotent producer's cost, and are seen at once.
+Each partition has its own producer with the transactional id `penstock-mirror.NAME.TOPIC-0`. A
+worker that requests it gets the next epoch, and commits an empty transaction. This leaves a marker
+of that epoch in the partition: from there on, the leader rejects what older workers still have in
+flight, and what precedes the marker is final. The batches are not written in transactions: they
+cost as much as an idempotent producer's, and are visible immediately.
 
-Blocks; asks the coordinators of all partitions, several at a time. What is in the way for a moment,
-such as the transaction of a worker that was killed within one, is waited for.
+Blocks; asks the coordinators of all partitions with requests in flight together. Temporary
+obstacles, such as an open transaction of a worker that was killed, are waited out.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,9 +29,9 @@ from wire.messages.end_txn import EndTxnRequest
 from wire.messages.find_coordinator import TRANSACTION, FindCoordinatorRequest
 from wire.messages.init_producer_id import InitProducerIdRequest
 
-_TIMEOUT_MS: Final = 60_000  # of the transaction, if its worker dies within it
+_TIMEOUT_MS: Final = 60_000  # before the coordinator aborts the transaction of a dead worker
 _UNDER_WAY: Final = 50
-_FIRST_OF_SEVERAL: Final = 4
+_FIRST_BATCHED_VERSION: Final = 4
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -42,45 +42,48 @@ def transactional_id(mirror: str, place: Place) -> str:
 
 
 def fence(brokers: Brokers, mirror: str, places: Iterable[Place]) -> dict[Place, Writer]:
-    """Who may write in each from now on: whoever called this. The markers are on their way then.
-    Raises ClientError."""
+    """Become the only writer of each partition, and return the producers. The markers are then
+    being written. Raises ClientError."""
     ids = {transactional_id(mirror, place): place for place in places}
     coordinators = brokers.persist(lambda: _coordinators(brokers, tuple(ids)))
     writers: dict[str, Writer] = {}
     by_broker: dict[int, list[str]] = {}
-    for each, broker in coordinators.items():
-        by_broker.setdefault(broker, []).append(each)
-    for broker, named in by_broker.items():
-        asked = brokers.broker(broker)
-        writers |= _begin(asked, named, brokers.patience())
-        _add(asked, {each: (ids[each], writers[each]) for each in named}, brokers.patience())
-        _end(asked, {each: writers[each] for each in named}, brokers.patience())
-    return {ids[each]: writer for each, writer in writers.items()}
+    for name, broker in coordinators.items():
+        by_broker.setdefault(broker, []).append(name)
+    for broker, names in by_broker.items():
+        connection = brokers.broker(broker)
+        writers |= _begin(connection, names, brokers.patience())
+        partitions = {name: (ids[name], writers[name]) for name in names}
+        _add(connection, partitions, brokers.patience())
+        _end(connection, {name: writers[name] for name in names}, brokers.patience())
+    return {ids[name]: writer for name, writer in writers.items()}
 
 
-def _begin(asked: BrokerConnection, ids: Sequence[str], patience: Patience) -> dict[str, Writer]:
-    found: dict[str, Writer] = {}
+def _begin(
+    coordinator: BrokerConnection, ids: Sequence[str], patience: Patience
+) -> dict[str, Writer]:
+    writers: dict[str, Writer] = {}
 
-    def said(name: str, answer: init_producer_id.InitProducerIdResponse) -> ErrorCode:
+    def outcome(name: str, answer: init_producer_id.InitProducerIdResponse) -> ErrorCode:
         if answer.error_code is ErrorCode.none:
-            found[name] = Writer(answer.producer_id, answer.producer_epoch)
+            writers[name] = Writer(answer.producer_id, answer.producer_epoch)
         return answer.error_code
 
     def request(name: str) -> InitProducerIdRequest:
         return InitProducerIdRequest(transactional_id=name, transaction_timeout=_TIMEOUT_MS)
 
-    _ask_all(asked, ids, _Question(init_producer_id.API, request, said), patience)
-    return found
+    _ask_all(coordinator, ids, _Question(init_producer_id.API, request, outcome), patience)
+    return writers
 
 
 def _add(
-    asked: BrokerConnection, wanted: Mapping[str, tuple[Place, Writer]], patience: Patience
+    coordinator: BrokerConnection, wanted: Mapping[str, tuple[Place, Writer]], patience: Patience
 ) -> None:
-    def said(_: str, answer: add_partitions_to_txn.AddPartitionsToTxnResponse) -> ErrorCode:
+    def outcome(_: str, answer: add_partitions_to_txn.AddPartitionsToTxnResponse) -> ErrorCode:
         codes = (
-            each.partition_error_code
+            partition.partition_error_code
             for topic in answer.results_by_topic_v3_and_below
-            for each in topic.results_by_partition
+            for partition in topic.results_by_partition
         )
         return next((code for code in codes if code is not ErrorCode.none), ErrorCode.none)
 
@@ -94,12 +97,12 @@ def _add(
             v3_and_below_topics=(topic,),
         )
 
-    question = _Question(add_partitions_to_txn.API, request, said)
-    _ask_all(asked, tuple(wanted), question, patience)
+    question = _Question(add_partitions_to_txn.API, request, outcome)
+    _ask_all(coordinator, tuple(wanted), question, patience)
 
 
-def _end(asked: BrokerConnection, writers: Mapping[str, Writer], patience: Patience) -> None:
-    def said(_: str, answer: end_txn.EndTxnResponse) -> ErrorCode:
+def _end(coordinator: BrokerConnection, writers: Mapping[str, Writer], patience: Patience) -> None:
+    def outcome(_: str, answer: end_txn.EndTxnResponse) -> ErrorCode:
         return answer.error_code
 
     def request(name: str) -> EndTxnRequest:
@@ -111,51 +114,53 @@ def _end(asked: BrokerConnection, writers: Mapping[str, Writer], patience: Patie
             committed=True,
         )
 
-    _ask_all(asked, tuple(writers), _Question(end_txn.API, request, said), patience)
+    _ask_all(coordinator, tuple(writers), _Question(end_txn.API, request, outcome), patience)
 
 
 class _Question(msgspec.Struct, Generic[Request, Response], frozen=True):
-    """What is asked of each transactional id, and what became of it."""
+    """A request for each transactional id, and the error code of its answer."""
 
     api: Api[Request, Response]
     request: Callable[[str], Request]
-    said: Callable[[str, Response], ErrorCode]
+    outcome: Callable[[str, Response], ErrorCode]
 
 
 def _ask_all(
-    asked: BrokerConnection,
+    coordinator: BrokerConnection,
     names: Sequence[str],
     question: _Question[Request, Response],
     patience: Patience,
 ) -> None:
-    """Until each has succeeded."""
+    """Ask until all have succeeded."""
     while names:
         refused: dict[str, Refused] = {}
         for first in range(0, len(names), _UNDER_WAY):
-            some = names[first : first + _UNDER_WAY]
-            pending = [(name, asked.send(question.api, question.request(name))) for name in some]
-            for name, each in pending:
-                code = question.said(name, asked.receive(each))
+            batch = names[first : first + _UNDER_WAY]
+            pending = [
+                (name, coordinator.send(question.api, question.request(name))) for name in batch
+            ]
+            for name, request in pending:
+                code = question.outcome(name, coordinator.receive(request))
                 if code is not ErrorCode.none:
                     refused[name] = Refused(f"transactional id {name}", code)
         for error in refused.values():
-            patience.wait(error)  # which raises what is final
+            patience.wait(error)  # raises permanent errors
             break
         names = tuple(refused)
 
 
 def _coordinators(brokers: Brokers, ids: Sequence[str]) -> dict[str, int]:
-    api, asked = find_coordinator.API, brokers.any_broker()
+    api, broker = find_coordinator.API, brokers.any_broker()
     brokers.refresh([])
-    if asked.version(api) >= _FIRST_OF_SEVERAL:
+    if broker.version(api) >= _FIRST_BATCHED_VERSION:
         wanted = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=tuple(ids))
-        answers = {each.key: each for each in asked.call(api, wanted).coordinators}
-        for name, each in answers.items():
-            check(each.error_code, f"coordinator of {name}", each.error_message)
-        return {name: each.node_id for name, each in answers.items()}
-    found = {}
+        answers = {result.key: result for result in broker.call(api, wanted).coordinators}
+        for name, result in answers.items():
+            check(result.error_code, f"coordinator of {name}", result.error_message)
+        return {name: result.node_id for name, result in answers.items()}
+    coordinators = {}
     for name in ids:
-        answer = asked.call(api, FindCoordinatorRequest(key=name, key_type=TRANSACTION))
+        answer = broker.call(api, FindCoordinatorRequest(key=name, key_type=TRANSACTION))
         check(answer.error_code, f"coordinator of {name}", answer.error_message)
-        found[name] = answer.node_id
-    return found
+        coordinators[name] = answer.node_id
+    return coordinators

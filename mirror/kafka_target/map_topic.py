@@ -1,11 +1,11 @@
-"""The topic in which a mirror keeps, in an Apache Kafka target, what Penstock's brokers would keep:
-which topics are copies of what, and where their offsets have come (runs.py).
+"""The topic in an Apache Kafka target that holds a mirror's state: which topics are copies, and
+where their offsets are (runs.py).
 
-It is called `_penstock_mirror.NAME`, is compacted, and has one partition, so what it says has an
-order. Keys and values are JSON. A copy is known by its topic's id, where the cluster has ids: a
-topic that was deleted and made anew is none.
+It is called `_penstock_mirror.NAME`, is compacted, and has one partition, so that its records are
+ordered. Keys and values are JSON. A copy is identified by its topic id, if the cluster has ids: a
+topic that was deleted and recreated is not a copy.
 
-Any thread; blocks. What is written is read again from there, as others may have written before it.
+Any thread; blocks. Written records are read back, since others may have written before them.
 """
 
 import threading
@@ -31,7 +31,7 @@ from wire.records import Record, build_batch, records
 
 _ALL: Final = -1
 _TIMEOUT_MS: Final = 10_000
-_AT_ONCE: Final = 2000  # records of a batch
+_AT_ONCE: Final = 2000  # records per batch
 _CONFIGS: Final = {"cleanup.policy": "compact"}
 
 
@@ -49,7 +49,7 @@ class _PageKey(msgspec.Struct, frozen=True, tag="runs", array_like=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """That a topic of the target is a copy. Until it is there, nobody knows its id."""
+    """Marks a topic of the target as a copy. Before the topic is created, the id is unknown."""
 
     of: str
     topic_id: str = ""
@@ -62,7 +62,7 @@ class _Page(msgspec.Struct, frozen=True):
 
 
 class Place(NamedTuple):
-    """A partition of a copy; `topic_id` is empty where the cluster has none."""
+    """A partition of a copy; `topic_id` is empty if the cluster has no topic ids."""
 
     topic: str
     partition: int
@@ -75,7 +75,7 @@ _PAGE: Final = msgspec.json.Decoder(_Page)
 
 
 class _Known(msgspec.Struct):
-    """What was read up to `position`."""
+    """The state that was read up to `position`."""
 
     position: int = -1
     marks: dict[str, Mark] = {}
@@ -99,7 +99,7 @@ class MapTopic:
             self._brokers.close()
 
     def read(self) -> None:
-        """Up to where it ends now. Raises ClientError."""
+        """Read up to the current end. Raises ClientError."""
         with self._lock:
             try:
                 self._read()
@@ -108,35 +108,35 @@ class MapTopic:
                 raise
 
     def marks(self) -> Mapping[str, Mark]:
-        """By topics of the target; as last read."""
+        """Marks by topic of the target, as of the last read."""
         with self._lock:
             return dict(self._known.marks)
 
     def beginning(self, place: Place) -> Page | None:
-        """The last in a partition; as last read."""
+        """The last beginning in a partition, as of the last read."""
         with self._lock:
             runs = self._known.runs.get(place)
             return None if runs is None else runs.beginning
 
     def run_at(self, place: Place, end: int) -> Run | None:
-        """In which run a copy is that ends there; as last read."""
+        """The run in which a copy with this end is, as of the last read."""
         with self._lock:
             runs = self._known.runs.get(place)
             return None if runs is None else runs.at_end(end)
 
     def target(self, place: Place, source: int) -> int | None:
-        """Where an offset of the source is in the copy; as last read."""
+        """The offset in the copy of an offset of the source, as of the last read."""
         with self._lock:
             runs = self._known.runs.get(place)
             return None if runs is None else runs.target(source)
 
     def spare(self, place: Place, start: int) -> tuple[PageKey, ...]:
-        """What is to be dropped of a copy that begins there."""
+        """Pages to drop when the copy begins at this offset."""
         with self._lock:
             runs = self._known.runs.get(place)
             return () if runs is None else runs.spare(start)
 
-    # What is written; raises ClientError
+    # TargetWriter; raises ClientError
 
     def mark(self, topic: str, mark: Mark | None) -> None:
         value = None if mark is None else msgspec.json.encode(mark)
@@ -168,7 +168,7 @@ class MapTopic:
                 self._brokers.persist(lambda batch=batch: self._append(batch))  # type: ignore[misc]
 
     def _create(self) -> None:
-        """Before it is written to for the first time: who only looks leaves nothing behind."""
+        """Created before the first write: reading alone leaves nothing behind."""
         if not self._is_there and not self._brokers.refresh([self.name]).has(self.name):
             try:
                 admin.create_topic(self._brokers, self.name, partitions=1, configs=_CONFIGS)
@@ -188,20 +188,25 @@ class MapTopic:
         answer = self._brokers.broker(leader).call(produce.API, request)
         needs = on_topic(self._brokers.who, self.name, Operation.WRITE)
         for topic in answer.responses:
-            for each in topic.partition_responses:
-                check(each.error_code, f"topic {self.name}", each.error_message, needs=needs)
+            for partition in topic.partition_responses:
+                check(
+                    partition.error_code,
+                    f"topic {self.name}",
+                    partition.error_message,
+                    needs=needs,
+                )
 
-    # What is read
+    # Reading
 
     def _read(self) -> None:
         known = self._known
         if known.position < 0 and not self._brokers.refresh([self.name]).has(self.name):
-            return  # there is nothing yet
+            return  # not created yet
         self._brokers.topic(self.name)
         start = start_offsets(self._brokers, self.name, [0], Beginning())[0]
         end = start_offsets(self._brokers, self.name, [0], End())[0]
         if known.position > end:
-            known = self._known = _Known()  # it is another than it was
+            known = self._known = _Known()  # the topic was recreated
         known.position = max(known.position, start)
         if known.position >= end:
             return
@@ -209,20 +214,20 @@ class MapTopic:
             self._fetcher = Fetcher(self._brokers, self.name, {0: known.position})
         self._fetcher.begin(0, known.position)
         while known.position < end:
-            for each in self._fetcher.poll(1.0):
-                if each.header.base_offset >= known.position or not each.header.is_control:
-                    self._take(each.data, known.position)
-                known.position = each.header.next_offset
+            for fetched in self._fetcher.poll(1.0):
+                if fetched.header.base_offset >= known.position or not fetched.header.is_control:
+                    self._take(fetched.data, known.position)
+                known.position = fetched.header.next_offset
 
     def _take(self, batch: memoryview, position: int) -> None:
         try:
             for record in records(batch):
                 if record.offset >= position and record.key is not None:
-                    self._said(record.key, record.value)
+                    self._apply(record.key, record.value)
         except (BatchError, msgspec.DecodeError, ValueError) as error:
             raise Corrupt(f"topic {self.name}: {error}") from None
 
-    def _said(self, key: bytes, value: bytes | None) -> None:
+    def _apply(self, key: bytes, value: bytes | None) -> None:
         match _KEY.decode(key):
             case _MarkKey(topic):
                 self._known.marks.pop(topic, None)
@@ -234,8 +239,8 @@ class MapTopic:
                 page = _PAGE.decode(value)
                 if page.runs:
                     place = Place(topic, partition, topic_id)
-                    said = Page(Writer(*writer), page.runs, page.ended)
-                    self._known.runs.setdefault(place, Runs()).add(said)
+                    stored = Page(Writer(*writer), page.runs, page.ended)
+                    self._known.runs.setdefault(place, Runs()).add(stored)
 
     def _close_fetcher(self) -> None:
         if self._fetcher is not None:

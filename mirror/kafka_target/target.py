@@ -1,8 +1,7 @@
-"""Apache Kafka as the target of one mirror: what all parts of it share.
+"""Apache Kafka as the target of one mirror: the state that its parts share.
 
-Offsets cannot be kept there: a map says where each has come (map_topic.py, runs.py), and the map is
-what a copy is known by. Made by the thread that looks at both clusters; each method says whose it
-is.
+Offsets cannot be kept there: a map translates them (map_topic.py, runs.py) and marks the copies.
+Created by the scanning thread; each section says which thread may call it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,22 +14,22 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.errors import Unsupported
 from client.fetch_session import Key
-from mirror.beginnings import Wanted
-from mirror.kafka_target.appending import Appending
-from mirror.kafka_target.beginnings import Beginnings, Found
+from mirror.kafka_target.kafka_writer import KafkaWriter
 from mirror.kafka_target.map_topic import MapTopic, Mark, Place
-from mirror.kafka_target.taking import Footing
+from mirror.kafka_target.outgoing import Footing
+from mirror.kafka_target.resume_points import Found, ResumePoints
+from mirror.resume_points import Wanted
 from mirror.topics import Topic
 from wire.messages import add_partitions_to_txn
 from wire.mirrored import MIRROR_OF, PAUSED
 
 _PATIENCE_S: Final = 15.0
-# What would change batches or their times on their way in, or has no meaning there.
+# Configs that would change batches or their timestamps, or have no meaning there.
 NOT_FOLLOWED: Final = frozenset({"compression.type", "message.timestamp.type"})
 
 
 def serves_transactions(target: Brokers) -> bool:
-    """Whether it can be a target that does not keep offsets."""
+    """Whether the cluster can be a target without keeping offsets."""
     try:
         target.any_broker().version(add_partitions_to_txn.API)
     except Unsupported:
@@ -53,17 +52,17 @@ class KafkaTarget:
 
     @property
     def map_name(self) -> str:
-        """The topic that has the map."""
+        """The name of the map's topic."""
         return self._map.name
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._map.close()
 
-    # Which topics are copies: on the looking thread; raises ClientError
+    # Marks of copies: on the scanning thread; raises ClientError
 
     def marked(self, topics: Mapping[str, Topic]) -> dict[str, Topic]:
-        """Topics of the target, with what Penstock's brokers would have in their configs."""
+        """Topics of the target, with the configs that Penstock's brokers would have."""
         self._map.read()
         marks = self._map.marks()
         self._ids = {name: topic.topic_id for name, topic in topics.items()}
@@ -71,7 +70,7 @@ class KafkaTarget:
 
     def _marked(self, topic: Topic, mark: Mark | None) -> Topic:
         if mark is not None and not mark.topic_id and topic.topic_id:
-            mark = Mark(mark.of, topic.topic_id, mark.paused)  # it is there now
+            mark = Mark(mark.of, topic.topic_id, mark.paused)  # it was created meanwhile
             self._map.mark(topic.name, mark)
         if mark is None or mark.topic_id != topic.topic_id:
             return topic
@@ -79,12 +78,12 @@ class KafkaTarget:
         return topic._replace(configs={**topic.configs, MIRROR_OF: mark.of, **paused})
 
     def about_to_create(self, here: str, configs: Mapping[str, str]) -> dict[str, str]:
-        """What a new copy's configs are there; its mark is in the map then."""
+        """Mark a topic as a copy before it is created, and return its configs there."""
         self._map.mark(here, Mark(configs[MIRROR_OF]))
         return {name: value for name, value in configs.items() if name != MIRROR_OF}
 
     def pause(self, here: str, topic_id: str, *, paused: bool) -> bool:
-        """Whether it is a copy."""
+        """Pause or resume a copy; False if the topic is not a copy."""
         self._map.read()
         mark = self._map.marks().get(here)
         if mark is None or mark.topic_id != topic_id:
@@ -92,7 +91,7 @@ class KafkaTarget:
         self._map.mark(here, Mark(mark.of, mark.topic_id, paused))
         return True
 
-    # Where copying goes on: any thread; raises ClientError
+    # Resume points: any thread; raises ClientError
 
     def look(
         self,
@@ -101,17 +100,17 @@ class KafkaTarget:
         wanted: Sequence[Wanted],
     ) -> Found:
         with self._brokers() as brokers:
-            beginnings = Beginnings(self._map, brokers, self._mirror)
-            partitions = [(each, self._place(each.here)) for each in wanted]
-            found, footings = beginnings.look(source, target, partitions, self._client_id)
+            resume_points = ResumePoints(self._map, brokers, self._mirror)
+            partitions = [(partition, self._place(partition.here)) for partition in wanted]
+            results, footings = resume_points.look(source, target, partitions, self._client_id)
         self._footings |= footings
-        return found
+        return results
 
-    # What goes out: on the event loop
+    # Writing: on the event loop
 
-    def appending(self) -> Appending:
-        """Of one lane."""
-        return Appending(self._footings, self._map, self._place, self._threads)
+    def appending(self) -> KafkaWriter:
+        """A writer for one lane."""
+        return KafkaWriter(self._footings, self._map, self._place, self._threads)
 
     # Groups: any thread
 
@@ -120,12 +119,12 @@ class KafkaTarget:
         self._map.read()
 
     def offset(self, here: TopicPartition, source: int) -> int | None:
-        """What an offset of the source is in the copy, never beyond its end; None if nobody knows.
-        As of the last `refresh`."""
+        """Translate an offset of the source, bounded by the copy's end; None if unknown. As of the
+        last `refresh`."""
         key = here.topic, here.partition
         footing = self._footings.get(key)
-        found = self._map.target(self._place(key), source)
-        return None if found is None or footing is None else min(found, footing.written)
+        offset = self._map.target(self._place(key), source)
+        return None if offset is None or footing is None else min(offset, footing.written)
 
     def _place(self, here: Key) -> Place:
         return Place(*here, self._ids.get(here[0], ""))

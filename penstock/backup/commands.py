@@ -36,7 +36,7 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_backup(path: Path) -> Backup:
     """Every path in it is one that a cluster has."""
-    from cluster.only_here import MOST_BYTES, is_known  # noqa: PLC0415 an agent's host has no kazoo
+    from cluster.map_backup import MOST_BYTES, is_known  # noqa: PLC0415 an agent's host has no kazoo
 
     try:
         with path.open("rb") as file:
@@ -76,7 +76,7 @@ def make(
             --zookeeper-secret-file /etc/penstock/secrets/zookeeper-secret
     """
     from cluster.identity import find_cluster_id  # noqa: PLC0415
-    from cluster.only_here import contents, kinds  # noqa: PLC0415
+    from cluster.map_backup import contents, kinds  # noqa: PLC0415
 
     at = needed_zookeeper(zookeeper, zookeeper_secret_file)
     with session_with(at) as session:
@@ -114,7 +114,7 @@ def show(file: Path, as_json: bool) -> None:
     Example:
         penstock backup show zookeeper.json
     """
-    from cluster.only_here import kinds  # noqa: PLC0415
+    from cluster.map_backup import kinds  # noqa: PLC0415
 
     backup = read_backup(file)
     rows = [{"what": words, "count": count} for words, count in kinds(backup.nodes)]
@@ -151,7 +151,7 @@ def restore(
             --zookeeper-secret-file /etc/penstock/secrets/zookeeper-secret
     """
     from cluster.errors import MapDisagrees  # noqa: PLC0415
-    from cluster.only_here import bring_back  # noqa: PLC0415
+    from cluster.map_backup import bring_back  # noqa: PLC0415
 
     backup = read_backup(file)
     at = needed_zookeeper(zookeeper, zookeeper_secret_file)

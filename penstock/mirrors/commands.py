@@ -15,9 +15,9 @@ from ground.http_client import HttpUrl
 from ground.http_security import access_to
 from ground.listening import is_everywhere
 from mirror.config import MirrorConfig
-from mirror.cutting import Excess
 from mirror.errors import MirrorFailure
-from mirror.opening import Compared, Opening
+from mirror.promotion import Compared, Promotion
+from mirror.truncation import Excess
 from penstock.cli.confirmation import confirm, yes_option
 from penstock.cli.failures import Failed
 from penstock.cli.http_address import get
@@ -170,10 +170,10 @@ def resume(topic: str, config: Path | None, overrides: tuple[str, ...], as_json:
 
 
 @contextmanager
-def _opened(config: Path | None, overrides: tuple[str, ...]) -> Iterator[Opening]:
+def _opened(config: Path | None, overrides: tuple[str, ...]) -> Iterator[Promotion]:
     loaded = configured(MirrorConfig, config, overrides)
     try:
-        yield Opening(loaded)
+        yield Promotion(loaded)
     except (MirrorFailure, ClientError) as error:
         raise Failed(str(error)) from None
 

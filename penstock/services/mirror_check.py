@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 
 from client.errors import ClientError
+from mirror.cluster_scanner import ClusterScanner, Scan
 from mirror.config import MirrorConfig
 from mirror.errors import NoTarget
-from mirror.looking import Looking, Seen
 from mirror.topics import Alter, Change, Create, Enlarge, Standing, TopicCopy
 from penstock.services.findings import Ask, print_findings, print_section
 from penstock.services.locks_check import broken_locks
@@ -44,9 +44,9 @@ def check_mirror(config: MirrorConfig, ask: Ask) -> MirrorCheck:
     remarks = [*_remarks(config)]
     topics: tuple[TopicCheck, ...] = ()
     if ask is not Ask.NOBODY:
-        looking = Looking(config, _PATIENCE_SECONDS)
+        scanner = ClusterScanner(config, _PATIENCE_SECONDS)
         try:
-            seen = looking.planned()
+            seen = scanner.planned()
         except NoTarget as error:
             problems.append(str(error))
         except ClientError as error:
@@ -58,7 +58,7 @@ def check_mirror(config: MirrorConfig, ask: Ask) -> MirrorCheck:
             if not topics:
                 remarks.append(f"{config.source.cluster} has no topic that would be copied")
         finally:
-            looking.close()
+            scanner.close()
     return MirrorCheck(topics=topics, problems=tuple(problems), remarks=tuple(remarks))
 
 
@@ -69,7 +69,7 @@ def _remarks(config: MirrorConfig) -> Iterator[str]:
         yield "no `target.zookeeper`: only one worker can run, and no other takes over from it"
 
 
-def _problems(seen: Seen) -> Iterator[str]:
+def _problems(seen: Scan) -> Iterator[str]:
     for copy in seen.copies.values():
         if copy.standing in {Standing.FOREIGN, Standing.ANEW}:
             yield f"{copy.here} would not be copied: {copy.reason}"

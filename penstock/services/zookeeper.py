@@ -8,7 +8,7 @@ import click
 from cluster.errors import EmbeddedError
 from cluster.zookeeper import run_configured
 from cluster.zookeeper_config import DEFAULT_PORT, ZooKeeperConfig
-from cluster.zookeeper_standing import Asking
+from cluster.zookeeper_status import Asking
 from ground.listening import is_loopback
 from ground.supervisor import Supervisor
 from penstock.cli.event_log import LogFormat, log_to_stderr

@@ -15,7 +15,7 @@ from cluster.errors import ClusterError, Unavailable
 from cluster.session import Session
 from cluster.users import Credentials
 from cluster.zookeeper import read_secret
-from cluster.zookeeper_standing import answers
+from cluster.zookeeper_status import answers
 from ground.scram import MOST_ITERATIONS, ScramCredential, ScramMechanism, new_salt
 from ground.secrets import NoSecret, Secret
 from penstock.directory.locks import Locks, rules, users

@@ -10,7 +10,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from cluster.zookeeper_standing import answers
+from cluster.zookeeper_status import answers
 from ground.http_client import HttpClient, HttpError, parse_program_url
 from ground.http_security import HttpAccess, HttpSecurity, access_to
 from penstock.cli.event_log import LogFormat

@@ -1,1 +1,1 @@
-"""Who asks a registry, and what each may: logins, permissions, and who speaks for another."""
+"""Authentication and permissions of a registry's callers, and forwarding on their behalf."""

@@ -1,4 +1,4 @@
-"""Who is at the other end: of a connection, and behind a request."""
+"""The peer of a connection, and the caller behind a request."""
 
 from typing import Final
 
@@ -6,11 +6,11 @@ import msgspec
 
 from registry.access.permissions import EVERYTHING, Rights
 
-PRINCIPAL: Final = "penstock-principal"  # of a request that a registry passes on: whose it is
+PRINCIPAL: Final = "penstock-principal"  # on a forwarded request: the original caller
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """`certified` is what the client's certificate says that it is; empty without one."""
+    """`certified` is the name in the client's certificate; empty without one."""
 
     host: str
     certified: str = ""
@@ -20,7 +20,7 @@ NO_PEER: Final = Peer("")
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """`name` is empty where nobody has to log in."""
+    """`name` is empty where no login is required."""
 
     name: str
     rights: Rights

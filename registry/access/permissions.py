@@ -1,7 +1,7 @@
-"""Who may do what with which subjects. Pure: what is not allowed by a rule is not allowed.
+"""Permissions of principals on subjects. Pure: what no rule allows is refused.
 
-A rule is for all subjects whose names begin as it says. Rules add up; none takes anything away.
-What concerns all subjects at once (the global config and mode) is for those with a rule for `*`.
+A rule covers the subjects with its prefix. Rules add up; none revokes anything. Global config and
+mode need a rule for `*`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ _MOST_KEPT: Final = 10_000
 
 
 class Operation(StrEnum):
-    """What a rule may allow."""
+    """The operations that a rule may allow."""
 
     READ = "read"
     WRITE = "write"
@@ -26,14 +26,14 @@ class Operation(StrEnum):
 
 
 class Permission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What somebody who has logged in may do."""
+    """A rule: the operations that a principal may perform on subjects."""
 
     principal: str
-    """A user, the name of a token, or what a certificate is called; `*` for all who log in."""
+    """A user, a token's name, or a certificate's principal; `*` for everyone who logs in."""
     subjects: str
-    """What the subjects' names begin with; `*` for all of them, and for what is global."""
+    """Prefix of the subjects' names; `*` for all subjects and the global settings."""
     may: tuple[Operation, ...]
-    """`read`: schemas, ids, levels and modes, and checks of compatibility; `write`: register;
+    """`read`: schemas, ids, levels, modes and compatibility checks; `write`: register;
     `compatibility`: change the level; `delete`; `mode`: change the mode."""
 
     def __post_init__(self) -> None:
@@ -41,34 +41,34 @@ class Permission(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError("`principal`, `subjects` and `may` must not be empty")
         if "*" in self.subjects and self.subjects != ALL:
             raise ValueError(
-                f"`subjects: {self.subjects}` is what names begin with: without a *, or just *"
+                f"`subjects: {self.subjects}` must be a prefix without `*`, or just `*`"
             )
 
 
 class Rights(msgspec.Struct, frozen=True):
-    """What one principal may: for each operation, how the subjects begin."""
+    """The permissions of one principal: subject prefixes by operation."""
 
-    beginnings: Mapping[Operation, tuple[str, ...]]
+    prefixes: Mapping[Operation, tuple[str, ...]]
 
     @classmethod
     def of(cls, rules: Iterable[Permission]) -> Self:
-        found: dict[Operation, set[str]] = {}
+        prefixes_of: dict[Operation, set[str]] = {}
         for rule in rules:
             for operation in rule.may:
-                found.setdefault(operation, set()).add(rule.subjects)
+                prefixes_of.setdefault(operation, set()).add(rule.subjects)
         return cls(
             {
-                operation: (ALL,) if ALL in beginnings else tuple(sorted(beginnings))
-                for operation, beginnings in found.items()
+                operation: (ALL,) if ALL in prefixes else tuple(sorted(prefixes))
+                for operation, prefixes in prefixes_of.items()
             }
         )
 
     def may(self, operation: Operation, subject: str | None) -> bool:
-        """None is what concerns all subjects."""
-        beginnings = self.beginnings.get(operation, ())
-        if beginnings == (ALL,):
+        """Whether the operation is allowed; None stands for the global settings."""
+        prefixes = self.prefixes.get(operation, ())
+        if prefixes == (ALL,):
             return True
-        return subject is not None and subject.startswith(beginnings)
+        return subject is not None and subject.startswith(prefixes)
 
 
 EVERYTHING: Final = Rights(dict.fromkeys(Operation, (ALL,)))
@@ -79,14 +79,14 @@ class Permissions:
 
     def __init__(self, rules: Sequence[Permission]) -> None:
         self._rules = rules
-        self._known: dict[str, Rights] = {}
+        self._cache: dict[str, Rights] = {}
 
     def of(self, principal: str) -> Rights:
-        found = self._known.get(principal)
-        if found is None:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
-            found = self._known[principal] = Rights.of(
+        rights = self._cache.get(principal)
+        if rights is None:
+            if len(self._cache) >= _MOST_KEPT:
+                self._cache.clear()
+            rights = self._cache[principal] = Rights.of(
                 rule for rule in self._rules if rule.principal in {EVERYBODY, principal}
             )
-        return found
+        return rights

@@ -1,1 +1,1 @@
-"""The interface. Belongs to the event loop."""
+"""The HTTP interface. Belongs to the event loop."""

@@ -1,9 +1,9 @@
-"""What clients change through a registry, noted in its administration log: who, when, from where.
+"""Entries of the administration log for changes made through a registry.
 
-A request is noted by the registry that its client came to, which knows the client's address and
-what the client was told; the one that writes notes nothing of what another passes on, where it
-believes that one. A request that changes nothing (a schema that is registered already) leaves no
-entry. Belongs to the event loop, which waits for no disk here.
+The registry that a client connected to writes the entry, since it knows the client's address and
+the answer. The writer writes none for a request that a trusted registry forwarded. A request
+without effect, such as registering an existing schema, leaves no entry. Belongs to the event loop,
+which is not blocked by disk writes here.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,7 +15,7 @@ import msgspec
 from ground.administration import OK, Change, Kind, Who
 from ground.administration_log import AdministrationLog
 from registry.contents import RegistryContents
-from registry.errors import Answered
+from registry.errors import ErrorAnswer
 from registry.http.call import Call
 from registry.http.messages import HttpResponse
 from registry.http.parameters import flag, subject_name
@@ -27,8 +27,8 @@ _ALL: Final = "*"
 Details = Mapping[str, str]
 
 
-class Remembered(msgspec.Struct, frozen=True):
-    """How a kind of request is called."""
+class ChangeKind(msgspec.Struct, frozen=True):
+    """How a kind of request appears in the log."""
 
     action: str
     kind: Kind
@@ -42,18 +42,18 @@ class Administration:
     async def noted(
         self,
         call: Call,
-        remembered: Remembered,
+        kind: ChangeKind,
         serve: Callable[[], HttpResponse | Awaitable[HttpResponse]],
     ) -> HttpResponse:
-        """The answer, when its entry is on the way. Raises what `serve` raises."""
+        """Serve the request and queue its entry. Raises what `serve` raises."""
         subject = subject_name(call.path["subject"]) if call.path.get("subject") else None
-        before = _state(call.contents, remembered.kind, subject)
-        versions = _count(call, remembered, subject)
+        before = _state(call.contents, kind.kind, subject)
+        versions = _count(call, kind, subject)
 
         def note(result: str, message: str = "", **details: Details) -> None:
             change = Change(
-                action=remembered.action,
-                kind=remembered.kind,
+                action=kind.action,
+                kind=kind.kind,
                 name=subject or _ALL,
                 result=result,
                 message=message,
@@ -64,24 +64,24 @@ class Administration:
         try:
             served = serve()
             response = served if isinstance(served, HttpResponse) else await served
-        except Answered as error:
+        except ErrorAnswer as error:
             note(str(error.code), error.message)
             raise
         except Exception:
-            note("FAILED", "see the registry's log; what was done of it is not known")
+            note("FAILED", "see the registry's log; the outcome is unknown")
             raise
-        told = _document(response)
-        if response.status >= HTTPStatus.BAD_REQUEST:  # by the registry that writes
-            note(str(told.get("error_code", response.status)), str(told.get("message", "")))
-        elif remembered.kind is not Kind.SCHEMA:
-            after = _state(call.contents, remembered.kind, subject)
+        document = _document(response)
+        if response.status >= HTTPStatus.BAD_REQUEST:  # answered by the registry that writes
+            note(str(document.get("error_code", response.status)), str(document.get("message", "")))
+        elif kind.kind is not Kind.SCHEMA:
+            after = _state(call.contents, kind.kind, subject)
             if after != before:
                 note(OK, before=_only(before, after), after=_only(after, before))
-        elif remembered.action == "delete":
+        elif kind.action == "delete":
             deleted = "for ever" if flag(call.request.query, "permanent") else "softly"
-            note(OK, before={"versions": told["deleted"]}, after={"deleted": deleted})
-        elif _count(call, remembered, subject) != versions:
-            note(OK, after=_registered(call.contents, subject or "", told.get("id")))
+            note(OK, before={"versions": document["deleted"]}, after={"deleted": deleted})
+        elif _count(call, kind, subject) != versions:
+            note(OK, after=_registered(call.contents, subject or "", document.get("id")))
         return response
 
     def _who(self, call: Call) -> Who:
@@ -94,20 +94,21 @@ class Administration:
         )
 
 
-def _count(call: Call, remembered: Remembered, subject: str | None) -> int:
-    if remembered.kind is not Kind.SCHEMA:
+def _count(call: Call, kind: ChangeKind, subject: str | None) -> int:
+    if kind.kind is not Kind.SCHEMA:
         return 0
     return len(call.contents.versions(subject or "", deleted=True))
 
 
 def _state(contents: RegistryContents, kind: Kind, subject: str | None) -> Details:
-    """What is set."""
+    """The settings before or after a change."""
     match kind:
         case Kind.COMPATIBILITY:
             config = contents.own_config(subject)
             fields = {} if config is None else msgspec.json.decode(msgspec.json.encode(config))
             return {
-                key: each if isinstance(each, str) else _json(each) for key, each in fields.items()
+                key: field if isinstance(field, str) else _json(field)
+                for key, field in fields.items()
             }
         case Kind.MODE:
             mode = contents.mode(subject)
@@ -116,27 +117,27 @@ def _state(contents: RegistryContents, kind: Kind, subject: str | None) -> Detai
             return {}
 
 
-def _only(one: Details, other: Details) -> Details:
-    """What is not the same there."""
-    return {key: text for key, text in one.items() if other.get(key) != text}
+def _only(details: Details, other: Details) -> Details:
+    """The entries that are not equal in `other`."""
+    return {key: text for key, text in details.items() if other.get(key) != text}
 
 
 def _registered(contents: RegistryContents, subject: str, schema_id: object) -> Details:
-    numbers = [each.version for each in contents.versions(subject) if each.id == schema_id]
+    numbers = [version.version for version in contents.versions(subject) if version.id == schema_id]
     version = {"version": str(numbers[-1])} if numbers else {}
     return {"id": str(schema_id), **version}
 
 
 def _document(response: HttpResponse) -> dict[str, Any]:
-    """What the client is told, of which some is noted."""
+    """The answer's JSON; a list or number of deleted versions as `deleted`."""
     try:
         document = msgspec.json.decode(response.body) if isinstance(response.body, bytes) else None
     except msgspec.MsgspecError:
         document = None
     if isinstance(document, dict):
         return document
-    listed = document if isinstance(document, list) else [document]
-    return {"deleted": ",".join(map(str, listed))}
+    versions = document if isinstance(document, list) else [document]
+    return {"deleted": ",".join(map(str, versions))}
 
 
 def _json(value: object) -> str:

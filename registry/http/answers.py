@@ -1,7 +1,7 @@
-"""The bodies of answers: field for field those of Confluent's registry, version 7, and none else.
+"""The bodies of answers, with exactly the fields of Confluent's registry, version 7.
 
-Later versions added `guid`, `ts`, `deleted` and a `schemaType` of AVRO. Clients do not miss them,
-and old Java clients fail on a field that they do not know.
+Later versions added `guid`, `ts`, `deleted` and a `schemaType` of AVRO. Clients do not need them,
+and old Java clients fail on unknown fields.
 """
 
 import msgspec
@@ -10,7 +10,7 @@ from registry.values import AVRO, NOTHING, Config, Level, Reference, Version
 
 
 class SchemaAnswer(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=True):
-    """A version, or a part of what is known of it."""
+    """A version, or some of its fields."""
 
     subject: str | None = None
     version: int | None = None
@@ -29,7 +29,7 @@ class SubjectVersion(msgspec.Struct):
 
 
 class CompatibilityAnswer(msgspec.Struct, omit_defaults=True):
-    """`messages` only where they were asked for."""
+    """`messages` is set only on request."""
 
     is_compatible: bool
     messages: list[str] | None = None
@@ -40,7 +40,7 @@ class ModeAnswer(msgspec.Struct):
 
 
 class SentConfig(msgspec.Struct, omit_defaults=True, rename="camel"):
-    """A config as it is sent: there its level has another name."""
+    """A config as clients send it, where the level has another name."""
 
     alias: str | None = None
     alias_for_deks: str | None = None
@@ -71,7 +71,7 @@ def whole(version: Version, text: str) -> SchemaAnswer:
 
 
 def by_id(version: Version, text: str, *, named: bool, highest_id: int | None) -> SchemaAnswer:
-    """What an id stands for; with subject and version if the client named the subject."""
+    """The schema of an id, with subject and version if the client named the subject."""
     return SchemaAnswer(
         subject=version.subject if named else None,
         version=version.version if named else None,
@@ -85,7 +85,7 @@ def by_id(version: Version, text: str, *, named: bool, highest_id: int | None) -
 
 
 def registered(version: Version) -> SchemaAnswer:
-    """The id; and all that was stored, if that may be more than was sent."""
+    """The id, and with data contracts also the rest, which may differ from what was sent."""
     if not version.metadata and not version.rule_set:
         return SchemaAnswer(id=version.id)
     return SchemaAnswer(
@@ -103,7 +103,7 @@ def config_change(config: Config) -> SentConfig:
 
 
 def config_answer(config: Config, default_level: Level) -> Config:
-    """A config as it is set, with the level that holds where it has none."""
+    """A config as it is set, with the default level if it has none."""
     if config.compatibility_level is not None:
         return config
     return msgspec.structs.replace(config, compatibility_level=default_level)

@@ -1,4 +1,4 @@
-"""One request on its way to what answers it."""
+"""A request that was matched to a route, with its caller."""
 
 import logging
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import msgspec
 from registry.access.callers import Caller
 from registry.access.permissions import ALL, Operation
 from registry.contents import RegistryContents
-from registry.errors import Answered, forbidden
+from registry.errors import ErrorAnswer, forbidden
 from registry.http.messages import HttpRequest
 from registry.http.parameters import new_subject_name, subject_name
 from registry.registry import Registry
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Call(msgspec.Struct):
-    """`path` holds what stood in the path where its pattern has names. Nobody changes one, as with
+    """`path` holds the values of the names in the route's pattern. Not to be modified, like
     HttpRequest."""
 
     registry: Registry
@@ -27,20 +27,20 @@ class Call(msgspec.Struct):
     caller: Caller
 
     def may(self, operation: Operation, subject: str | None) -> bool:
-        """None is what concerns all subjects."""
+        """Whether the caller may perform the operation; None stands for the global settings."""
         return self.caller.rights.may(operation, subject)
 
     def may_read(self, subject: str) -> bool:
         return self.may(Operation.READ, subject)
 
     def check_references(self, request: SchemaRequest) -> None:
-        """Answered if it refers to what the caller must not read: it would be shown with it."""
+        """Refuse references to subjects that the caller may not read, since answers show them."""
         for reference in request.references or ():
             if not self.may(Operation.READ, subject_name(reference.subject)):
                 raise self.refused(Operation.READ, reference.subject)
 
-    def refused(self, operation: Operation, subject: str | None) -> Answered:
-        """To be raised; in the log it is one line."""
+    def refused(self, operation: Operation, subject: str | None) -> ErrorAnswer:
+        """Log the refusal and return the error to raise."""
         log.warning(
             "refused: no permission principal=%r may=%s subject=%.200r host=%s",
             self.caller.name,
@@ -48,7 +48,7 @@ class Call(msgspec.Struct):
             subject or ALL,
             self.caller.host,
         )
-        # It names no subject: an id's may be one that the caller is not to know.
+        # Without the subject's name, which the caller may not be allowed to know.
         return forbidden(f"no permission: {operation}")
 
     @property
@@ -61,12 +61,12 @@ class Call(msgspec.Struct):
 
     @property
     def subject_or_all(self) -> str | None:
-        """Of a setting: a subject's own, or with None that of all."""
+        """The subject of a setting, or None for the global one."""
         return subject_name(self.path["subject"]) if self.path.get("subject") else None
 
     @property
     def new_subject(self) -> str:
-        """The same as `subject`, if it may be written."""
+        """The subject, checked as a name that may be written."""
         return new_subject_name(self.path["subject"])
 
     @property

@@ -1,13 +1,13 @@
-"""One client's connection: requests are served one at a time, and answered in their order.
+"""An HTTP/1.1 connection of a client. Requests are served one at a time, in order.
 
-While one is served, or while the client does not read its answers, nothing more is read. Of many
-that came at once, some are served at a time, and then other clients. A long answer is made piece by
-piece, as the client reads it; what all clients together have not read has a bound, beyond which the
-next one that does not read is cut off. So is what takes too long, by the server, which asks
-`overdue` now and then. An exception of `serve` is a bug: it is logged, answered with 500, and hurts
-nobody else.
+It does not read while a request is being served or the client does not read its answers. Pipelined
+requests are served in turns of a few milliseconds, so that other clients are served too. A long
+answer is produced in pieces as the client reads. What all clients together have not read is
+bounded; beyond the bound, the next client that does not read is disconnected. So is a client that
+is too slow: the server polls `overdue`. An exception of `serve` is a bug: it is logged, answered
+with 500, and affects no other client.
 
-Written by hand: uvicorn answers a third as many requests
+Written by hand because uvicorn answers a third as many requests
 (docs/decisions/0010-http-by-hand.md).
 """
 
@@ -23,15 +23,15 @@ import msgspec
 
 from ground.certificate_names import NameRule, certificate_name
 from registry.access.callers import Peer
-from registry.errors import Answered
+from registry.errors import ErrorAnswer
 from registry.http.media_types import V1
 from registry.http.messages import HttpRequest, HttpResponse, error_answer
-from registry.http.reading import Bodies, RequestReader
+from registry.http.request_reader import Bodies, RequestReader
 
 log = logging.getLogger(__name__)
 
 _SEND_BUFFER: Final = 256 * 1024
-_TURN_S: Final = 0.005  # then others are served
+_TURN_S: Final = 0.005  # then other connections get their turn
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus}
 _FAILED: Final = error_answer(500, 500, "Internal Server Error")
 
@@ -39,7 +39,7 @@ Served = HttpResponse | Awaitable[HttpResponse]
 
 
 class Unread(msgspec.Struct):
-    """What the clients of a server have not read of their answers, in bytes."""
+    """Bytes of answers that a server's clients have not read."""
 
     most: int
     held: int = 0
@@ -56,7 +56,7 @@ class HttpConnection(asyncio.Protocol):
         full: bool = False,
         names: Sequence[NameRule] = (),
     ) -> None:
-        """With `full`, the client is told to come back. `names` say who is who by certificate."""
+        """`full`: refuse the client with 503. `names`: rules for principals of certificates."""
         self._serve = serve
         self._connections = connections
         self._reader = RequestReader(bodies)
@@ -66,32 +66,34 @@ class HttpConnection(asyncio.Protocol):
         self._names = names
         self._in_tls = False
         self._all_unread = unread
-        self._unread = (
-            0  # bytes that the client does not read; while there are any, nothing is sent
-        )
+        self._unread = 0  # bytes that the client does not read; if any, nothing more is sent
         self._pieces: Iterator[bytes] | None = None  # of the answer that is being sent
-        self._broken: Answered | None = None  # what came after the requests that wait
+        self._broken: ErrorAnswer | None = (
+            None  # answer to malformed bytes after the waiting requests
+        )
         self._closing = False
-        self._since = 0.0  # when what is going on began
+        self._since = 0.0  # when the current activity began
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is, but does not say so
+        self._transport = cast(
+            asyncio.Transport, transport
+        )  # uvloop's transport does not declare it
         self._transport.set_write_buffer_limits(high=_SEND_BUFFER)
         self._connections.add(self)
         self._since = _now()
         self._in_tls = self._transport.get_extra_info("ssl_object") is not None
         self._reader.peer = _peer(self._transport, self._names)
         if self._full:
-            self._refuse(Answered(503, 503, "Too many connections: try again"))
+            self._refuse(ErrorAnswer(503, 503, "Too many connections: try again"))
 
     def data_received(self, data: bytes) -> None:
         if self._closing:
             return
-        began = self._reader.under_way
+        was_under_way = self._reader.under_way
         self._waiting.extend(self._reader.feed(data))
         self._broken = self._reader.broken
-        if self._reader.under_way and not began:
+        if self._reader.under_way and not was_under_way:
             self._since = _now()
         if self._reader.wants_continue and self._reader.under_way:
             self._reader.wants_continue = False
@@ -99,7 +101,7 @@ class HttpConnection(asyncio.Protocol):
         self._serve_waiting()
 
     def eof_received(self) -> bool:
-        # What is being served is still answered. TLS has no half of a connection to leave open.
+        # Requests in progress are still answered. TLS has no half-open connections.
         return self.busy and not self._in_tls
 
     def pause_writing(self) -> None:
@@ -107,7 +109,7 @@ class HttpConnection(asyncio.Protocol):
         self._unread = self._transport.get_write_buffer_size()
         self._all_unread.held += self._unread
         if self._all_unread.held > self._all_unread.most:
-            log.warning("too much is unread by clients: one is cut off bytes=%d", self._unread)
+            log.warning("clients leave too much unread: disconnecting one bytes=%d", self._unread)
             self._transport.abort()
 
     def resume_writing(self) -> None:
@@ -130,7 +132,7 @@ class HttpConnection(asyncio.Protocol):
         return self._serving is not None or self._pieces is not None or bool(self._waiting)
 
     def overdue(self, *, idle_s: float, stalled_s: float) -> bool:
-        """Whether the client sends nothing, or sends or reads too slowly."""
+        """Whether the client has been idle, or stalled in sending or reading, for too long."""
         if self._serving is not None:
             return False
         stalled = self._reader.under_way or bool(self._unread)
@@ -138,7 +140,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def idle_since(self) -> float | None:
-        """When it has last done anything; None while it is of use to its client."""
+        """Time of the last activity, or None while the connection is in use."""
         if self.busy or self._unread or self._reader.under_way:
             return None
         return self._since
@@ -213,7 +215,7 @@ class HttpConnection(asyncio.Protocol):
             head += "Transfer-Encoding: chunked\r\n"
             body = _chunks(body)
         else:
-            keep_alive = False  # the end of the connection is the end of the answer
+            keep_alive = False  # the end of the connection marks the end of the answer
         self._closing = not keep_alive
         head += "\r\n" if keep_alive else "Connection: close\r\n\r\n"
         if request.method == "HEAD":
@@ -228,7 +230,7 @@ class HttpConnection(asyncio.Protocol):
             self._close()
 
     def _send_pieces(self) -> None:
-        """As many as the client reads."""
+        """Send as many pieces as the client reads."""
         while self._pieces is not None and not self._unread:
             piece = next(self._pieces, None)
             if piece is None:
@@ -239,8 +241,8 @@ class HttpConnection(asyncio.Protocol):
                 self._since = _now()
                 self._transport.write(piece)
 
-    def _refuse(self, error: Answered) -> None:
-        """Answer bytes that are no request, and close."""
+    def _refuse(self, error: ErrorAnswer) -> None:
+        """Answer malformed bytes with an error, and close."""
         self._broken = None
         request = HttpRequest("GET", "/", {}, b"", keep_alive=False)
         self._send(request, error_answer(error.status, error.code, error.message))
@@ -264,7 +266,7 @@ def _chunks(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _failed(request: HttpRequest) -> HttpResponse:
-    log.exception("a request failed method=%s target=%.200r", request.method, request.target)
+    log.exception("request failed method=%s target=%.200r", request.method, request.target)
     return _FAILED
 
 

@@ -1,7 +1,7 @@
-"""Which content types a request may have and its answer gets, and in which charset a body is.
+"""Content negotiation: media types of requests and answers, and the charset of bodies.
 
-Read as Jersey and Jackson read them, which answer in Confluent's registry: clients write `*` where
-they mean `*/*`. Where those take nonsense, or refuse all for a part of it, the part is passed over.
+Follows Jersey and Jackson, on which Confluent's registry is built: clients write `*` where they
+mean `*/*`. Where those accept nonsense or reject a header for one bad part, the part is ignored.
 """
 
 import json
@@ -16,13 +16,13 @@ V1: Final = "application/vnd.schemaregistry.v1+json"
 _ANSWERED: Final = (V1, "application/vnd.schemaregistry+json", "application/json")
 _TAKEN: Final = frozenset({*_ANSWERED, "application/octet-stream"})
 
-_QUOTED: Final = r'"(?:\\.|[^"\\])*"?'  # one without an end ends with the header
+_QUOTED: Final = r'"(?:\\.|[^"\\])*"?'  # unterminated: up to the end of the header
 _ELEMENT: Final = re.compile(rf'(?:{_QUOTED}|[^,"])+', re.DOTALL)
 _PIECE: Final = re.compile(rf'(?:{_QUOTED}|[^;"])+', re.DOTALL)
 _RANGE: Final = re.compile(r"([\w!#$%&'*+.^`|~-]+)(?:/([\w!#$%&'*+.^`|~-]+))?", re.ASCII)
 _QUALITY: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 
-# Without their hyphens and underscores, which clients leave out or exchange.
+# Without hyphens and underscores, which clients omit or exchange.
 _UNICODE: Final = frozenset(
     {"", "usascii", "ascii", "utf8"}
     | {"utf16", "utf16le", "utf16be", "utf32", "utf32le", "utf32be"}
@@ -31,7 +31,7 @@ _LATIN_1: Final = frozenset({"iso88591", "latin1"})
 
 
 class _Range(NamedTuple):
-    """What a client takes: a type, or `*/*` or `application/*`; and how gladly, from 0 to 1."""
+    """A type that a client accepts, or `*/*` or `application/*`, with its quality from 0 to 1."""
 
     kind: str
     quality: float
@@ -39,9 +39,9 @@ class _Range(NamedTuple):
 
 @lru_cache(256)
 def negotiated(accept: str) -> str | None:
-    """Ours that the header wants most; of equals, the first of ours; None if it wants none.
+    """The supported media type that the header prefers, or None if it accepts none.
 
-    What is said of a type itself outweighs what is said of `application/*`, and that, of `*/*`.
+    Of equal ones, the first in our order. A type outweighs `application/*`, which outweighs `*/*`.
     """
     elements = [element for element in _ELEMENT.findall(accept) if element.strip()]
     if not elements:
@@ -58,18 +58,18 @@ def negotiated(accept: str) -> str | None:
 
 
 def _range(element: str) -> _Range | None:
-    """None if it is malformed."""
-    written, *_ = element.split(";", 1)
-    found = _RANGE.fullmatch(written.strip().lower())
+    """Parse one element; None if malformed."""
+    media_type, *_ = element.split(";", 1)
+    match = _RANGE.fullmatch(media_type.strip().lower())
     quality = _QUALITY.fullmatch(next(_parameters(element, "q"), "1"))
-    if found is None or quality is None:
+    if match is None or quality is None:
         return None
-    kind, subkind = found[1], found[2] or "*"
+    kind, subkind = match[1], match[2] or "*"
     return _Range("*/*" if kind == "*" else f"{kind}/{subkind}", min(float(quality[0]), 1.0))
 
 
 def _parameters(element: str, wanted: str) -> Iterator[str]:
-    """The values that a parameter has, in whatever case its name is written."""
+    """The values of a parameter, whose name is compared without case."""
     for piece in _PIECE.findall(element.partition(";")[2]):
         name, _, value = piece.partition("=")
         if name.strip().lower() == wanted:
@@ -77,20 +77,20 @@ def _parameters(element: str, wanted: str) -> Iterator[str]:
 
 
 def is_known(content_type: str) -> bool:
-    """Whether a body that is declared as this is read here."""
+    """Whether bodies of this content type are accepted."""
     return content_type.partition(";")[0].strip().lower() in _TAKEN
 
 
 def charset(content_type: str) -> str:
-    """The one that is named; "" if none is."""
+    """The declared charset, or "" if there is none."""
     return next(_parameters(content_type, "charset"), "")
 
 
 def in_utf8(body: bytes, charset: str) -> bytes:
-    """The same JSON in UTF-8, or almost: what is meant to be UTF-8 already is not looked at.
+    """The JSON body in UTF-8. A body that claims to be UTF-8 is not validated.
 
-    Which Unicode it is, JSON shows by itself, since it begins with a letter of ASCII: that is more
-    certain than a header, where `utf-16` does not say which half of a letter comes first.
+    The encoding is detected from the first bytes, which are ASCII in JSON: that is more reliable
+    than the header, where `utf-16` leaves the byte order open.
     """
     name = charset.lower().replace("-", "").replace("_", "")
     if name in _LATIN_1:
@@ -103,4 +103,4 @@ def in_utf8(body: bytes, charset: str) -> bytes:
     try:
         return body.decode(encoding).encode()
     except UnicodeDecodeError as error:
-        raise malformed_body(f"it is no {encoding.upper()}: {error.reason}") from None
+        raise malformed_body(f"not {encoding.upper()}: {error.reason}") from None

@@ -1,4 +1,4 @@
-"""A request and an answer, as values."""
+"""HTTP requests and responses as values."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,16 +23,16 @@ encode = msgspec.json.Encoder().encode
 
 
 class HttpResponse(NamedTuple):
-    """A long body comes in pieces, each made when the one before it is on its way."""
+    """A long body is an iterator of pieces, each produced once the previous one is sent."""
 
     status: int
     body: bytes | Iterator[bytes]
-    content_type: str | None = None  # None: as the request accepts it
+    content_type: str | None = None  # None: negotiated
     headers: tuple[tuple[str, str], ...] = ()
 
 
 def long_answer(items: Iterable[Any]) -> HttpResponse:
-    """A list, of whatever length: no more than a piece of it is in memory."""
+    """A list of any length, encoded in pieces, so that memory holds one piece at a time."""
     return HttpResponse(HTTPStatus.OK, _pieces(items))
 
 
@@ -63,10 +63,10 @@ def error_answer(status: int, code: int, message: str) -> HttpResponse:
 
 @dataclass
 class HttpRequest:
-    """`target` is what stood in the request line; header names are in lower case.
+    """`target` is taken from the request line; header names are in lower case.
 
-    `dropped` says why the body was not kept: it is too large, or too much is held already. Nobody
-    changes one; to have that enforced, Python would take longer than to read the request.
+    `dropped` is the reason why the body was not kept: it is too large, or all bodies together are.
+    Not to be modified; a frozen class would take longer to create than the request to parse.
     """
 
     method: str
@@ -80,21 +80,21 @@ class HttpRequest:
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The path, cut at its slashes and only then decoded: a name may hold a slash itself.
+        """The path, split at slashes before decoding, since a name may contain an encoded slash.
 
-        Answered for a path that proxies and libraries would understand in different ways.
+        Raises ErrorAnswer for a path that proxies and libraries may interpret differently.
         """
         path = self.target.partition("?")[0].removeprefix("/").removesuffix("/")
         return tuple(map(_segment, path.split("/"))) if path else ()
 
     @cached_property
     def query(self) -> Mapping[str, str]:
-        """Of a parameter that comes twice, the first."""
+        """The query's parameters; of a repeated one, the first."""
         return dict(reversed(self._pairs))
 
     def values(self, name: str) -> list[str]:
-        """All values of a parameter that may come more than once."""
-        return [value for each, value in self._pairs if each == name]
+        """All values of a parameter that may be repeated."""
+        return [value for key, value in self._pairs if key == name]
 
     @cached_property
     def _pairs(self) -> list[tuple[str, str]]:
@@ -106,15 +106,15 @@ class HttpRequest:
 
     @property
     def answer_type(self) -> str | None:
-        """The content type of the answer; None if the client takes none that we have."""
+        """The content type of the answer; None if the client accepts none of ours."""
         return media_types.negotiated(self.headers.get("accept", ""))
 
     @property
     def has_known_body(self) -> bool:
-        """Whether the body is declared as something that is read here, or not at all.
+        """Whether the body's declared type is accepted, or none is declared.
 
-        A browser asks first whether a page of another site may send JSON, but not if the page does
-        not say what it sends. Browsers name the page's origin; other clients name none.
+        Browsers send JSON to another site only after asking it, but a body without a declared type
+        right away. They send an `Origin` header; other clients do not.
         """
         declared = self.headers.get("content-type")
         if declared is None:
@@ -123,13 +123,13 @@ class HttpRequest:
 
     @property
     def json(self) -> bytes:
-        """The body in UTF-8. Answered if it is in a charset that is not read here."""
+        """The body in UTF-8. Raises ErrorAnswer for an unsupported charset."""
         declared = self.headers.get("content-type", "")
         return media_types.in_utf8(self.body, media_types.charset(declared))
 
 
-def _segment(written: str) -> str:
-    name, _, _ = written.partition(";")
+def _segment(text: str) -> str:
+    name, _, _ = text.partition(";")
     try:
         segment = unquote(name, errors="strict")
     except UnicodeDecodeError:

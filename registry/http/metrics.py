@@ -1,7 +1,7 @@
-"""What a registry counts, and how Prometheus gets to see it.
+"""Metrics of a registry, exposed to Prometheus.
 
-Counted on the event loop alone, which also answers `/metrics`. A route is named by its pattern:
-what clients put into paths never becomes a label.
+Counted on the event loop, which also answers `/metrics`. A route's label is its pattern, so that
+paths from clients never become labels.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +21,7 @@ _PREFIX: Final = "penstock_registry_"
 
 
 class Gauges(msgspec.Struct, frozen=True, kw_only=True):
-    """How a registry stands just now."""
+    """Gauges of a registry at the time of a scrape."""
 
     versions: int
     offset: int
@@ -38,7 +38,7 @@ class RegistryMetrics:
     def __init__(
         self, gauges: Callable[[], Gauges], certificates: Callable[[], Mapping[str, float]] = dict
     ) -> None:
-        """`certificates`: when they end, by file."""
+        """`certificates`: expiry by file."""
         self._gauges = gauges
         self._certificates = certificates
         self._requests: dict[tuple[str, str, int], int] = {}
@@ -46,9 +46,9 @@ class RegistryMetrics:
         self.exposition: Final = exposition_of(self.families)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """A request has been answered, `seconds` after it was there."""
-        counted = (method, route, status)
-        self._requests[counted] = self._requests.get(counted, 0) + 1
+        """Count an answered request that took `seconds`."""
+        key = (method, route, status)
+        self._requests[key] = self._requests.get(key, 0) + 1
         histogram = self._seconds.get((method, route))
         if histogram is None:
             histogram = self._seconds[method, route] = Histogram()
@@ -76,22 +76,26 @@ class RegistryMetrics:
             value=gauges.failed_handshakes,
         )
         for name, documentation, value in (
-            ("insecure", "1 if others reach it and log in nowhere.", int(gauges.is_insecure)),
+            (
+                "insecure",
+                "1 if reachable by other machines without login or TLS.",
+                int(gauges.is_insecure),
+            ),
             ("versions", "Versions of schemas, deleted ones too.", gauges.versions),
-            ("highest_id", "The highest id that was given.", gauges.highest_id),
-            ("offset", "Offset of the registry's topic that is read next.", gauges.offset),
-            ("writer", "1 while this registry decides writes.", int(gauges.is_writer)),
-            ("connections", "Connections of clients.", gauges.connections),
+            ("highest_id", "The highest assigned id.", gauges.highest_id),
+            ("offset", "Next offset to read of the registry's topic.", gauges.offset),
+            ("writer", "1 while this registry is the writer.", int(gauges.is_writer)),
+            ("connections", "Client connections.", gauges.connections),
             (
                 "schemas_left_out",
-                "Schemas in the topics that are not served: their id or subject is another's.",
+                "Schemas skipped in the topics because their id or subject is taken.",
                 gauges.left_out,
             ),
         ):
             yield GaugeMetricFamily(_PREFIX + name, documentation, value=value)
         mirrored = GaugeMetricFamily(
             _PREFIX + "mirrored_offset",
-            "Offset of another cluster's topic that is read next; -1 if it is not there.",
+            "Next offset to read of another cluster's topic; -1 if it does not exist.",
             labels=["topic"],
         )
         for topic, offset in gauges.mirrored_offsets.items():

@@ -1,8 +1,8 @@
-"""Parameters of paths and queries, understood as Confluent's registry does."""
+"""Path and query parameters, interpreted as by Confluent's registry."""
 
 from collections.abc import Mapping
 
-from registry.errors import Answered, invalid_subject, invalid_version, no_such_path
+from registry.errors import ErrorAnswer, invalid_subject, invalid_version, no_such_path
 
 _DEFAULT_CONTEXT = ":.:"
 _EVERY_CONTEXT = ":*:"
@@ -11,12 +11,12 @@ _HIGHEST = 2**31 - 1
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """Only `true` is true, in whatever case."""
+    """True only for `true`, in any case."""
     return query.get(name, "").lower() == "true"
 
 
 def number(query: Mapping[str, str], name: str, default: int) -> int:
-    """A whole number; anything else makes the path one that there is not."""
+    """A whole number. Any other value is answered with 404."""
     text = query.get(name, "")
     return integer(text) if text else default
 
@@ -32,13 +32,13 @@ def integer(text: str) -> int:
 
 
 def version_number(text: str) -> int | None:
-    """A version's number; None is the latest."""
+    """A version number, or None for the latest."""
     bare = text.strip()
     if bare.lower() == "latest":
         return None
     try:
         value = integer(bare)
-    except Answered:
+    except ErrorAnswer:
         raise invalid_version(text) from None
     if value == -1:
         return None
@@ -48,12 +48,12 @@ def version_number(text: str) -> int | None:
 
 
 def subject_name(text: str) -> str:
-    """The subject that a path names; the default context may be said or left out."""
+    """The subject without the default context's prefix."""
     return text.removeprefix(_DEFAULT_CONTEXT)
 
 
 def new_subject_name(text: str) -> str:
-    """The same, of a subject that is about to be written."""
+    """The subject name, if it may be written."""
     name = subject_name(text)
     if name in _NOT_SUBJECTS or any(_is_control(letter) for letter in name) or _has_context(name):
         raise invalid_subject(text)
@@ -70,5 +70,5 @@ def _is_control(letter: str) -> bool:
 
 
 def _has_context(name: str) -> bool:
-    """`:.context:subject`: contexts are not kept here."""
+    """Whether the name is `:.context:subject`. Contexts are not supported."""
     return name.startswith((":.", _EVERY_CONTEXT))

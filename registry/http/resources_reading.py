@@ -1,4 +1,4 @@
-"""Subjects, versions and ids, as they are asked for. Answered from memory at once."""
+"""Resources that read subjects, versions and ids from memory."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
@@ -8,7 +8,7 @@ from registry.access.permissions import Operation
 from registry.contents import RegistryContents, VersionKey
 from registry.data_contracts import properties
 from registry.errors import (
-    Answered,
+    ErrorAnswer,
     schema_id_not_found,
     schema_not_found,
     subject_not_found,
@@ -25,7 +25,7 @@ from registry.http.parameters import (
     subject_prefix,
     version_number,
 )
-from registry.http.thinking import thought
+from registry.http.worker_threads import run_sized
 from registry.parsed_schemas import stored_schema
 from registry.values import AVRO, Version
 
@@ -58,18 +58,18 @@ def versions(call: Call) -> HttpResponse:
     if not call.contents.has_subject(subject, deleted=deleted):
         raise subject_not_found(subject)
     negative = flag(query, "deletedAsNegative") and not deleted
-    found = call.contents.versions(subject, deleted=deleted or negative)
+    listed = call.contents.versions(subject, deleted=deleted or negative)
     numbers = (
-        -each.version if negative and each.deleted else each.version
-        for each in found
-        if each.deleted or not only_deleted
+        -version.version if negative and version.deleted else version.version
+        for version in listed
+        if version.deleted or not only_deleted
     )
     return answer(list(_page(call, numbers, _MOST_NAMES)))
 
 
 def version(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
-    found = _version(call)
-    return _formatted(call, found, lambda text: answer(whole(found, text)))
+    selected = _version(call)
+    return _formatted(call, selected, lambda text: answer(whole(selected, text)))
 
 
 def version_text(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
@@ -77,11 +77,13 @@ def version_text(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
 
 
 def referenced_by(call: Call) -> HttpResponse:
-    """The ids of the schemas that refer to a version, which may itself be deleted."""
-    found = find_version(call.contents, call.subject, call.path["version"], deleted=True)
+    """Ids of the schemas that refer to a version, which may itself be deleted."""
+    referenced = find_version(call.contents, call.subject, call.path["version"], deleted=True)
     deleted = flag(call.request.query, "deleted")
-    referrers = call.contents.referrers(VersionKey(found.subject, found.version), deleted=deleted)
-    ids = sorted({by.id for by in referrers if call.may_read(by.subject)})
+    referrers = call.contents.referrers(
+        VersionKey(referenced.subject, referenced.version), deleted=deleted
+    )
+    ids = sorted({referrer.id for referrer in referrers if call.may_read(referrer.subject)})
     return answer(list(_page(call, iter(ids), _MOST_NAMES)))
 
 
@@ -90,9 +92,9 @@ def with_metadata(call: Call) -> HttpResponse:
     query = call.request.query
     deleted = flag(query, "deleted")
     wanted = dict(zip(call.request.values("key"), call.request.values("value"), strict=False))
-    for found in reversed(call.contents.versions(call.subject, deleted=deleted)):
-        if found.metadata and wanted.items() <= properties(found.metadata).items():
-            return answer(whole(found, found.text))
+    for candidate in reversed(call.contents.versions(call.subject, deleted=deleted)):
+        if candidate.metadata and wanted.items() <= properties(candidate.metadata).items():
+            return answer(whole(candidate, candidate.text))
     if not call.contents.has_subject(call.subject, deleted=deleted):
         raise subject_not_found(call.subject)
     raise schema_not_found()
@@ -102,24 +104,24 @@ def schemas(call: Call) -> HttpResponse:
     query = call.request.query
     deleted, latest_only = flag(query, "deleted"), flag(query, "latestOnly")
 
-    def every() -> Iterator[Version]:
+    def readable_versions() -> Iterator[Version]:
         for name in filter(call.may_read, call.contents.subjects(subject_prefix(query))):
-            found = call.contents.versions(name, deleted=deleted)
-            yield from found[-1:] if latest_only else found
+            listed = call.contents.versions(name, deleted=deleted)
+            yield from listed[-1:] if latest_only else listed
 
-    # Versions never change, so the list holds while it is being sent.
-    page = list(_page(call, every(), _MOST_SCHEMAS))
-    return long_answer(whole(each, each.text) for each in page)
+    # Versions are immutable, so the list stays valid while it is sent.
+    page = list(_page(call, readable_versions(), _MOST_SCHEMAS))
+    return long_answer(whole(version, version.text) for version in page)
 
 
 def schema(call: Call) -> HttpResponse | Awaitable[HttpResponse]:
-    found = _with_id(call)
+    selected = _with_id(call)
     highest = call.contents.highest_id if flag(call.request.query, "fetchMaxId") else None
     named = "subject" in call.request.query
     return _formatted(
         call,
-        found,
-        lambda text: answer(by_id(found, text, named=named, highest_id=highest)),
+        selected,
+        lambda text: answer(by_id(selected, text, named=named, highest_id=highest)),
     )
 
 
@@ -132,13 +134,15 @@ def _bare(text: str) -> HttpResponse:
 
 
 def subjects_of_schema(call: Call) -> HttpResponse:
-    names = [each.subject for each in _versions_with_id(call)]
+    names = [version.subject for version in _versions_with_id(call)]
     return answer(list(_page(call, iter(names), _MOST_NAMES)))
 
 
 def versions_of_schema(call: Call) -> HttpResponse:
-    found = [SubjectVersion(each.subject, each.version) for each in _versions_with_id(call)]
-    return answer(list(_page(call, iter(found), _MOST_NAMES)))
+    references = [
+        SubjectVersion(version.subject, version.version) for version in _versions_with_id(call)
+    ]
+    return answer(list(_page(call, iter(references), _MOST_NAMES)))
 
 
 def schema_types(call: Call) -> HttpResponse:
@@ -146,7 +150,7 @@ def schema_types(call: Call) -> HttpResponse:
 
 
 def contexts(call: Call) -> HttpResponse:
-    """There is but the default one."""
+    """Only the default context exists."""
     return answer(["."])
 
 
@@ -154,20 +158,18 @@ def root(call: Call) -> HttpResponse:
     return answer({})
 
 
-def find_version(
-    contents: RegistryContents, subject: str, written: str, *, deleted: bool
-) -> Version:
+def find_version(contents: RegistryContents, subject: str, text: str, *, deleted: bool) -> Version:
     """The version that a path names."""
-    wanted = version_number(written)
+    wanted = version_number(text)
     if wanted is None:
-        found = contents.latest(subject)
+        selected = contents.latest(subject)
     else:
-        found = contents.version(subject, wanted, deleted=deleted)
-    if found is None:
+        selected = contents.version(subject, wanted, deleted=deleted)
+    if selected is None:
         if not contents.has_subject(subject, deleted=deleted):
             raise subject_not_found(subject)
         raise version_not_found(-1 if wanted is None else wanted)
-    return found
+    return selected
 
 
 def _version(call: Call) -> Version:
@@ -178,18 +180,18 @@ def _version(call: Call) -> Version:
 def _with_id(call: Call) -> Version:
     wanted = integer(call.path["id"])
     subject = call.request.query.get("subject")
-    found = call.contents.with_id(wanted, None if subject is None else subject_name(subject))
-    if found is None:
-        found = call.contents.with_id(wanted)
-    if found is None:
+    selected = call.contents.with_id(wanted, None if subject is None else subject_name(subject))
+    if selected is None:
+        selected = call.contents.with_id(wanted)
+    if selected is None:
         raise schema_id_not_found(wanted)
-    if call.may_read(found.subject):
-        return found
-    # What an id means is the same wherever it stands: one place that may be seen is enough.
-    for each in call.contents.versions_with_id(wanted, deleted=True):
-        if call.may_read(each.subject):
-            return each
-    raise call.refused(Operation.READ, found.subject)
+    if call.may_read(selected.subject):
+        return selected
+    # An id has the same content in all subjects, so one that the caller may read suffices.
+    for other in call.contents.versions_with_id(wanted, deleted=True):
+        if call.may_read(other.subject):
+            return other
+    raise call.refused(Operation.READ, selected.subject)
 
 
 def _versions_with_id(call: Call) -> Sequence[Version]:
@@ -197,17 +199,17 @@ def _versions_with_id(call: Call) -> Sequence[Version]:
     if call.contents.with_id(wanted) is None:
         raise schema_not_found()
     deleted = flag(call.request.query, "deleted")
-    found = call.contents.versions_with_id(wanted, deleted=True)
-    readable = [each for each in found if call.may_read(each.subject)]
+    with_id = call.contents.versions_with_id(wanted, deleted=True)
+    readable = [version for version in with_id if call.may_read(version.subject)]
     if not readable:
-        raise call.refused(Operation.READ, found[0].subject)
-    return [each for each in readable if deleted or not each.deleted]
+        raise call.refused(Operation.READ, with_id[0].subject)
+    return [version for version in readable if deleted or not version.deleted]
 
 
 def _formatted(
     call: Call, version: Version, build: Callable[[str], HttpResponse]
 ) -> HttpResponse | Awaitable[HttpResponse]:
-    """Built with the schema's text; `format=resolved` writes out what it refers to."""
+    """Build the answer with the schema's text; `format=resolved` inlines its references."""
     if call.request.query.get("format", "").lower() != "resolved":
         return build(version.text)
     return _resolved(call, version, build)
@@ -220,8 +222,8 @@ async def _resolved(
     if schema is None:
         return build(version.text)
     try:
-        return build(await thought(schema.sent.size, lambda: schema.parsed().resolved_text))
-    except Answered:  # it stands there without a check
+        return build(await run_sized(schema.sent.size, lambda: schema.parsed().resolved_text))
+    except ErrorAnswer:  # stored without validation
         return build(version.text)
 
 

@@ -1,24 +1,24 @@
-"""Whatever changes the registry: decided by the writer, here or in another registry."""
+"""Resources that change the registry, by the writer here or in another registry."""
 
 import logging
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from registry.compatibility import config_in_scope
 from registry.contents import RegistryContents
-from registry.deleting import delete_subject, delete_version
+from registry.deletion import delete_subject, delete_version
 from registry.errors import no_level_of_its_own, no_mode_of_its_own
 from registry.http.answers import ModeAnswer, config_answer, config_change, registered
 from registry.http.call import Call
 from registry.http.messages import HttpResponse, answer
 from registry.http.parameters import flag, version_number
-from registry.http.thinking import looked_up
-from registry.judging import config_in_scope
-from registry.log import wording
+from registry.http.worker_threads import find_registered
+from registry.log import error_texts
+from registry.log.error_texts import ErrorTexts
 from registry.log.forwarding import FORWARDED, ForwardedRequest, Passed
-from registry.log.wording import ErrorTexts
 from registry.modes import read_only
-from registry.registering import is_registered, normalizes, register
+from registry.registration import is_registered, normalizes, register
 from registry.requests import config_request, mode_request, schema_request
 from registry.settings import set_config, set_mode, unset_config, unset_mode
 from registry.values import Decision, Mode
@@ -35,25 +35,25 @@ async def register_schema(call: Call) -> HttpResponse:
     request = schema_request(call.request.json)
     call.check_references(request)
     normalize = normalizes(call.contents, subject, asked=flag(call.request.query, "normalize"))
-    found = await looked_up(call.contents, subject, request, normalize=normalize)
-    if found is not None and is_registered(call.contents, subject, request, found):
-        return answer(registered(found))
+    existing = await find_registered(call.contents, subject, request, normalize=normalize)
+    if existing is not None and is_registered(call.contents, subject, request, existing):
+        return answer(registered(existing))
     decide = partial(register, subject=subject, request=request, normalize=normalize)
-    return await _write(call, wording.REGISTERING, decide, registered)
+    return await _write(call, error_texts.REGISTERING, decide, registered)
 
 
 async def delete_one_version(call: Call) -> HttpResponse:
     number = version_number(call.path["version"])
     permanent = flag(call.request.query, "permanent")
     decide = partial(delete_version, subject=call.subject, number=number, permanent=permanent)
-    return await _write(call, wording.DELETING_VERSION, decide, int)
+    return await _write(call, error_texts.DELETING_VERSION, decide, int)
 
 
 async def delete_whole_subject(call: Call) -> HttpResponse:
     permanent = flag(call.request.query, "permanent")
     return await _write(
         call,
-        wording.DELETING_SUBJECT,
+        error_texts.DELETING_SUBJECT,
         partial(delete_subject, subject=call.subject, permanent=permanent),
         list,
     )
@@ -75,7 +75,7 @@ async def change_config(call: Call) -> HttpResponse:
     subject = call.new_subject_or_all
     return await _write(
         call,
-        wording.CHANGING_CONFIG,
+        error_texts.CHANGING_CONFIG,
         partial(set_config, subject=subject, change=change),
         config_change,
     )
@@ -85,7 +85,7 @@ async def remove_config(call: Call) -> HttpResponse:
     decide = partial(unset_config, subject=call.subject_or_all)
     default = call.contents.default_level
     return await _write(
-        call, wording.REMOVING_CONFIG, decide, lambda old: config_answer(old, default)
+        call, error_texts.REMOVING_CONFIG, decide, lambda old: config_answer(old, default)
     )
 
 
@@ -106,12 +106,14 @@ async def change_mode(call: Call) -> HttpResponse:
     wanted = mode_request(call.request.json)
     force = flag(call.request.query, "force")
     decide = partial(set_mode, subject=subject, mode=wanted.mode, force=force)
-    return await _write(call, wording.CHANGING_MODE, decide, lambda _: ModeAnswer(wanted.written))
+    return await _write(
+        call, error_texts.CHANGING_MODE, decide, lambda _: ModeAnswer(wanted.written)
+    )
 
 
 async def remove_mode(call: Call) -> HttpResponse:
     decide = partial(unset_mode, subject=call.subject_or_all)
-    return await _write(call, wording.REMOVING_MODE, decide, lambda old: ModeAnswer(old.value))
+    return await _write(call, error_texts.REMOVING_MODE, decide, lambda old: ModeAnswer(old.value))
 
 
 async def _write(

@@ -1,4 +1,4 @@
-"""Which path and method is answered by what: the whole interface, in one table."""
+"""The routing table: paths and methods of the whole interface."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,11 +9,11 @@ import msgspec
 
 from ground.administration import Kind
 from ground.exposition import EXPOSITION_TYPE
+from registry.access.authentication import Authenticator
 from registry.access.callers import Caller
-from registry.access.door import Door
 from registry.access.permissions import Operation
 from registry.errors import (
-    Answered,
+    ErrorAnswer,
     method_not_allowed,
     no_such_path,
     not_acceptable,
@@ -22,10 +22,10 @@ from registry.errors import (
     too_large,
     unsupported_media_type,
 )
-from registry.http import resources_judging as judging
+from registry.http import resources_compatibility as compatibility
 from registry.http import resources_reading as reading
 from registry.http import resources_writing as writing
-from registry.http.administration import Administration, Remembered
+from registry.http.administration import Administration, ChangeKind
 from registry.http.call import Call
 from registry.http.messages import HttpRequest, HttpResponse, error_answer
 from registry.http.metrics import RegistryMetrics
@@ -39,7 +39,7 @@ _TABLE: Final[Mapping[str, Mapping[str, Resource]]] = {
     "/": {"GET": reading.root},
     "/subjects": {"GET": reading.subjects},
     "/subjects/{subject}": {
-        "POST": judging.look_up_schema,
+        "POST": compatibility.look_up_schema,
         "DELETE": writing.delete_whole_subject,
     },
     "/subjects/{subject}/metadata": {"GET": reading.with_metadata},
@@ -59,9 +59,9 @@ _TABLE: Final[Mapping[str, Mapping[str, Resource]]] = {
     "/schemas/ids/{id}/schema": {"GET": reading.schema_text},
     "/schemas/ids/{id}/subjects": {"GET": reading.subjects_of_schema},
     "/schemas/ids/{id}/versions": {"GET": reading.versions_of_schema},
-    "/compatibility/subjects/{subject}/versions": {"POST": judging.check_compatibility},
+    "/compatibility/subjects/{subject}/versions": {"POST": compatibility.check_compatibility},
     "/compatibility/subjects/{subject}/versions/{version}": {
-        "POST": judging.check_compatibility,
+        "POST": compatibility.check_compatibility,
     },
     "/config": {
         "GET": writing.config,
@@ -87,8 +87,8 @@ _TABLE: Final[Mapping[str, Mapping[str, Resource]]] = {
 }
 
 
-# What a caller must be allowed, of the subject in the path, or without one of all. None: anybody
-# who is let in may ask, and is told only of what he may read.
+# The permission that a caller needs on the subject in the path, or globally without one. None: any
+# caller may ask, and sees only what it may read.
 NEEDED: Final[Mapping[Resource, Operation | None]] = {
     reading.root: None,
     reading.subjects: None,
@@ -104,8 +104,8 @@ NEEDED: Final[Mapping[Resource, Operation | None]] = {
     reading.version: Operation.READ,
     reading.version_text: Operation.READ,
     reading.referenced_by: Operation.READ,
-    judging.look_up_schema: Operation.READ,
-    judging.check_compatibility: Operation.READ,
+    compatibility.look_up_schema: Operation.READ,
+    compatibility.check_compatibility: Operation.READ,
     writing.config: Operation.READ,
     writing.mode: Operation.READ,
     writing.register_schema: Operation.WRITE,
@@ -116,22 +116,22 @@ NEEDED: Final[Mapping[Resource, Operation | None]] = {
     writing.change_mode: Operation.MODE,
     writing.remove_mode: Operation.MODE,
 }
-# What of it is administration, and leaves an entry: all that changes anything.
-CHANGES: Final[Mapping[Resource, Remembered]] = {
-    writing.register_schema: Remembered("register", Kind.SCHEMA),
-    writing.delete_whole_subject: Remembered("delete", Kind.SCHEMA),
-    writing.delete_one_version: Remembered("delete", Kind.SCHEMA),
-    writing.change_config: Remembered("alter", Kind.COMPATIBILITY),
-    writing.remove_config: Remembered("delete", Kind.COMPATIBILITY),
-    writing.change_mode: Remembered("alter", Kind.MODE),
-    writing.remove_mode: Remembered("delete", Kind.MODE),
+# The resources that change something, and leave an entry in the administration log.
+CHANGES: Final[Mapping[Resource, ChangeKind]] = {
+    writing.register_schema: ChangeKind("register", Kind.SCHEMA),
+    writing.delete_whole_subject: ChangeKind("delete", Kind.SCHEMA),
+    writing.delete_one_version: ChangeKind("delete", Kind.SCHEMA),
+    writing.change_config: ChangeKind("alter", Kind.COMPATIBILITY),
+    writing.remove_config: ChangeKind("delete", Kind.COMPATIBILITY),
+    writing.change_mode: ChangeKind("alter", Kind.MODE),
+    writing.remove_mode: ChangeKind("delete", Kind.MODE),
 }
 _OPEN: Final = {("healthz",), ("readyz",)}
 _METRICS: Final = ("metrics",)
 
 
 class _Route(msgspec.Struct, frozen=True):
-    """A path of the table and how it is answered, method by method."""
+    """A path of the table with its resource for each method."""
 
     pattern: str
     segments: tuple[str, ...]
@@ -142,23 +142,23 @@ class _Route(msgspec.Struct, frozen=True):
         return self.resources.get("POST") is writing.register_schema
 
     def match(self, segments: tuple[str, ...]) -> dict[str, str] | None:
-        """What stands where the pattern has names; None if the path is another."""
-        names = {}
-        for expected, found in zip(self.segments, segments, strict=True):
+        """The values of the pattern's names, or None if the path does not match."""
+        values = {}
+        for expected, segment in zip(self.segments, segments, strict=True):
             if expected.startswith("{"):
-                names[expected[1:-1]] = found
-            elif expected != found:
+                values[expected[1:-1]] = segment
+            elif expected != segment:
                 return None
-        return names
+        return values
 
 
 def _routes() -> dict[int, list[_Route]]:
-    """By number of segments; those with fewer names first, so that `types` is no id."""
-    found: dict[int, list[_Route]] = {}
+    """Routes by number of segments; those with fewer names first, so that `types` is not an id."""
+    routes: dict[int, list[_Route]] = {}
     for pattern, resources in sorted(_TABLE.items(), key=lambda item: item[0].count("{")):
         segments = tuple(filter(None, pattern.split("/")))
-        found.setdefault(len(segments), []).append(_Route(pattern, segments, resources))
-    return found
+        routes.setdefault(len(segments), []).append(_Route(pattern, segments, resources))
+    return routes
 
 
 _ROUTES: Final = _routes()
@@ -166,25 +166,25 @@ _NO_ROUTE: Final = _Route("-", (), {})
 
 
 class RegistryRoutes:
-    """What one registry answers, and the pages about itself."""
+    """The routes of one registry, and its pages for operators."""
 
     def __init__(
         self,
         registry: Registry,
         metrics: RegistryMetrics,
-        door: Door,
+        authenticator: Authenticator,
         administration: Administration | None,
         *,
         open_metrics: bool = False,
     ) -> None:
         self._registry = registry
         self._metrics = metrics
-        self._door = door
+        self._authenticator = authenticator
         self._administration = administration
         self._open_metrics = open_metrics
 
     def serve(self, request: HttpRequest) -> HttpResponse | Awaitable[HttpResponse]:
-        """The answer, or what will be it; never an Answered."""
+        """The answer, or an awaitable of it. Never raises ErrorAnswer."""
         began = time.perf_counter()
         route = _NO_ROUTE
         answered: HttpResponse | Awaitable[HttpResponse]
@@ -193,14 +193,14 @@ class RegistryRoutes:
             if route is _NO_ROUTE and self._is_open(request):
                 answered = self._page(request)
             else:
-                caller = self._door.caller(
+                caller = self._authenticator.caller(
                     request.peer, request.headers, passed_on=FORWARDED in request.headers
                 )
                 if isinstance(caller, Caller):
                     answered = self._serve(request, route, names, caller)
                 else:
                     answered = self._serve_later(request, route, names, caller)
-        except Answered as error:
+        except ErrorAnswer as error:
             answered = self._error(error)
         if isinstance(answered, HttpResponse):
             return self._finished(request, route, answered, began)
@@ -211,7 +211,7 @@ class RegistryRoutes:
     ) -> HttpResponse:
         try:
             response = await served
-        except Answered as error:
+        except ErrorAnswer as error:
             response = self._error(error)
         return self._finished(request, route, response, began)
 
@@ -223,15 +223,15 @@ class RegistryRoutes:
         self._metrics.request(method, route.pattern, response.status, seconds)
         if FORWARDED not in request.headers:
             return response
-        # The registry that passed the request on reads as far before it passes the answer back.
+        # The registry that forwarded the request reads up to here before it passes the answer on.
         offset = (OFFSET, str(self._registry.offset))
         return response._replace(headers=(*response.headers, offset))
 
-    def _error(self, error: Answered) -> HttpResponse:
+    def _error(self, error: ErrorAnswer) -> HttpResponse:
         answered = error_answer(error.status, error.code, error.message)
         if error.status != HTTPStatus.UNAUTHORIZED:
             return answered
-        return answered._replace(headers=self._door.locks.challenge)
+        return answered._replace(headers=self._authenticator.login_methods.challenge)
 
     async def _serve_later(
         self,
@@ -256,25 +256,25 @@ class RegistryRoutes:
             raise method_not_allowed()
         call = Call(self._registry, request, names, caller)
         change = CHANGES.get(resource)
-        # What another registry passes on was asked for there, and is noted there.
-        passed_on = FORWARDED in request.headers and self._door.locks.any
+        # A forwarded request has its entry at the registry that forwarded it.
+        passed_on = FORWARDED in request.headers and self._authenticator.login_methods.any
         if self._administration is None or change is None or passed_on:
             return _answered(call, route, resource)
         return self._administration.noted(call, change, lambda: _answered(call, route, resource))
 
     def _is_open(self, request: HttpRequest) -> bool:
-        """Whether a page is for everybody."""
+        """Whether a page needs no login."""
         return request.segments in _OPEN or (self._open_metrics and request.segments == _METRICS)
 
     def _page(self, request: HttpRequest) -> HttpResponse:
-        """For Prometheus and for supervisors."""
+        """Pages for Prometheus and for supervisors."""
         if request.method not in {"GET", "HEAD"} or len(request.segments) != 1:
             raise no_such_path()
         match request.segments[0]:
             case "metrics":
                 return HttpResponse(200, self._metrics.exposition(), EXPOSITION_TYPE)
             case "healthz" | "readyz":
-                # Nothing is answered before the topic was read; without a writer reads still are.
+                # Before the topic is read nothing is answered; without a writer, reads are.
                 return _plain(self._registry.failure)
         raise no_such_path()
 
@@ -298,7 +298,7 @@ def _find(segments: tuple[str, ...]) -> tuple[_Route, Mapping[str, str]]:
 
 
 def _check(request: HttpRequest, route: _Route) -> None:
-    """Whether the request can be read and its answer too."""
+    """Raise an error unless the request's body and the answer's type are supported."""
     if request.body and not request.has_known_body:
         raise unsupported_media_type()
     if request.answer_type is None:

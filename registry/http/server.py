@@ -1,8 +1,8 @@
 """The registry's HTTP port: its socket and its connections.
 
-What a client may hold is bounded: its connection is closed when it sends nothing for long, or
-sends or reads too slowly; beyond the most connections, those that have been idle longest
-make room for new ones, and if none is idle, a new one is told to come back.
+Each client's use is bounded: a connection that is idle for long, or sends or reads too slowly, is
+closed. At the limit of connections, the longest idle ones make room for a new one; if none is idle,
+the new one is answered with 503.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from ground.password_file import BadPasswordFile, PasswordFile
 from ground.server_tls import ServerTls
 from ground.tls import BadTls
 from ground.token_file import BadTokenFile, TokenFile
-from registry.access.door import Door, Locks
+from registry.access.authentication import Authenticator, LoginMethods
 from registry.access.permissions import Permissions
 from registry.config import RegistryConfig
 from registry.errors import RegistryFailure
 from registry.http.administration import Administration
 from registry.http.connection import HttpConnection, Unread
-from registry.http.listening_in_tls import TlsListening
 from registry.http.metrics import Gauges, RegistryMetrics
-from registry.http.reading import Bodies
+from registry.http.request_reader import Bodies
 from registry.http.routes import RegistryRoutes
+from registry.http.tls_listener import TlsListener
 from registry.registry import Registry
 
 log = logging.getLogger(__name__)
@@ -38,18 +38,18 @@ _BACKLOG: Final = 1024
 _LOOK_EVERY_S: Final = 1.0
 _LOOK_WHILE_STOPPING_S: Final = 0.01
 _BODIES: Final = 64 * 1024 * 1024  # of all connections together
-_UNREAD: Final = 64 * 1024 * 1024  # the same of what clients have not read
+_UNREAD: Final = 64 * 1024 * 1024  # of all connections together
 
 
 class RegistryHttpServer:
-    """Listens from its construction on; `start` begins to answer."""
+    """Listens from construction on; `start` begins to answer."""
 
     def __init__(self, registry: Registry, config: RegistryConfig) -> None:
-        """Raises CannotListen, and RegistryFailure if what it needs for logins cannot be used."""
+        """Raises CannotListen, or RegistryFailure if its credentials or TLS files are unusable."""
         self._config = config
         self._limits = config.limits
         self._registry = registry
-        self._door, tls = _door(config), _tls(config)
+        self._authenticator, tls = _authenticator(config), _tls(config)
         self._certificates = CertificateWatch(config.certificate_files)
         metrics = RegistryMetrics(self._gauges, self._certificates.ends)
         self._bodies = Bodies(
@@ -63,7 +63,7 @@ class RegistryHttpServer:
         self._serve = RegistryRoutes(
             registry,
             metrics,
-            self._door,
+            self._authenticator,
             self._noting(),
             open_metrics=config.open_metrics,
         ).serve
@@ -82,7 +82,7 @@ class RegistryHttpServer:
         self._looking_after = asyncio.create_task(self._look_after())
 
     async def stop(self, *, within: float = 5.0) -> None:
-        """Take no more requests; answer those that are being served, as far as there is time."""
+        """Take no more requests, and answer those in progress within the time."""
         if self._looking_after is not None:
             self._looking_after.cancel()
         self._certificates.stop()
@@ -91,7 +91,7 @@ class RegistryHttpServer:
         if self._in_tls:
             self._in_tls.stop()
         self._listener.close()
-        self._door.close()
+        self._authenticator.close()
         for connection in list(self._connections):
             connection.finish()
         for _ in range(int(within / _LOOK_WHILE_STOPPING_S)):
@@ -112,7 +112,7 @@ class RegistryHttpServer:
         config = self._config
         log_config = config.administration_log
         if not log_config.file:
-            log.info("who changes schemas is not remembered (`administration_log.file`)")
+            log.info("no administration log: `administration_log.file` is not set")
             return None
         address = Address(config.advertised_host or config.host, self.port)
         program = Program(config.cluster, f"registry {address}")
@@ -122,8 +122,8 @@ class RegistryHttpServer:
             self._listener.close()
             raise RegistryFailure(str(error)) from None
 
-    def _listening_in(self, tls: ServerTls) -> TlsListening:
-        return TlsListening(
+    def _listening_in(self, tls: ServerTls) -> TlsListener:
+        return TlsListener(
             self._listener,
             tls,
             self._connection,
@@ -157,10 +157,12 @@ class RegistryHttpServer:
         )
 
     def _made_room(self) -> bool:
-        """Whether idle connections have been closed: a tenth of them, so that this is seldom."""
-        idle = [(each.idle_since, each) for each in self._connections]
+        """Close a tenth of the idle connections, so that this happens rarely; whether any were
+        idle."""
+        idle = [(connection.idle_since, connection) for connection in self._connections]
         oldest = sorted(
-            ((since, each) for since, each in idle if since is not None), key=itemgetter(0)
+            ((since, connection) for since, connection in idle if since is not None),
+            key=itemgetter(0),
         )
         for _, connection in oldest[: len(oldest) // 10 + 1]:
             connection.abort()
@@ -179,7 +181,7 @@ class RegistryHttpServer:
 
 
 def _tls(config: RegistryConfig) -> ServerTls | None:
-    """Raises RegistryFailure: certificates that were never good are found out now."""
+    """Raises RegistryFailure if the certificates are invalid at start."""
     if config.tls is None:
         return None
     tls = ServerTls(config.tls)
@@ -190,9 +192,9 @@ def _tls(config: RegistryConfig) -> ServerTls | None:
     return tls
 
 
-def _door(config: RegistryConfig) -> Door:
+def _authenticator(config: RegistryConfig) -> Authenticator:
     try:
-        locks = Locks(
+        login_methods = LoginMethods(
             users=PasswordFile(Path(config.users_file)) if config.users_file else None,
             tokens=TokenFile(Path(config.tokens_file)) if config.tokens_file else None,
             certificates=config.tls is not None and bool(config.tls.client_ca),
@@ -200,4 +202,4 @@ def _door(config: RegistryConfig) -> Door:
         )
     except (BadPasswordFile, BadTokenFile) as error:
         raise RegistryFailure(str(error)) from None
-    return Door(locks, Permissions(config.permissions))
+    return Authenticator(login_methods, Permissions(config.permissions))

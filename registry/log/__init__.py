@@ -1,1 +1,1 @@
-"""The topic: read by all, written by one."""
+"""The schemas topic: read by all registries, written by one."""

@@ -1,15 +1,14 @@
-"""Writes that another registry has to do: passed on to it, as they came, and its answers back.
+"""Forwards writes to the registry that is the writer, and returns its answers.
 
-A small HTTP/1.1 client for registries among themselves: connections are kept and used again, their
-number is bounded, and what passes through them is not looked at. A request says that it is passed
-on, so that nobody passes it on again; its answer says how far the writer had read the topic. Where
-registries ask for logins it says for whom, too, and comes with this registry's own login: the
-writer believes registries alone.
+A small HTTP/1.1 client between registries: it keeps a bounded number of connections, and passes
+bodies through unparsed. A request is marked as forwarded, so that it is not forwarded again; the
+answer tells how far the writer has read the topic. Where logins are required, the request carries
+this registry's login and the original caller, which the writer accepts from registries only.
 
-What was sent and not answered may have been done. Registering the same schema again, or setting
-the same level or mode, changes nothing, so those may be sent again, to a new writer if need be. A
-DELETE may not: the second would find nothing to delete, and say so. It goes on a connection of its
-own, so that it is not lost on one that the other side has just closed for its age.
+A request that was sent but not answered may have been executed. Registering the same schema, or
+setting the same level or mode, has no effect the second time, so these are retried, with a new
+writer if need be. A DELETE is not: the second would fail because nothing is left to delete. It uses
+a new connection, so that it cannot be lost on one that the other side has just closed as idle.
 """
 
 import asyncio
@@ -25,10 +24,10 @@ from ground.http_security import HttpAccess
 from ground.secrets import NoSecret
 from ground.tls import BadTls
 from registry.access.callers import PRINCIPAL
-from registry.log.wording import REGISTERING, ErrorTexts
+from registry.log.error_texts import REGISTERING, ErrorTexts
 
-FORWARDED: Final = "penstock-forwarded"  # of a request: a registry has passed it on
-OFFSET: Final = "penstock-offset"  # of the answer: the writer had read the topic up to here
+FORWARDED: Final = "penstock-forwarded"  # on a request: forwarded by a registry
+OFFSET: Final = "penstock-offset"  # on the answer: the offset up to which the writer has read
 
 _CONNECT_SECONDS: Final = 3.0
 _READ_BYTES: Final = 64 * 1024
@@ -36,24 +35,24 @@ _BODY_BYTES: Final = 64 * 1024 * 1024
 
 
 class ForwardedRequest(msgspec.Struct, frozen=True):
-    """A client's write, as it is passed on. `forwarded` if it has been already, once."""
+    """A client's write to be forwarded. `forwarded`: it already was, once."""
 
     method: str
-    target: str  # path and query, as they came
-    headers: tuple[tuple[str, str], ...]  # those that the writer must see
+    target: str  # path and query, unchanged
+    headers: tuple[tuple[str, str], ...]  # those that the writer needs
     body: bytes
     forwarded: bool = False
     texts: ErrorTexts = REGISTERING
-    principal: str = ""  # whose it is; empty where nobody has to log in
+    principal: str = ""  # the caller; empty where no login is required
 
     @property
     def repeatable(self) -> bool:
-        """Whether doing it twice is doing it once."""
+        """Whether a second execution has no effect."""
         return self.method != "DELETE"
 
 
 class Passed(msgspec.Struct, frozen=True):
-    """The writer's answer, as the client is to get it. `offset` is how far the writer had read."""
+    """The writer's answer to the client. `offset`: up to where the writer has read."""
 
     status: int
     content_type: str
@@ -62,7 +61,7 @@ class Passed(msgspec.Struct, frozen=True):
 
 
 class NotPassed(Exception):
-    """No answer. `sent` if the request may have been done all the same."""
+    """The request got no answer. `sent`: it may have been executed."""
 
     def __init__(self, message: str, *, sent: bool) -> None:
         super().__init__(message)
@@ -73,15 +72,15 @@ class Forwarder:
     """Belongs to the event loop."""
 
     def __init__(self, connections: int, access: HttpAccess | None = None) -> None:
-        """With an `access` whose TLS is set, the others are reached by TLS."""
+        """`access` with TLS: the other registries are reached by TLS."""
         self._access = access
-        self._places = asyncio.Semaphore(connections)
+        self._slots = asyncio.Semaphore(connections)
         self._idle: dict[str, list[_Connection]] = {}
 
     async def pass_on(self, address: str, request: ForwardedRequest) -> Passed:
-        """What the registry at `address` answers. Takes as long as that takes: NotPassed is for
-        connections that cannot be had, or break."""
-        async with self._places:
+        """The answer of the registry at `address`, without a timeout. Raises NotPassed if it cannot
+        connect or the connection breaks."""
+        async with self._slots:
             connection = None
             if request.repeatable:
                 connection = self._take(address)
@@ -105,8 +104,8 @@ class Forwarder:
             raise NotPassed(f"{address}: {error}", sent=False) from None
 
     def keep_only(self, address: str | None) -> None:
-        """Close what is kept open to others."""
-        for other in [each for each in self._idle if each != address]:
+        """Close idle connections to all other addresses."""
+        for other in [idle for idle in self._idle if idle != address]:
             for connection in self._idle.pop(other):
                 connection.close()
 
@@ -124,7 +123,7 @@ class Forwarder:
 
 
 class _Connection:
-    """One request after the other."""
+    """Sends one request at a time."""
 
     def __init__(
         self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -148,11 +147,11 @@ class _Connection:
                     server_hostname=tls.server_name(host) if tls else None,
                 )
         except TimeoutError:
-            raise NotPassed(f"{address}: no connection in time", sent=False) from None
+            raise NotPassed(f"{address}: connection timed out", sent=False) from None
         except BadTls as error:
             raise NotPassed(f"{address}: {error}", sent=False) from None
         except ssl.SSLError as error:
-            raise NotPassed(f"{address}: TLS: {_in_words(error)}", sent=False) from None
+            raise NotPassed(f"{address}: TLS: {_tls_reason(error)}", sent=False) from None
         except OSError as error:
             raise NotPassed(f"{address}: {error.strerror or error}", sent=False) from None
         return cls(address, *streams)
@@ -188,12 +187,12 @@ class _Connection:
                 offset=int(answer.headers.get(OFFSET, "0")),
             )
         finally:
-            # They have each other, and a registry looks for rings seldom.
+            # They form a cycle, and a registry collects garbage rarely.
             del answer.parser
 
 
 class _Answer:
-    """What httptools finds in an answer."""
+    """Collects httptools' callbacks for an answer."""
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
@@ -207,7 +206,7 @@ class _Answer:
 
     def on_body(self, body: bytes) -> None:
         if len(self.body) + len(body) > _BODY_BYTES:
-            raise ValueError(f"an answer of more than {_BODY_BYTES} bytes")
+            raise ValueError(f"answer of more than {_BODY_BYTES} bytes")
         self.body += body
 
     def on_message_complete(self) -> None:
@@ -215,10 +214,10 @@ class _Answer:
         self.keeps_alive = self.parser.should_keep_alive()
 
 
-def _in_words(error: ssl.SSLError) -> str:
+def _tls_reason(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not believed: {error.verify_message}"
-    return (error.reason or "it failed").replace("_", " ").lower()
+    return (error.reason or "failed").replace("_", " ").lower()
 
 
 def _encoded(address: str, request: ForwardedRequest, login: Mapping[str, str]) -> bytes:

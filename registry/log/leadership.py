@@ -1,13 +1,13 @@
-"""Whether this registry is the writer, and who else is.
+"""Whether this registry is the writer, and which registry is.
 
-`Elected` knows through ZooKeeper, `Alone` because nobody else is there. The writer's thread takes
-an epoch and gives it up when it is of no use any more, because a write failed, say. The next one is
-newer, so that what the last one may still have under way is refused; and it may be another
-registry's, which perhaps reaches the brokers.
+`Elected` uses ZooKeeper; `Alone` is for a single registry. The writer's thread takes an epoch, and
+gives it up when it is of no more use, for example after a failed write. The next epoch is newer, so
+that pending writes of the last one are refused. It may go to another registry, which perhaps
+reaches the brokers.
 
-A `Tenure` is one epoch as it looks in the topic. From the writer's first batch on there must be
-nobody else's: a newer epoch of the same producer is the successor, anything else is somebody who
-knows nothing of the election.
+A `Tenure` is an epoch as seen in the topic. After the writer's first batch, all batches must be its
+own: one of a newer epoch of the same producer comes from the successor, any other from a program
+outside the election.
 """
 
 import threading
@@ -23,18 +23,17 @@ from cluster.registry_writer import WriterCandidate, WriterOffice, after
 from cluster.session import Session
 from cluster.values import WriterEpoch
 from registry.contents import RegistryContents
-from registry.log.following import ReadBatch
-from registry.log.reading import TopicReading
+from registry.log.topic_follower import ReadBatch
+from registry.log.topic_view import TopicView
 from wire.batch import NO_PRODUCER
 
 TakeId = Callable[[], int]
 
 
 class Leadership(Protocol):
-    """`news` is notified whenever one of these changes; the writer's thread waits for it.
+    """`news` is notified when one of these changes; the writer's thread waits for it.
 
-    `on_holder` is told the address of the writer, which is None while that is not known; on any
-    thread.
+    `on_holder` gets the writer's address, None while unknown, on any thread.
     """
 
     news: threading.Condition
@@ -46,23 +45,23 @@ class Leadership(Protocol):
     def start(self, on_holder: Callable[[str | None], None]) -> None: ...
 
     def take(self, stopping: Callable[[], bool]) -> WriterEpoch | None:
-        """Wait until this one is the writer; None if it is `stopping` before.
+        """Wait until this registry is the writer; None if `stopping` becomes true first.
 
-        A ClientError says that it could be, but has no producer id. It may be called again.
+        Raises ClientError if no producer id could be obtained; may be called again.
         """
 
     def give_up(self) -> None:
-        """Be the writer no more, until `take` is called again."""
+        """Resign as writer until `take` is called again."""
 
     def drop_id(self, epoch: WriterEpoch) -> None:
-        """The next epoch after this one has another producer id: the broker does not let us use
-        this one's, or the one that it retires."""
+        """Use another producer id for the next epoch: the broker refuses this epoch's, or the one
+        that it retires."""
 
     def close(self) -> None: ...
 
 
 class Alone:
-    """The only registry there is. Its producer id is its own."""
+    """For a single registry, which gets a producer id of its own."""
 
     def __init__(self, address: str, new_producer_id: TakeId) -> None:
         self.news = threading.Condition()
@@ -95,7 +94,7 @@ class Alone:
 
 
 class Elected:
-    """One of several. All that is told by the candidate comes on the candidate's thread."""
+    """For one of several registries. The candidate's callbacks run on the candidate's thread."""
 
     def __init__(
         self,
@@ -107,7 +106,7 @@ class Elected:
         new_producer_id: TakeId,
         on_double: Callable[[], None],
     ) -> None:
-        """`on_double` is called if another registry says of itself that it is at our address."""
+        """`on_double` is called if another registry claims our address."""
         self.news = threading.Condition()
         self.epoch: WriterEpoch | None = None
         self._address = address
@@ -125,7 +124,7 @@ class Elected:
         )
 
     def check(self) -> None:
-        """Raises a ClusterError if this registry cannot run for writer at all."""
+        """Raises ClusterError if this registry cannot stand for election."""
         self._office.current(self._session)
 
     def start(self, on_holder: Callable[[str | None], None]) -> None:
@@ -134,7 +133,7 @@ class Elected:
 
     def take(self, stopping: Callable[[], bool]) -> WriterEpoch | None:
         with self.news:
-            # Only once the last epoch is resigned does running again lead to another.
+            # Standing again gives a new epoch only once the last one is resigned.
             self.news.wait_for(lambda: self._given_up is None or stopping())
             self._candidate.stand()
             self.news.wait_for(lambda: self.epoch is not None or stopping())
@@ -170,29 +169,25 @@ class Elected:
 
 
 class Over(Enum):
-    """Why a tenure is over."""
+    """The reason for a tenure's end."""
 
     SUCCEEDED = "a newer writer has written"
-    INTRUDED = "somebody else has written"
+    INTRUDED = "another program has written"
 
 
 class Tenure:
-    """One epoch in the topic; `observe` runs on the event loop, the rest may be read anywhere."""
+    """An epoch in the topic. `observe` runs on the event loop; the rest may be read anywhere."""
 
-    def __init__(
-        self, epoch: WriterEpoch, reading: TopicReading, news: threading.Condition
-    ) -> None:
-        self.began: RegistryContents | None = (
-            None  # the contents right after our first batch, to be changed
-        )
+    def __init__(self, epoch: WriterEpoch, reading: TopicView, news: threading.Condition) -> None:
+        self.began: RegistryContents | None = None  # a copy of the contents after our first batch
         self.over: Over | None = None
         self.ended_by: ReadBatch | None = None
         self._identity: Final = Identity(epoch.producer_id, epoch.producer_epoch)
         self._reading = reading
         self._news = news
 
-    def observe(self, stretch: ReadBatch) -> None:
-        author = stretch.author
+    def observe(self, batch: ReadBatch) -> None:
+        author = batch.author
         if self.over is not None:
             return
         if author == self._identity:
@@ -203,7 +198,7 @@ class Tenure:
             newer = author.producer_id == self._identity.producer_id != NO_PRODUCER
             newer = newer and author.epoch > self._identity.epoch
             self.over = Over.SUCCEEDED if newer else Over.INTRUDED
-            self.ended_by = stretch
+            self.ended_by = batch
         else:
             return
         with self._news:
@@ -211,7 +206,7 @@ class Tenure:
 
 
 def _or_unavailable(take: TakeId) -> TakeId:
-    """The election tries again after errors of the cluster's, and knows no client's."""
+    """Turn a client's error into one of the cluster's, after which the election tries again."""
 
     def taken() -> int:
         try:

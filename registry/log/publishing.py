@@ -1,6 +1,6 @@
-"""Records appended to the topic by the writer of one epoch: whole, in order, or not known to be.
+"""Appends records to the topic as the writer of one epoch: all, in order, or with unknown outcome.
 
-A publisher is of no use any more after it failed.
+A publisher that failed must not be used again.
 """
 
 import time
@@ -17,12 +17,12 @@ from registry.values import LogRecord
 from wire.batch import HEADER_SIZE
 from wire.records import Record, build_batch
 
-_RECORD_OVERHEAD: Final = 32  # what lengths, deltas and attributes take at most
-_WHEN_TOLD: Final = 2**31  # bytes: batches are sent when they are told to be
+_RECORD_OVERHEAD: Final = 32  # upper bound for lengths, deltas and attributes
+_NO_LIMIT: Final = 2**31  # bytes: batches are sent by `flush` only
 
 
 class NotPublished(Exception):
-    """Records may be in the topic, or not. `passing`: the next attempt may do better."""
+    """The records may be in the topic or not. `passing`: a retry may succeed."""
 
     def __init__(self, why: str, *, passing: bool = True) -> None:
         super().__init__(why)
@@ -34,11 +34,11 @@ class Fenced(NotPublished):
 
 
 class Begun(NotPublished):
-    """The epoch has a batch with these numbers, and other records."""
+    """The epoch already has a batch with these sequence numbers and other records."""
 
 
 class NotOurId(NotPublished):
-    """The producer id was given to somebody else: nothing was written under it, nor will be."""
+    """The producer id belongs to another producer: nothing was or will be written under it."""
 
 
 _KINDS: Final = {
@@ -50,18 +50,18 @@ _KINDS: Final = {
 
 
 class Publisher:
-    """Appends as the producer of one epoch. One thread."""
+    """Appends as the producer of one epoch. Used by one thread."""
 
     def __init__(
         self, bootstrap: Bootstrap, topic: str, identity: Identity, *, seconds: float
     ) -> None:
-        """`seconds` is how long an append is tried. Raises a ClientError."""
+        """`seconds`: timeout of an append. Raises ClientError."""
         self._brokers = Brokers(bootstrap, client_id=CLIENT_ID, patience_seconds=seconds)
         try:
             self._producer = Producer(
                 self._brokers,
                 topic,
-                batch_bytes=_WHEN_TOLD,
+                batch_bytes=_NO_LIMIT,
                 create=False,
                 identity=identity,
                 request_seconds=seconds,
@@ -75,17 +75,17 @@ class Publisher:
         self._brokers.close()
 
     def takes(self, record: LogRecord) -> bool:
-        """Whether the topic takes a record of this size."""
+        """Whether a record of this size fits into the topic."""
         batch = build_batch([Record(0, time.time_ns() // 1_000_000, record.key, record.value)])
         return len(batch) <= self._largest
 
     def fence(self, record: LogRecord) -> None:
-        """Begin the epoch with this record, unless somebody has begun it. Older epochs are over."""
+        """Begin the epoch with this record, unless it has begun; older epochs end."""
         with suppress(Begun):
             self.append([record])
 
     def append(self, records: Sequence[LogRecord]) -> int:
-        """The offset after the last; these follow one another in as few batches as can be."""
+        """The end offset after appending the records in as few batches as possible."""
         end = 0
         for batch in self._batches(records):
             for record in batch:
@@ -98,7 +98,7 @@ class Publisher:
             except ClientError as error:
                 raise NotPublished(str(error), passing=error.retriable) from None
             if delivered.base_offset is None:
-                raise NotPublished("the broker has forgotten the batch's offset")
+                raise NotPublished("the broker did not return the batch's offset")
             end = delivered.base_offset + delivered.messages
         return end
 
@@ -106,11 +106,11 @@ class Publisher:
         batch: list[LogRecord] = []
         size = HEADER_SIZE
         for record in records:
-            more = len(record.key) + len(record.value or b"") + _RECORD_OVERHEAD
-            if batch and size + more > self._largest:
+            record_size = len(record.key) + len(record.value or b"") + _RECORD_OVERHEAD
+            if batch and size + record_size > self._largest:
                 yield batch
                 batch, size = [], HEADER_SIZE
             batch.append(record)
-            size += more
+            size += record_size
         if batch:
             yield batch

@@ -1,7 +1,7 @@
-"""The topic that holds the schemas: created, or found to be one that keeps them.
+"""Opens the topic that holds the schemas, creating it if needed, and checks its settings.
 
-It has one partition, so that all records are in one order, and is compacted, so that of each key
-the last record stays for ever. A topic that is not so is refused: it would lose schemas.
+It has one partition, so that all records have one order, and is compacted, so that the last record
+of each key is kept. Other topics are rejected, since they would lose schemas.
 """
 
 import logging
@@ -30,18 +30,18 @@ class SchemasTopic(msgspec.Struct, frozen=True):
     """The topic as it was when the registry started."""
 
     name: str
-    id: UUID | None  # none where brokers give topics no ids
+    id: UUID | None  # None where brokers assign no topic ids
     cluster_id: str
-    start: int  # its offsets when it was looked at: the first, and the one after the last
+    start: int  # offsets at that time: of the first record, and after the last
     end: int
 
 
 def ready_topic(
     bootstrap: Bootstrap, name: str, *, replication_factor: int, create: bool
 ) -> SchemasTopic:
-    """The topic, created if need be. One attempt: a ClientError may be a passing one.
+    """The topic, created if needed. One attempt; a ClientError may be temporary.
 
-    Raises RegistryFailure if it is not there and not to be created, or cannot hold schemas.
+    Raises RegistryFailure if it is missing and must not be created, or cannot hold schemas.
     """
     with Brokers(bootstrap, client_id=CLIENT_ID, patience_seconds=0) as brokers:
         try:
@@ -49,7 +49,7 @@ def ready_topic(
         except UnknownTopic:
             if not create:
                 raise RegistryFailure(
-                    f"no topic {name}: a registry with `read_only: true` does not create it"
+                    f"topic {name} does not exist, and `read_only: true` prevents creating it"
                 ) from None
             topic = _created(brokers, name, replication_factor)
         _check(brokers, topic, replication_factor)
@@ -67,12 +67,12 @@ def known_id(topic: TopicMetadata) -> UUID | None:
 
 
 def _created(brokers: Brokers, name: str, replication_factor: int) -> TopicMetadata:
-    there = len(brokers.known.brokers)
-    if there < replication_factor:
+    brokers_up = len(brokers.known.brokers)
+    if brokers_up < replication_factor:
         log.warning(
-            "fewer brokers than wanted replicas topic=%s brokers=%d replication_factor=%d",
+            "fewer brokers than replication_factor topic=%s brokers=%d replication_factor=%d",
             name,
-            there,
+            brokers_up,
             replication_factor,
         )
     try:
@@ -80,7 +80,7 @@ def _created(brokers: Brokers, name: str, replication_factor: int) -> TopicMetad
             brokers,
             name,
             partitions=1,
-            replication_factor=min(there, replication_factor),
+            replication_factor=min(brokers_up, replication_factor),
             configs={_POLICY: _KEEPS_SCHEMAS},
         )
     except Refused as refused:
@@ -93,20 +93,18 @@ def _created(brokers: Brokers, name: str, replication_factor: int) -> TopicMetad
 
 def _check(brokers: Brokers, topic: TopicMetadata, replication_factor: int) -> None:
     check_partitions(topic)
-    policy = next(
-        (each.value for each in admin.topic_configs(brokers, topic.name) if each.name == _POLICY),
-        None,
-    )
+    configs = admin.topic_configs(brokers, topic.name)
+    policy = next((config.value for config in configs if config.name == _POLICY), None)
     if policy != _KEEPS_SCHEMAS:
         raise RegistryFailure(
-            f"topic {topic.name} has {_POLICY}={policy} and would lose schemas: say "
+            f"topic {topic.name} has {_POLICY}={policy} and would lose schemas: run "
             f"`penstock topics alter {topic.name} --config {_POLICY}={_KEEPS_SCHEMAS}`, or choose "
             "another `topic`"
         )
     replicas = len(topic.partitions[0].replicas)
     if replicas < replication_factor:
         log.warning(
-            "fewer replicas than wanted topic=%s replicas=%d replication_factor=%d",
+            "fewer replicas than replication_factor topic=%s replicas=%d replication_factor=%d",
             topic.name,
             replicas,
             replication_factor,
@@ -116,16 +114,16 @@ def _check(brokers: Brokers, topic: TopicMetadata, replication_factor: int) -> N
 def check_partitions(topic: TopicMetadata) -> None:
     if len(topic.partitions) != 1:
         raise RegistryFailure(
-            f"topic {topic.name} has {len(topic.partitions)} partitions, and schemas must have one "
-            "order: choose another `topic`"
+            f"topic {topic.name} has {len(topic.partitions)} partitions, but schemas need a single "
+            "one: choose another `topic`"
         )
 
 
 def largest_batch(brokers: Brokers, name: str) -> int:
-    """How many bytes the topic takes in one batch."""
-    found = next(
-        each.value
-        for each in admin.topic_configs(brokers, name)
-        if each.name == "max.message.bytes"
+    """The topic's limit on the size of a batch, in bytes."""
+    limit = next(
+        config.value
+        for config in admin.topic_configs(brokers, name)
+        if config.name == "max.message.bytes"
     )
-    return int(found or 0)
+    return int(limit or 0)

@@ -1,25 +1,24 @@
-"""Writes, decided one after the other and published together, on a thread of their own.
+"""The writer: decides writes in order and publishes them in groups, on a thread of its own.
 
 The life of an epoch:
 
-1. take     append a record that changes nothing, which fences off older writers; read up to it
-2. decide   all writes that wait, each on contents that are ahead, as if those before it were read
-3. publish  what they come to as one batch with acks=all, while new ones come in to wait
-4. settle   tell those who wait, once this registry's own readers have read the batch
+1. take     append a record without effect, which fences older writers; read up to it
+2. decide   all waiting writes, each on contents that include the ones before it
+3. publish  the resulting records as one batch with acks=all, while new writes queue up
+4. settle   answer the writes once this registry's own readers have read the batch
 
-After a publish that failed, or whose fate is unknown, the contents that are ahead may be wrong:
-they are thrown away, those writes fail, and the next epoch begins at 1, where the topic says what
-became of them. An epoch is over as well when the election says so, or when the topic has a batch
-that is not ours.
+After a failed publish, or one with unknown outcome, the writer's contents may be wrong. They are
+discarded, those writes fail, and the next epoch starts at 1, where the topic shows the outcome. An
+epoch also ends when the election says so, or when the topic has a foreign batch.
 
-When nothing is written for long, the writer writes what changes nothing: brokers forget a producer
-that is silent, and with it that older epochs are fenced off.
+After a long idle time the writer appends a record without effect: brokers forget a silent producer,
+and with it that older epochs are fenced.
 
-What other clusters' topics say is brought here by whoever reads them, and is in the contents that
-are ahead before the next writes are decided.
+The readers of other clusters' topics hand their batches over. They are applied to the writer's
+contents before the next writes are decided.
 
-A write that only finds something, or is refused, is answered with the group it was decided in: what
-it was decided upon may not stand yet.
+A write that changes nothing or is refused is answered together with the group it was decided in,
+since it may depend on records that are not published yet.
 """
 
 import asyncio
@@ -41,10 +40,10 @@ from cluster.values import WriterEpoch
 from ground.outage import Outage
 from registry.contents import RegistryContents
 from registry.errors import schema_too_large, too_busy
-from registry.log.following import ReadBatch
 from registry.log.leadership import Leadership, Over, Tenure
 from registry.log.publishing import NotOurId, NotPublished, Publisher
-from registry.log.reading import TopicReading
+from registry.log.topic_follower import ReadBatch
+from registry.log.topic_view import TopicView
 from registry.values import Decision, LogRecord
 
 T = TypeVar("T")
@@ -61,32 +60,31 @@ class NotWriter(Exception):
 
 
 class _Write(msgspec.Struct, frozen=True):
-    decide: Callable[
-        [RegistryContents], Decision[Any]
-    ]  # Any: each write has an answer of its own type
+    # Any: each write has an answer of its own type
+    decide: Callable[[RegistryContents], Decision[Any]]
     answered: "asyncio.Future[Any]"
 
     def settle(self, outcome: object) -> None:
         if self.answered.done():
-            return  # whoever waited has gone
+            return  # the caller has stopped waiting
         if isinstance(outcome, Exception):
             self.answered.set_exception(outcome)
         else:
             self.answered.set_result(outcome)
 
 
-_Outcomes = list[tuple[_Write, object]]  # the answer, or the exception that is
+_Outcomes = list[tuple[_Write, object]]  # the answer, or the exception to raise
 
 
 class TopicWriter:
-    """`on_intruder` is told, on the event loop, that somebody else writes the topic."""
+    """`on_intruder` is called on the event loop if another program writes the topic."""
 
     def __init__(
         self,
         bootstrap: Bootstrap,
         topic: str,
         leadership: Leadership,
-        reading: TopicReading,
+        reading: TopicView,
         *,
         capacity: int,
         publish_seconds: float,
@@ -104,8 +102,8 @@ class TopicWriter:
         self._news = leadership.news
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Write] = deque()
-        self._brought: deque[tuple[str, ReadBatch]] = deque()  # by prefix
-        self._open = False  # writes may wait here
+        self._brought: deque[tuple[str, ReadBatch]] = deque()  # of mirrored topics, by prefix
+        self._open = False  # accepts writes
         self._stopping = False
         self._outage = Outage(log, f"writing topic {topic}")
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
@@ -117,21 +115,22 @@ class TopicWriter:
 
     @property
     def is_open(self) -> bool:
-        """Whether writes are decided here just now."""
+        """Whether writes are currently decided here."""
         return self._open
 
     @property
     def is_stopping(self) -> bool:
-        """Whether nothing will be decided here any more, but for what waits already."""
+        """Whether only writes that already wait are decided."""
         return self._stopping
 
     @property
     def waiting(self) -> int:
-        """How many writes wait to be decided."""
+        """The number of writes that wait to be decided."""
         return len(self._waiting)
 
     async def submit(self, decide: Callable[[RegistryContents], Decision[T]]) -> T:
-        """The write's answer, once our readers see it; or Answered, NotWriter, NotPublished."""
+        """The write's answer, once our readers see it. Raises ErrorAnswer, NotWriter or
+        NotPublished."""
         write = _Write(decide, self._loop.create_future())
         with self._news:
             if not self._open:
@@ -143,15 +142,15 @@ class TopicWriter:
         answer: T = await write.answered
         return answer
 
-    def bring(self, prefix: str, stretch: ReadBatch) -> None:
-        """What was just read of another cluster's schemas."""
+    def bring(self, prefix: str, batch: ReadBatch) -> None:
+        """Take a batch that was read of another cluster's schemas."""
         if self._open:
-            self._brought.append((prefix, stretch))
+            self._brought.append((prefix, batch))
 
     # Any other thread
 
     def stop(self) -> None:
-        """Do what waits, and end; the event loop must run meanwhile."""
+        """Do the waiting writes, and end. The event loop must keep running meanwhile."""
         with self._news:
             self._stopping = True
             self._news.notify_all()
@@ -182,7 +181,7 @@ class TopicWriter:
                 self._try_later(error)
 
     def _try_later(self, error: Exception, *, passing: bool = True) -> None:
-        """Not at once, and perhaps another registry."""
+        """Resign, so that another registry may try, and pause."""
         if self._stopping:
             return
         self._leadership.give_up()
@@ -230,21 +229,23 @@ class TopicWriter:
                 self._publish_seconds,
             )
         if tenure.began is None:
-            over = self._stopping or self._is_over(epoch, tenure)
-            why = "it is over before it has begun" if over else "the topic is not read that far"
-            raise NotPublished(f"epoch {epoch.epoch}: {why}")
+            is_over = self._stopping or self._is_over(epoch, tenure)
+            reason = (
+                "it ended before it began" if is_over else "the topic was not read up to its start"
+            )
+            raise NotPublished(f"epoch {epoch.epoch}: {reason}")
         ahead = tenure.began
-        # What was read meanwhile may make the first record say too little.
-        if (again := ahead.sign_of_life()) != first:
-            ahead.apply(end, again)
-            end = publisher.append([again])
+        # Records that were read meanwhile may have raised the highest id.
+        if (updated := ahead.sign_of_life()) != first:
+            ahead.apply(end, updated)
+            end = publisher.append([updated])
         return ahead, end
 
     def _is_over(self, epoch: WriterEpoch, tenure: Tenure) -> bool:
         return tenure.over is not None or self._leadership.epoch != epoch
 
     def _next_group(self, epoch: WriterEpoch, tenure: Tenure) -> list[_Write] | None:
-        """Those that wait, none after a long silence; None when the epoch is over, or all."""
+        """The waiting writes, none after a long silence; None when the epoch or the writer ends."""
         with self._news:
             self._news.wait_for(
                 lambda: self._waiting or self._is_over(epoch, tenure) or self._stopping,
@@ -257,7 +258,7 @@ class TopicWriter:
     def _work(
         self, group: Sequence[_Write], ahead: RegistryContents, end: int, publisher: Publisher
     ) -> int:
-        """Decide and publish; the offset after what was published."""
+        """Decide and publish; returns the offset after the published records."""
         self._take_brought(ahead)
         outcomes: _Outcomes = []
         records: list[LogRecord] = [] if group else [ahead.sign_of_life()]
@@ -266,13 +267,13 @@ class TopicWriter:
             if outcomes and time.monotonic() - began > _GROUP_SECONDS:
                 self._put_back(group[place:])
                 break
-            if write.answered.done():  # whoever asked was told that it took too long
+            if write.answered.done():  # its caller has timed out
                 continue
             try:
                 decision = write.decide(ahead)
                 if not all(map(publisher.takes, decision.records)):
                     raise schema_too_large()
-            except Exception as error:  # noqa: BLE001  # Answered, or a bug for whoever asked to log
+            except Exception as error:  # noqa: BLE001  # ErrorAnswer, or a bug, logged by the caller
                 outcomes.append((write, error))
                 continue
             for record in decision.records:
@@ -282,7 +283,7 @@ class TopicWriter:
         try:
             published = publisher.append(records) if records else end
             if published != end + len(records):
-                raise NotPublished(f"records are at {published}, not at {end + len(records)}")
+                raise NotPublished(f"records end at {published}, not at {end + len(records)}")
         except BaseException as error:
             self._fail([write for write, _ in outcomes], error)
             raise
@@ -291,12 +292,12 @@ class TopicWriter:
 
     def _take_brought(self, ahead: RegistryContents) -> None:
         while self._brought:
-            prefix, stretch = self._brought.popleft()
-            for offset, record in stretch.records:
+            prefix, batch = self._brought.popleft()
+            for offset, record in batch.records:
                 ahead.apply_mirrored(prefix, offset, record)
 
     def _put_back(self, writes: Sequence[_Write]) -> None:
-        """These are decided with the next group: those before them have waited long enough."""
+        """Leave these to the next group: those before them have waited long enough."""
         with self._news:
             self._waiting.extendleft(reversed(writes))
 
@@ -312,25 +313,25 @@ class TopicWriter:
         self._loop.call_soon_threadsafe(_settle_all, writes, lambda: kind(str(error)))
 
     def _close(self) -> None:
-        """What waits may be another's to decide."""
+        """Hand the waiting writes back: another registry may be the writer."""
         with self._news:
             self._open = False
-            left = list(self._waiting)
+            waiting = list(self._waiting)
             self._waiting.clear()
             self._brought.clear()
-        self._loop.call_soon_threadsafe(_settle_all, left, NotWriter)
+        self._loop.call_soon_threadsafe(_settle_all, waiting, NotWriter)
         self._on_loop(lambda: self._reading.watch(None))
 
     def _end_because_of(self, tenure: Tenure) -> None:
         intruder = tenure.ended_by
         assert intruder is not None
         self._stopping = True
-        who = f"producer {intruder.author.producer_id}, epoch {intruder.author.epoch}"
+        author = f"producer {intruder.author.producer_id}, epoch {intruder.author.epoch}"
         message = (
-            f"topic {self._topic} is written by somebody else as well: offset "
-            f"{intruder.next_offset - 1}, {who}. Two registries that know nothing of each other "
-            "give the same id to different schemas: stop the other, or have both elect a writer "
-            "in one `zookeeper`"
+            f"topic {self._topic} has another writer: offset "
+            f"{intruder.next_offset - 1}, {author}. Two registries without a common election "
+            "assign the same id to different schemas: stop the other, or configure the same "
+            "`zookeeper` for both"
         )
         self._loop.call_soon_threadsafe(self._on_intruder, message)
 

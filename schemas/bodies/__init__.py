@@ -1,1 +1,1 @@
-"""Values as bytes, and back."""
+"""Encoding and validation of Avro bodies."""

@@ -1,19 +1,19 @@
-"""Whether bytes can be a value of a schema: looked at before fastavro reads them.
+"""Validates that bytes are a value of a schema, before fastavro reads them.
 
-A body comes from the network, and fastavro believes it. It follows recursive types until the
-process dies, makes lists of as many nulls as a count of five bytes claims, and takes branch -1 of
-a union for the last one. So a body is walked first, without making anything of it:
+A body comes from the network, and fastavro trusts it: it follows recursive types until the process
+dies, allocates lists of as many nulls as a five-byte count claims, and takes branch -1 of a union
+for the last one. So a body is walked first, without building a value:
 
-1. Numbers are no longer and no larger than their type; booleans are 0 or 1.
-2. Lengths and counts fit into the bytes that are there, blocks are as long as they say; branches
-   and symbols exist.
-3. Recursive types are followed `MOST_LEVELS` deep. Items of arrays and maps, and what takes no
-   byte at all, are at most `MOST_ITEMS` in one message.
+1. Numbers are within the length and range of their type; booleans are 0 or 1.
+2. Lengths and counts fit into the available bytes, blocks have their declared size; branches and
+   symbols exist.
+3. Recursion is limited to `MOST_LEVELS`. Items of arrays and maps, and values that take no bytes,
+   are limited to `MOST_ITEMS` per message.
 4. The value ends where the message ends.
 
-What passes, fastavro can read, but for strings that are not UTF-8, which it refuses itself: here
-they are looked at only where nobody reads the body afterwards (`text`). A `BodyCheck` counts while
-it walks, so two threads cannot use it at once.
+fastavro can read what passes, except for strings that are not UTF-8, which it rejects itself: they
+are checked here only if the body is not decoded afterwards (`text`). A `BodyCheck` keeps counters
+while it walks, so two threads must not use it at once.
 """
 
 from collections.abc import Callable
@@ -40,10 +40,10 @@ Skip = Callable[[bytes, int], int]
 
 
 class BodyCheck:
-    """Made once for a type."""
+    """Compiled once per type."""
 
     def __init__(self, type_: Type, *, text: bool = False) -> None:
-        """With `text`, strings are UTF-8 as well."""
+        """`text`: check that strings are UTF-8, too."""
         self._skip_string = _skip_text if text else _skip_bytes
         self._weights: dict[int, int] = {}
         self._skips: dict[int, Skip] = {}
@@ -51,13 +51,13 @@ class BodyCheck:
         self._skip = self._compiled(type_)
 
     def check(self, message: bytes, start: int) -> None:
-        """Returns if the bytes from `start` on are one value, and raises BadMessage otherwise."""
+        """Raise BadMessage unless the bytes from `start` on are exactly one value."""
         end = self.end_of(message, start)
         if end < len(message):
             raise BadMessage(f"its value ends before byte {end}, but it has {len(message)} bytes")
 
     def end_of(self, data: bytes, start: int) -> int:
-        """Where the value ends that begins at `start`: others may follow it."""
+        """The end of the value that begins at `start`; data may follow it."""
         self._items = self._levels = 0
         size = len(data)
         try:
@@ -83,7 +83,7 @@ class BodyCheck:
             case Map():
                 return self._blocks(type_.values, with_keys=True)
         if id(type_) not in self._skips:
-            self._skips[id(type_)] = self._later(type_)  # as it is met within itself
+            self._skips[id(type_)] = self._later(type_)  # for references within itself
             self._skips[id(type_)] = self._definition(type_)
         return self._skips[id(type_)]
 
@@ -108,13 +108,15 @@ class BodyCheck:
         return skip
 
     def _record(self, record: Record) -> Skip:
-        fields = [(self._compiled(each.type), self._weight_of(each.type)) for each in record.fields]
+        fields = [
+            (self._compiled(field.type), self._weight_of(field.type)) for field in record.fields
+        ]
         skips = [skip for skip, weight in fields if not weight]
         total = sum(weight for _, weight in fields)
 
         def skip(message: bytes, position: int) -> int:
-            for each in skips:
-                position = each(message, position)
+            for skip_field in skips:
+                position = skip_field(message, position)
             return position
 
         def skip_and_count(message: bytes, position: int) -> int:
@@ -159,7 +161,7 @@ class BodyCheck:
             raise BadMessage(f"it has more than {MOST_ITEMS:,} items")
 
     def _weight_of(self, type_: Type) -> int:
-        """How many values one of a type is made of, if it takes no byte; 0 if it takes some."""
+        """The number of values in one value of the type if it takes no bytes, otherwise 0."""
         match type_:
             case Primitive():
                 return int(type_.kind == "null")
@@ -167,7 +169,7 @@ class BodyCheck:
                 return int(type_.size == 0)
             case Record():
                 if id(type_) not in self._weights:
-                    self._weights[id(type_)] = 0  # within itself, it never ends
+                    self._weights[id(type_)] = 0  # a record within itself has no finite value
                     weights = [self._weight_of(field.type) for field in type_.fields]
                     self._weights[id(type_)] = 1 + sum(weights) if all(weights) else 0
                 return self._weights[id(type_)]
@@ -175,7 +177,7 @@ class BodyCheck:
 
 
 def read_long(message: bytes, position: int) -> tuple[int, int]:
-    """A number, and where it ends."""
+    """A number, and its end position."""
     byte = message[position]
     position += 1
     if byte < 0x80:
@@ -215,14 +217,14 @@ def _skip_bytes(message: bytes, position: int) -> int:
         return position + 1 + (byte >> 1)
     length, after = read_long(message, position)
     if length < 0:
-        raise BadMessage(f"byte {position}: {length} is no length")
+        raise BadMessage(f"byte {position}: {length} is not a length")
     return after + length
 
 
 def _skip_text(message: bytes, position: int) -> int:
     length, start = read_long(message, position)
     if length < 0:
-        raise BadMessage(f"byte {position}: {length} is no length")
+        raise BadMessage(f"byte {position}: {length} is not a length")
     end = start + length
     if end > len(message):
         raise IndexError

@@ -1,13 +1,13 @@
-"""Schemas as fastavro is given them: what decides about bytes, and nothing else.
+"""Converts schemas to the form that fastavro gets: what determines bytes, and nothing else.
 
-Logical types are left out, so that values are what Avro carries: a time is a number, a decimal its
-bytes. Dates that Python has no date for need no special case, and nothing depends on the time zone
-of a machine.
+Logical types are omitted, so that values are Avro's own: a time is a number, a decimal its bytes.
+Dates outside of Python's range need no special case, and nothing depends on the machine's time
+zone.
 
-fastavro parses a schema again for every value unless it is a record, compares the reader's with the
-writer's, takes defaults as they stand in the schema, and looks for a name without namespace in the
-namespace around it. So a schema is the one field of a record here, writer's and reader's differ
-early, defaults are values, and what has no namespace is put into one.
+fastavro parses a schema for every value unless it is a record, compares the reader's schema with
+the writer's, takes defaults as the schema spells them, and resolves a name without namespace in the
+enclosing namespace. So the schema becomes the only field of a record, the writer's and the reader's
+record differ early, defaults are converted to values, and names without namespace get one.
 """
 
 import struct
@@ -39,20 +39,20 @@ REFUSALS: Final = (
     *(ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError),
     *(struct.error, SchemaResolutionError),
 )
-"""What fastavro raises for bytes and values that are not of a schema."""
+"""Exceptions of fastavro for bytes and values that do not match a schema."""
 
-_NOWHERE = "-"  # no namespace that a schema can name
+_NOWHERE = "-"  # not a legal namespace in schemas
 
 
 def fastavro_schema(schema: AvroSchema, *, for_reading: bool = False) -> Json:
-    """A record with `schema` as the type of its only field. `for_reading`: what was written with
-    another one; otherwise what was written with this one."""
-    parts = _Parts(for_reading=for_reading)
+    """A record with `schema` as the type of its only field. `for_reading`: the reader's schema for
+    data of another schema; otherwise the writer's."""
+    converter = _Converter(for_reading=for_reading)
     whole = {
         "type": "record",
         "name": f"{_NOWHERE}.Message",
         "doc": "reader" if for_reading else "writer",
-        "fields": [{"name": FIELD, "type": parts.of(schema.type)}],
+        "fields": [{"name": FIELD, "type": converter.of(schema.type)}],
     }
     named: dict[str, Json] = {}
     try:
@@ -62,24 +62,24 @@ def fastavro_schema(schema: AvroSchema, *, for_reading: bool = False) -> Json:
     except RecursionError:
         raise InvalidSchema("it is nested too deeply") from None
     if for_reading:
-        for record in parts.records:
+        for record in converter.records:
             _set_defaults(record, named[written_name(record.name)]["fields"])
     return parsed
 
 
 def _set_defaults(record: Record, written: Sequence[Json]) -> None:
-    for field, each in zip(record.fields, written, strict=True):
+    for field, written_field in zip(record.fields, written, strict=True):
         if field.has_default:
-            each["default"] = default_value(field)
+            written_field["default"] = default_value(field)
 
 
 def written_name(name: Name) -> str:
-    """What fastavro is told that a type is called."""
+    """The type's name as given to fastavro."""
     return f"{name.namespace or _NOWHERE}.{name.simple}"
 
 
-class _Parts:
-    """Writes each definition once, where it is first met; `records` are those that were."""
+class _Converter:
+    """Writes out each definition at its first use; `records` collects the records."""
 
     def __init__(self, *, for_reading: bool) -> None:
         self._for_reading = for_reading
@@ -102,21 +102,21 @@ class _Parts:
         return self._definition(type_)
 
     def _definition(self, type_: Definition) -> Json:
-        made: Json = {"type": type_.kind, "name": written_name(type_.name)}
+        definition: Json = {"type": type_.kind, "name": written_name(type_.name)}
         if self._for_reading:
-            made["aliases"] = [written_name(alias) for alias in type_.aliases]
+            definition["aliases"] = [written_name(alias) for alias in type_.aliases]
         match type_:
             case Enum():
-                made["symbols"] = list(type_.symbols)
+                definition["symbols"] = list(type_.symbols)
                 if self._for_reading and type_.default is not None:
-                    made["default"] = type_.default
+                    definition["default"] = type_.default
             case Fixed():
-                made["size"] = type_.size
+                definition["size"] = type_.size
             case Record():
                 self.records.append(type_)
-                made["fields"] = [
+                definition["fields"] = [
                     {"name": field.name, "type": self.of(field.type)}
                     | ({"aliases": list(field.aliases)} if self._for_reading else {})
                     for field in type_.fields
                 ]
-        return made
+        return definition

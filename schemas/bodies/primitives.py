@@ -1,6 +1,6 @@
-"""Avro's primitive types, enums and fixed, appended to a buffer.
+"""Writes values of Avro's primitive types, enums and fixed into a buffer.
 
-A value that is not of the type exactly is refused with a `Misfit`.
+A value that is not exactly of the type raises `Misfit`.
 """
 
 import struct
@@ -13,7 +13,7 @@ from schemas.definitions.types import Fixed, Primitive
 
 Write = Callable[[bytearray, Any], None]
 
-MOST_SYMBOLS: Final = 10  # that are named to who has said another
+MOST_SYMBOLS: Final = 10  # that an error message lists
 
 pack_float = struct.Struct("<f").pack
 pack_double = struct.Struct("<d").pack
@@ -21,7 +21,7 @@ _NOT_PACKED: Final = (TypeError, OverflowError, struct.error)
 
 
 def sized(body: bytes) -> bytes:
-    """With its length in front."""
+    """The body with its length in front."""
     return VARINTS[len(body)] + body
 
 
@@ -117,13 +117,15 @@ def symbol_bodies(symbols: Sequence[str]) -> dict[str, bytes]:
 
 def enum_writer(symbols: Sequence[str]) -> Write:
     bodies = symbol_bodies(symbols)
-    some = ", ".join(symbols[:MOST_SYMBOLS]) + (" …" if len(symbols) > MOST_SYMBOLS else "")
+    shown_symbols = ", ".join(symbols[:MOST_SYMBOLS]) + (
+        " …" if len(symbols) > MOST_SYMBOLS else ""
+    )
 
     def write(out: bytearray, value: Any) -> None:
         try:
             out += bodies[value]
         except (KeyError, TypeError):
-            raise no(value, f"none of {some}") from None
+            raise no(value, f"none of {shown_symbols}") from None
 
     return write
 

@@ -1,4 +1,4 @@
-"""Why a value does not fit a schema: named by its place, in one line."""
+"""Errors for values that do not fit a schema: one line with the place."""
 
 from typing import Any, Final
 
@@ -6,13 +6,13 @@ MOST_SHOWN: Final = 60
 
 
 class Misfit(ValueError):
-    """`user.age: 'x' is no int`. The place is put together on the way out, the words when asked.
+    """`user.age: 'x' is no int`. The place is built while the error propagates, the text on demand.
 
-    `of` is what the value is called where the place is empty; it is something in it that is wrong.
+    `of` names the value if the place is empty and the fault is inside the value.
     """
 
     def __init__(self, what: str, *values: Any, of: str = "") -> None:
-        """With one value: it is `what`."""
+        """`what` describes the value, if one is given."""
         super().__init__(what)
         self._what = what
         self._values = values
@@ -20,18 +20,18 @@ class Misfit(ValueError):
         self._place = ""
 
     def inside(self, name: str) -> "Misfit":
-        """The same, seen from a field around it."""
+        """Add the enclosing field to the place."""
         rest = self._place
         self._place = f"{name}{rest}" if rest.startswith("[") or not rest else f"{name}.{rest}"
         return self
 
     @property
     def is_inside(self) -> bool:
-        """Whether it is something in the value, and not the value itself."""
+        """Whether the fault is inside the value rather than the value itself."""
         return bool(self._place or self._of)
 
     def in_full(self) -> str:
-        """For who has written the value in Python: it is shown as Python writes it."""
+        """The text for people who have the value in Python: shown as a Python literal."""
         what = f"{shown(self._values[0])} is {self._what}" if self._values else self._what
         return f"{self._place or self._of or 'the value'}: {what}"
 
@@ -41,16 +41,16 @@ class Misfit(ValueError):
 
 
 class Undecided(Misfit):
-    """It is nested too deeply, or too many branches of unions were tried in vain."""
+    """Nested too deeply, or too many branches of unions were tried."""
 
 
 def no(value: Any, what: str) -> Misfit:
-    """A value is not what was wanted."""
+    """The value is not of the wanted type."""
     return Misfit(what, value)
 
 
 def shown(value: Any) -> str:
-    """As Python writes it, shortened."""
+    """The value as a Python literal, shortened."""
     if isinstance(value, str | bytes | bytearray):
         value = value[:MOST_SHOWN]
     try:
@@ -61,7 +61,7 @@ def shown(value: Any) -> str:
 
 
 def _in_short(value: Any) -> str:
-    """The same for who has written a line of a log, and knows nothing of Python's classes."""
+    """The value as described to authors of log lines, without Python's classes."""
     if isinstance(value, list | tuple):
         return "a list"
     if isinstance(value, dict):

@@ -1,20 +1,20 @@
-"""Values written as Avro bodies, by functions compiled from a schema.
+"""Writes values as Avro bodies, with functions compiled from a schema.
 
-fastavro's writer takes longer, and writes what it should refuse: 3,000,000,000 as an `int`, which
-no reader takes; "no" as the boolean true; "abc" as an array of three strings. A value that is
-nested without end ends the process. Here:
+fastavro's writer is slower, and writes what it should reject: 3,000,000,000 as an `int`, which no
+reader accepts; "no" as the boolean true; "abc" as an array of three strings. Infinite nesting ends
+the process. Here:
 
-1. A value is of its type exactly: numbers are in range, booleans are booleans, a record has no
-   field that its schema does not have. Fields that are missing have their default.
-2. In a union the first branch is taken that a value fits; but a whole number is an integer before
-   it is floating, and a floating one a double before it is a float.
-3. Recursive types are written `MOST_LEVELS` deep, as deep as they are read, and branches are tried
-   `MOST_TRIES` times in one value.
+1. A value is exactly of its type: numbers are in range, booleans are booleans, a record has no
+   unknown fields. Missing fields get their default.
+2. In a union, the first fitting branch is used; but a whole number is tried as an integer before a
+   floating type, and a floating number as a double before a float.
+3. Recursion is limited to `MOST_LEVELS` as in reading, and at most `MOST_TRIES` branches are tried
+   per value.
 
-That is the `Manner` called `EXACT`. Another may take more than that: the agent's converts what a
-line says (`agent.batches.tail_encoder`). The walk over the schema is the same for all.
+These rules are the `Manner` called `EXACT`. Others may accept more: the agent's converts the text
+of log lines (`agent.batches.tail_encoder`). The walk over the schema is shared.
 
-A value that does not fit is a `Misfit`, with its place; a part of it may have been written.
+A value that does not fit raises `Misfit` with its place; a part of it may have been written.
 """
 
 from array import array
@@ -46,13 +46,13 @@ from schemas.errors import InvalidSchema
 MOST_TRIES: Final = 1_000
 
 WrittenField = tuple[str, Write, bytes | None, bytes | None]
-"""Name, what writes it, and what is written for null, and if it is missing; None: refused."""
+"""Name, writer, and the bytes for null and for a missing value; None: rejected."""
 
 Rename = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 _ARRAYS: Final = (list, tuple, array)
 
-# What a union takes first for a value of this class, rank by rank.
+# The kinds that a union prefers for a value of this class, by rank.
 OWN_KINDS: Final[dict[type, tuple[tuple[str, ...], ...]]] = {
     bool: (("boolean",),),
     int: (("int", "long"), ("double",), ("float",)),
@@ -65,7 +65,7 @@ OWN_KINDS: Final[dict[type, tuple[tuple[str, ...], ...]]] = {
 
 
 class Branch(msgspec.Struct, frozen=True):
-    """Of a union."""
+    """A branch of a union."""
 
     type: Type
     prefix: bytes
@@ -80,10 +80,10 @@ Branches = Sequence[Branch]
 
 
 class Manner(msgspec.Struct, frozen=True, kw_only=True):
-    """What is taken for a value of a type, beyond what the walk over the schema says.
+    """What is accepted for a value of a type, in addition to the walk over the schema.
 
-    `exact`: a record has no other fields than its type, null is none that is missing, and of what
-    fails in a union's branches the last is told that was wrong inside.
+    `exact`: a record has no other fields than its type's, null does not count as missing, and if
+    all branches of a union fail, the last error from inside a branch is reported.
     """
 
     exact: bool
@@ -91,17 +91,17 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     nothing: frozenset[str]
     """Texts that mean null, where null is allowed and text is not."""
     renaming: Callable[[Sequence[Field]], Rename | None]
-    """How fields are found under other names than theirs."""
+    """How fields are found under other names."""
     order: Callable[[Branches], tuple[Mapping[type, Branches], Callable[[Any], Branches]]]
-    """Which branches are tried, neither being null: by the value's class, or found out of it."""
+    """The branches to try, except null: by the value's class, or computed from the value."""
     named: Callable[[Union], str]
-    """The branches, to who had none that fits."""
+    """Describes the branches if none fits."""
 
 
 class Compiler:
-    """Makes what writes types. What it made is not to be used by two threads at once.
+    """Compiles writers for types. Its writers must not be used by two threads at once.
 
-    `finish` is called when all is compiled; and `tries` set to 0 before a value is written.
+    Call `finish` after compiling, and set `tries` to 0 before writing a value.
     """
 
     def __init__(self, manner: Manner) -> None:
@@ -112,7 +112,7 @@ class Compiler:
         self._defaults: list[tuple[list[WrittenField], int, Field]] = []
 
     def finish(self) -> None:
-        """Writes the defaults: a record's may be of its own type, which is compiled by now."""
+        """Write the defaults; a record's may be of its own type, which is compiled by now."""
         defaults, self._defaults = self._defaults, []
         exact = self if self._manner.exact else Compiler(EXACT)
         for fields, place, field in defaults:
@@ -130,7 +130,7 @@ class Compiler:
             case Map():
                 return _map(self.compiled(type_.values))
         if id(type_) not in self._writes:
-            self._writes[id(type_)] = self._later(type_)  # as it is met within itself
+            self._writes[id(type_)] = self._later(type_)  # for references within itself
             self._writes[id(type_)] = self._definition(type_)
         return self._writes[id(type_)]
 
@@ -156,7 +156,8 @@ class Compiler:
         return write
 
     def record(self, called: str, of: Sequence[Field]) -> tuple[Sequence[WrittenField], Write]:
-        """What writes each of the fields, whose defaults follow with `finish`; and all of them."""
+        """Writers of the fields, whose defaults are set by `finish`; and the writer of the
+        record."""
         fields: list[WrittenField] = []
         for place, field in enumerate(of):
             nulls = self._instead(_null(field.type), None)
@@ -168,8 +169,8 @@ class Compiler:
 
         def unknown(value: Mapping[str, Any]) -> Misfit | None:
             others = (key for key in value if exact and key not in names)
-            found = (Misfit(f"there is no field {shown(key)}", of=called) for key in others)
-            return next(found, None)
+            misfits = (Misfit(f"there is no field {shown(key)}", of=called) for key in others)
+            return next(misfits, None)
 
         def write(out: bytearray, value: Any) -> None:
             if value.__class__ is not dict and not isinstance(value, Mapping):
@@ -187,7 +188,7 @@ class Compiler:
                         if null is not None:
                             out += null
                         elif exact:
-                            write_field(out, None)  # which says what is wanted
+                            write_field(out, None)  # raises an error with the type
                         else:
                             raise Misfit("it is null")
                     elif missing is not None:
@@ -205,23 +206,23 @@ class Compiler:
     def _instead(
         self, null: bytes | None, default: bytes | None
     ) -> tuple[bytes | None, bytes | None]:
-        """What is written for null, and for what is missing."""
+        """The bytes for null, and for a missing value."""
         if self._manner.exact:
             return null, default
         return default if null is None else null, null if default is None else default
 
     def _union(self, union: Union) -> Write:
         branches = [
-            Branch(each, VARINTS[index], self.compiled(each))
-            for index, each in enumerate(union.branches)
+            Branch(type_, VARINTS[index], self.compiled(type_))
+            for index, type_ in enumerate(union.branches)
         ]
-        null = next((each for each in branches if each.kind == "null"), None)
-        others = [each for each in branches if each.kind != "null"]
+        null = next((branch for branch in branches if branch.kind == "null"), None)
+        others = [branch for branch in branches if branch.kind != "null"]
         if len(others) == 1 and (null is not None or not self._manner.exact):
             write = self._single(union, null, others[0])
         else:
             write = self._choosing(union, null, others)
-        texts = any(each.kind == "string" for each in others)
+        texts = any(branch.kind == "string" for branch in others)
         if null is None or texts or not self._manner.nothing:
             return write
         return _or_nothing(null.prefix, self._manner.nothing, write)
@@ -276,22 +277,22 @@ class Compiler:
 
 
 class BodyWriter:
-    """Made once for a type; values are of it exactly. Not to be used by two threads at once."""
+    """Compiled once per type; values must be exact. Must not be used by two threads at once."""
 
     def __init__(self, type_: Type) -> None:
-        """InvalidSchema for a default that is no value of its type."""
+        """Raises InvalidSchema if a default is not a value of its type."""
         self._compiler = Compiler(EXACT)
         self._write = self._compiler.compiled(type_)
         self._compiler.finish()
 
     def write(self, out: bytearray, value: Any) -> None:
-        """Appends the body of a value. Raises Misfit; RecursionError: it is nested too deeply."""
+        """Append the body of a value. Raises Misfit; RecursionError if nested too deeply."""
         self._compiler.tries = 0
         self._write(out, value)
 
 
 def default_body(field: Field) -> bytes:
-    """What is written for the default of a field. InvalidSchema if it is no value of its type."""
+    """The body of a field's default. Raises InvalidSchema if it is not a value of its type."""
     return _default(field, Compiler(EXACT))
 
 
@@ -308,12 +309,12 @@ def _default(field: Field, exact: Compiler) -> bytes:
 
 
 def _null(type_: Type) -> bytes | None:
-    """What is written for null, where that is allowed."""
+    """The bytes for null, if allowed."""
     if type_.kind == "null":
         return b""
     branches = type_.branches if isinstance(type_, Union) else ()
-    places = (at for at, each in enumerate(branches) if each.kind == "null")
-    return next(map(VARINTS.__getitem__, places), None)
+    indexes = (index for index, branch in enumerate(branches) if branch.kind == "null")
+    return next(map(VARINTS.__getitem__, indexes), None)
 
 
 def _or_nothing(null_prefix: bytes, nothing: frozenset[str], write_other: Write) -> Write:
@@ -332,12 +333,12 @@ def _array(write_item: Write) -> Write:
             raise no(value, "no array")
         if value:
             write_long(out, len(value))
-            at = 0
+            index = 0
             try:
-                for at, item in enumerate(value):  # noqa: B007
+                for index, item in enumerate(value):  # noqa: B007
                     write_item(out, item)
             except Misfit as misfit:
-                raise misfit.inside(f"[{at}]") from None
+                raise misfit.inside(f"[{index}]") from None
         out.append(0)
 
     return write
@@ -373,14 +374,14 @@ def _own_kinds_only(
     branches: Branches,
 ) -> tuple[Mapping[type, Branches], Callable[[Any], Branches]]:
     by_class = {
-        class_: [each for rank in ranks for each in branches if each.kind in rank]
+        class_: [branch for rank in ranks for branch in branches if branch.kind in rank]
         for class_, ranks in OWN_KINDS.items()
     }
     return by_class, lambda value: by_class.get(_plain_class(value), ())
 
 
 def _plain_class(value: Any) -> type:
-    """The class of `OWN_KINDS` that a value of another class counts as."""
+    """The class in `OWN_KINDS` that stands for the value's class."""
     if isinstance(value, bytearray | memoryview):
         return bytes
     if isinstance(value, _ARRAYS):
@@ -391,7 +392,9 @@ def _plain_class(value: Any) -> type:
 
 
 def _with_names(union: Union) -> str:
-    names = (each.name.full if isinstance(each, Named) else each.kind for each in union.branches)
+    names = (
+        branch.name.full if isinstance(branch, Named) else branch.kind for branch in union.branches
+    )
     return f"none of {', '.join(names)}"
 
 

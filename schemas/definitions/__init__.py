@@ -1,1 +1,1 @@
-"""What a schema consists of, and its texts."""
+"""The parts of a schema, and its texts."""

@@ -1,8 +1,8 @@
-"""Avro's Parsing Canonical Form: what two schemas share that read the same bytes alike.
+"""Avro's Parsing Canonical Form, which is equal for schemas that read the same bytes alike.
 
-Apache's Python package does not get it right: a primitive type with attributes, such as every
-timestamp, stays an object there, a fixed type is written out each time it is named, and characters
-beyond ASCII are escaped. So fingerprints would not be those of other implementations.
+Apache's Python package gets it wrong: a primitive type with attributes, such as every timestamp,
+stays an object, a fixed type is written out at each use, and non-ASCII characters are escaped. So
+fingerprints would differ from those of other implementations.
 """
 
 from schemas.definitions.json_writing import quoted
@@ -49,7 +49,7 @@ def _fields(record: Record, written: set[str]) -> str:
 
 
 def fingerprint(text: str) -> bytes:
-    """CRC-64-AVRO, which the specification calls Rabin, little endian."""
+    """CRC-64-AVRO, called Rabin in the specification, little endian."""
     crc = _EMPTY
     for byte in text.encode():
         crc = (crc >> 8) ^ _TABLE[(crc ^ byte) & 0xFF]

@@ -1,7 +1,7 @@
-"""What the defaults of a schema mean, as values.
+"""Converts defaults of a schema to values.
 
-In the schema a default is JSON: bytes are a string there, a float may be written as 1, and what is
-left out of a record has a default of its own.
+In the schema a default is JSON: bytes are a string, a float may be written as 1, and fields omitted
+from a record have defaults of their own.
 """
 
 from collections.abc import Sequence
@@ -14,18 +14,19 @@ MOST_STEPS: Final = 100_000
 
 
 def default_value(field: Field) -> Any:
-    """Raises `InvalidSchema` if it is no value of its type, as in old schemas it may be."""
+    """The default as a value. Raises `InvalidSchema` if it is not one, as is possible in old
+    schemas."""
     try:
-        return _Filling().of(field.type, field.default)
+        return _DefaultReader().of(field.type, field.default)
     except (_NoValue, RecursionError):
         raise InvalidSchema(f"the default of {field.name} cannot be used") from None
 
 
 class _NoValue(Exception):
-    """A default does not fit. In a union, another branch may."""
+    """A default does not fit the type. In a union, another branch may."""
 
 
-class _Filling:
+class _DefaultReader:
     def __init__(self) -> None:
         self._steps = 0
 
@@ -41,13 +42,13 @@ class _Filling:
             case Fixed(), str() if len(default) == type_.size:
                 return _primitive("bytes", default)
             case Array(), list():
-                return [self.of(type_.items, each) for each in default]
+                return [self.of(type_.items, item) for item in default]
             case Map(), dict():
-                return {key: self.of(type_.values, each) for key, each in default.items()}
+                return {key: self.of(type_.values, item) for key, item in default.items()}
             case Record(), dict():
                 return {
-                    each.name: self.of(each.type, default.get(each.name, each.default))
-                    for each in type_.fields
+                    field.name: self.of(field.type, default.get(field.name, field.default))
+                    for field in type_.fields
                 }
         return self._of_union(getattr(type_, "branches", ()), default)
 

@@ -1,14 +1,14 @@
-"""Whether the defaults of fields are values of their types, and end.
+"""Checks that defaults of fields are values of their types, and finite.
 
 Rules, as Avro's Java implementation checks them:
 
 1. The default of a union may fit any of its branches.
-2. A string stands for bytes and fixed, of any length; any string for an enum.
-3. What a default leaves out of a record must have a default of its own. Java refuses whatever might
-   go round in circles by that; here a default is refused if it really could.
+2. A string stands for bytes and fixed of any length; any string for an enum.
+3. A field omitted from a record's default must have a default of its own. Java rejects any possible
+   cycle; here a default is rejected only if it is really infinite.
 
-All defaults of one text are checked together, and within bounds: a list of many records, compared
-with a union of many records, would otherwise keep a processor busy for hours.
+All defaults of a text are checked together and within a limit: a list of many records, compared
+with a union of many records, could otherwise take hours.
 """
 
 import math
@@ -40,11 +40,11 @@ LONG = range(-(2**63), 2**63)
 
 
 def check_defaults(fields: Iterable[tuple[Record, Field]]) -> None:
-    """Raise `InvalidSchema` for the first field whose default is none."""
+    """Raise `InvalidSchema` for the first field with an invalid default."""
     checking = _Checking()
     for record, field in fields:
         if field.type.kind in {"float", "double"} and isinstance(field.default, float):
-            continue  # be it NaN or infinite, as it can be read again only here
+            continue  # NaN and infinity too, since Avro can read them back here only
         checking.leaves_out = set()
         if not checking.fits(field.type, field.default):
             raise InvalidSchema(checking.explained(field), _where(record, field))
@@ -59,7 +59,7 @@ def _where(record: Record, field: Field) -> str:
 
 
 class _Checking:
-    """`leaves_out`: the fields (their ids) that the default at hand relies on the defaults of."""
+    """`leaves_out`: ids of the fields whose defaults the current default relies on."""
 
     def __init__(self) -> None:
         self.leaves_out: set[int] = set()
@@ -69,9 +69,9 @@ class _Checking:
         self._seen: dict[tuple[int, int], bool] = {}
 
     def fits(self, type_: Type, value: Json) -> bool:
-        """Whether it is a value of the type; no, too, once it took too many steps to say.
+        """Whether the value is of the type; also False if that took too many steps.
 
-        One frame for each level, and each pair once: unions in unions of records would multiply.
+        One frame per level, and each pair once: unions in unions of records would multiply.
         """
         self.steps += 1
         key = (id(type_), id(value))
@@ -89,13 +89,13 @@ class _Checking:
             case Map(), dict():
                 answer = all(map(self.fits, repeat(type_.values), value.values()))
             case Record(), dict():
-                there = [field for field in type_.fields if field.name in value]
+                present = [field for field in type_.fields if field.name in value]
                 missing = [field for field in type_.fields if field.name not in value]
                 self.steps += len(type_.fields)
-                # Other defaults than these hold no record that could leave out something.
+                # Defaults of other kinds contain no record that could omit a field.
                 self.leaves_out.update(id(f) for f in missing if isinstance(f.default, dict | list))
                 answer = all(f.has_default for f in missing) and all(
-                    map(self.fits, [f.type for f in there], [value[f.name] for f in there])
+                    map(self.fits, [f.type for f in present], [value[f.name] for f in present])
                 )
             case _:
                 return False
@@ -103,7 +103,7 @@ class _Checking:
         return answer
 
     def explained(self, field: Field) -> str:
-        """What is wrong with a default that does not fit, as far inside as can be told."""
+        """Explain an invalid default, as deep inside as possible."""
         type_, value, place = field.type, field.default, ""
         while (inner := self._first_wrong(type_, value)) is not None:
             type_, value, step = inner
@@ -119,16 +119,17 @@ class _Checking:
         inner: Iterable[tuple[Type, Json, str]] = ()
         match type_, value:
             case Array(), list():
-                inner = ((type_.items, each, f"[{i}]") for i, each in enumerate(value))
+                inner = ((type_.items, item, f"[{i}]") for i, item in enumerate(value))
             case Map(), dict():
-                inner = ((type_.values, each, f"[{shown(key)}]") for key, each in value.items())
+                inner = ((type_.values, item, f"[{shown(key)}]") for key, item in value.items())
             case Record(), dict():
                 present = (f for f in type_.fields if f.name in value)
                 inner = ((f.type, value[f.name], f".{shown(f.name)[1:-1]}") for f in present)
-        return next((each for each in inner if not self.fits(each[0], each[1])), None)
+        return next((part for part in inner if not self.fits(part[0], part[1])), None)
 
     def refuse_circles(self) -> None:
-        """A default that leaves out a field whose default leaves out … itself never ends."""
+        """Reject a default that omits a field whose default, in turn, omits the first one: it is
+        infinite."""
         done: set[int] = set()
         for first in self.left_out:
             open_: set[int] = set()

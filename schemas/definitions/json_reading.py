@@ -1,8 +1,8 @@
-"""JSON from the network, read as Avro's Java implementation reads it: bounded, and with its limits.
+"""Reads JSON from the network as Avro's Java implementation does: bounded, with its limits.
 
-Unlike `json.loads`: comments may stand between tokens, NaN and Infinity are no numbers, numbers of
-more than 1,000 digits and half characters are refused, and so is what is nested deeper than any
-later walk is prepared for. Of keys that stand twice the last counts, in the place of the first.
+Unlike `json.loads`: comments may stand between tokens, NaN and Infinity are not numbers, numbers of
+more than 1,000 digits and lone surrogates are rejected, and so is nesting beyond what later code is
+prepared for. Of duplicate keys the last value counts, at the position of the first.
 """
 
 import json
@@ -15,15 +15,15 @@ from schemas.errors import InvalidSchema
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "TOO_DEEP", "read_json"]
 
-MAX_LENGTH: Final = 1_048_576  # characters: no larger record fits into a topic
-MAX_DEPTH: Final = 200  # Java's parser says 1,000; ours and Apache's are recursive
+MAX_LENGTH: Final = 1_048_576  # characters: larger records do not fit into a topic
+MAX_DEPTH: Final = 200  # Java's parser allows 1,000; ours and Apache's are recursive
 MAX_NUMBER: Final = 1_000  # digits, as Java's parser
 
 TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
 
 _BLANK = re.compile(r"[ \t\n\r]*")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
-# A string or a comment, to its end or the text's: each character is looked at once.
+# A string or a comment, possibly unterminated: each character is scanned once.
 _COMMENT = re.compile(
     r'"(?:[^"\\]++|\\.)*+"?|/\*(?P<block>.*?)(?P<end>\*/|\Z)|//[^\n\r]*+', re.DOTALL
 )
@@ -31,7 +31,7 @@ _NOT_LINE_ENDS = re.compile(r"[^\n\r]")
 
 
 def read_json(text: str, most: int = MAX_LENGTH) -> Json:
-    """The one value that the text consists of, if it has `most` characters at most."""
+    """The single value in the text, which has at most `most` characters."""
     if len(text) > most:
         raise InvalidSchema(f"longer than {most:,} characters")
     try:
@@ -70,23 +70,23 @@ def _decode(text: str) -> tuple[Json, int]:
     return _DECODER.raw_decode(text, begin.end() if begin else 0)
 
 
-def _without_comment(found: re.Match[str]) -> str:
-    """Blanks, so that whatever else is wrong keeps its line and column."""
-    if found[0][0] == '"' or found["end"] == "":
-        return found[0]
-    return _NOT_LINE_ENDS.sub(" ", found[0])
+def _without_comment(match: re.Match[str]) -> str:
+    """Replace a comment by blanks, so that errors keep their line and column."""
+    if match[0][0] == '"' or match["end"] == "":
+        return match[0]
+    return _NOT_LINE_ENDS.sub(" ", match[0])
 
 
 def _not_json(wrong: JSONDecodeError) -> InvalidSchema:
-    why = wrong.msg[:1].lower() + wrong.msg[1:]
+    reason = wrong.msg[:1].lower() + wrong.msg[1:]
     if not wrong.doc.strip():
         return InvalidSchema('empty: a schema is JSON, such as "string" or {"type": …}')
-    return InvalidSchema(f"no JSON: {why}", _place(wrong.doc, wrong.pos))
+    return InvalidSchema(f"not JSON: {reason}", _place(wrong.doc, wrong.pos))
 
 
-def _place(text: str, at: int) -> str:
-    line_begins = text.rfind("\n", 0, at)
-    return f"line {text.count(chr(10), 0, at) + 1}, column {at - line_begins}"
+def _place(text: str, position: int) -> str:
+    line_begins = text.rfind("\n", 0, position)
+    return f"line {text.count(chr(10), 0, position) + 1}, column {position - line_begins}"
 
 
 def _integer(digits: str) -> int:
@@ -105,7 +105,7 @@ def _check_length(digits: str) -> None:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise InvalidSchema(f'no JSON: {word} is no number there; as a default, write "{word}"')
+    raise InvalidSchema(f'not JSON: {word} is not a number; as a default, write "{word}"')
 
 
 def _refuse_halves(value: Json) -> None:

@@ -1,7 +1,7 @@
-"""JSON as Avro's Java implementation writes it, character by character.
+"""Writes JSON as Avro's Java implementation does, character by character.
 
-No blanks; strings escape quotes, backslashes and control characters and nothing else; a double is
-written as Java spells it (1.0E10), and one that is no number as a string.
+No blanks; strings escape only quotes, backslashes and control characters; a double is spelled as in
+Java (1.0E10), NaN and infinity as strings.
 """
 
 import math
@@ -29,7 +29,7 @@ _NEEDS_ESCAPE = re.compile(r'[\x00-\x1f"\\]')
 
 
 def written(value: Json) -> str:
-    """Recursive: as deep as `json_reading` allows."""
+    """JSON text of a value. Recursive, as deep as `json_reading` allows."""
     match value:
         case str():
             return quoted(value)
@@ -56,7 +56,7 @@ def quoted(text: str) -> str:
 
 
 def _double(value: float) -> str:
-    """As Java's Double.toString since release 19, the shortest that reads back."""
+    """As Java's Double.toString since release 19: the shortest text that reads back."""
     if math.isnan(value):
         return '"NaN"'
     if math.isinf(value):
@@ -71,7 +71,7 @@ def _double(value: float) -> str:
 
 
 def as_float(value: float) -> float:
-    """The number that is left when Java keeps it in 32 bits and writes that."""
+    """The number that remains when Java stores it in 32 bits and prints it."""
     try:
         kept = _in_32_bits(value)
     except OverflowError:

@@ -1,6 +1,6 @@
-"""Which logical types Avro's Java implementation knows, and what they need below them.
+"""The logical types that Avro's Java implementation knows, and the types they need.
 
-Any other, and one that does not fit its type, is an attribute like others that says nothing.
+Any other logical type, or one that does not fit its type, is an attribute without meaning.
 """
 
 import math
@@ -25,7 +25,7 @@ _ON_PRIMITIVES = {
 
 
 def logical_type(type_: Type) -> str | None:
-    """Its name, if it is known and fits."""
+    """The name of the logical type, if it is known and fits."""
     props = getattr(type_, "props", None)
     name = props.get("logicalType") if props else None
     if not isinstance(name, str) or props is None:
@@ -39,7 +39,7 @@ def logical_type(type_: Type) -> str | None:
             fits = {"uuid": 16, "duration": 12}.get(name) == type_.size or (
                 name == "decimal" and _decimal(props, _digits_in(type_.size))
             )
-        case Array():  # of the registry's Java library, as the next
+        case Array():  # defined by the registry's Java library, like the next
             fits = name == "map" and _field_names(type_.items) == ["key", "value"]
         case Record():
             fits = name == "variant" and _is_variant(type_)

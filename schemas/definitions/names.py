@@ -1,4 +1,4 @@
-"""What names may look like, and what a name means where it stands."""
+"""Rules for names, and their resolution in a namespace."""
 
 import re
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from schemas.errors import InvalidSchema
 
 __all__ = ["MAX_NAME", "check_definition", "check_name", "name_of", "nearest", "shown"]
 
-MAX_NAME: Final = 1_024  # with namespace; canonical forms repeat it, so it must be bounded
+MAX_NAME: Final = 1_024  # with namespace; canonical forms repeat names, so they must be bounded
 
 _STRICT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def name_of(text: str, namespace: str | None) -> Name:
-    """A name with a dot stands for itself, one without belongs to the namespace."""
+    """A name with a dot is a full name; one without belongs to the namespace."""
     if "." in text:
         space, _, simple = text.rpartition(".")
         return Name(simple, space or None)
@@ -25,7 +25,7 @@ def name_of(text: str, namespace: str | None) -> Name:
 
 
 def check_name(name: object, what: str, *, strict: bool) -> str:
-    """For schemas that stand in a registry already, letters and digits of all scripts will do."""
+    """Schemas that are already registered may use letters and digits of all scripts."""
     if not isinstance(name, str):
         raise InvalidSchema(f"{what} is {shown(name)}: a string is wanted")
     if _STRICT.fullmatch(name) or (not strict and _is_lax(name)):
@@ -38,7 +38,7 @@ def check_name(name: object, what: str, *, strict: bool) -> str:
 
 
 def _is_lax(name: str) -> bool:
-    """As Java's letters and digits, which know nothing beyond 16 bits."""
+    """As Java's letters and digits, which are limited to 16 bits."""
     if not name or not all(
         c == "_" or (c < "\U00010000" and (c.isalpha() or c.isdecimal())) for c in name
     ):
@@ -47,7 +47,7 @@ def _is_lax(name: str) -> bool:
 
 
 def check_definition(name: Name, *, strict: bool) -> None:
-    """A type may be defined under this name."""
+    """Check that a type may be defined under this name."""
     if len(name.full) > MAX_NAME:
         raise InvalidSchema(f"a name of more than {MAX_NAME:,} characters: {shown(name.full)}")
     check_name(name.simple, "the name", strict=strict)
@@ -59,15 +59,15 @@ def check_definition(name: Name, *, strict: bool) -> None:
 
 
 def nearest(name: str, known: Sequence[str]) -> str | None:
-    """What was probably meant, where there is not too much to choose from."""
+    """The probable spelling, if there are not too many names."""
     if len(name) > 100 or len(known) > 500:
         return None
-    near = get_close_matches(name, [each for each in known if len(each) <= 100], 1, 0.7)
+    near = get_close_matches(name, [other for other in known if len(other) <= 100], 1, 0.7)
     return near[0] if near else None
 
 
 def shown(value: object) -> str:
-    """As it can stand in a message of one line, however long it is."""
+    """The value as text for a one-line message, shortened."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):

@@ -1,12 +1,12 @@
-"""The form that schemas share which say the same and are only written differently.
+"""The normal form of a schema, equal for schemas that differ only in spelling.
 
-As Confluent's registry does with `normalize=true`: attributes that the specification does not know
-are sorted, the logical type before them; so are aliases and the keys of defaults; defaults are
-written as their types have them (1 for a double is 1.0); empty documentation is left out, and an
-error is a record.
+As Confluent's registry does with `normalize=true`: attributes unknown to the specification are
+sorted, after the logical type; so are aliases and the keys of defaults; defaults are written in
+their type's form (1 for a double is 1.0); empty documentation is omitted, and an error becomes a
+record.
 
-Where Confluent's loses something it is kept here: a default that fits another branch of a union
-than the first, an integer of more than 64 bits, the empty namespace inside another one.
+What Confluent's form loses is kept here: a default that fits another branch of a union than the
+first, an integer of more than 64 bits, the empty namespace inside another one.
 """
 
 import math
@@ -34,11 +34,11 @@ __all__ = ["normalized"]
 
 
 def normalized(type_: Type, known: Iterable[str] = ()) -> Type:
-    """`known` are the full names of types that are only named in the text: they stay."""
-    return _Normalizing(frozenset(known)).type(type_)
+    """`known`: full names of types that the text only names; they stay names."""
+    return _Normalizer(frozenset(known)).type(type_)
 
 
-class _Normalizing:
+class _Normalizer:
     def __init__(self, known: frozenset[str]) -> None:
         self._known = known
         self._done: dict[str, Definition] = {}
@@ -62,17 +62,17 @@ class _Normalizing:
             return type_
         if full in self._done:
             return self._done[full]
-        made = replace(
+        normal = replace(
             type_,
             doc=type_.doc or None,
             aliases=tuple(sorted(type_.aliases, key=lambda alias: _place(alias, type_.name))),
             props=_properties(type_),
         )
-        self._done[full] = made
-        if isinstance(made, Record):
-            made.is_error = False
-            made.fields = tuple(map(self._field, made.fields))
-        return made
+        self._done[full] = normal
+        if isinstance(normal, Record):
+            normal.is_error = False
+            normal.fields = tuple(map(self._field, normal.fields))
+        return normal
 
     def _field(self, field: Field) -> Field:
         return replace(
@@ -85,12 +85,12 @@ class _Normalizing:
 
 
 def _place(alias: Name, of: Name) -> bytes:
-    """An alias without a namespace, of a type that has one, is spelled with a dot before it."""
+    """Sort key. An alias without namespace, of a type with one, is spelled with a leading dot."""
     return _as_java(f".{alias.simple}" if of.namespace and not alias.namespace else alias.full)
 
 
 def _as_java(text: str) -> bytes:
-    """Java compares strings by their units of 16 bits."""
+    """Java compares strings by 16-bit units."""
     return text.encode("utf-16-be")
 
 
@@ -115,16 +115,16 @@ def _sorted(values: Mapping[str, Json]) -> dict[str, Json]:
 def _plain(value: Json) -> Json:
     if isinstance(value, dict):
         return {key: _plain(value[key]) for key in sorted(value, key=_as_java)}
-    return [_plain(each) for each in value] if isinstance(value, list) else value
+    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def _default(type_: Type | None, value: Json) -> Json:
-    """As the type has it, or a union's first; what is no value of it is only sorted."""
+    """The default in the form of its type, or of a union's first branch; otherwise only sorted."""
     if isinstance(type_, Union) and type_.branches:
         type_ = type_.branches[0]
     match type_, value:
         case Array(), list():
-            return [_default(type_.items, each) for each in value]
+            return [_default(type_.items, item) for item in value]
         case Map(), dict():
             return {key: _default(type_.values, value[key]) for key in sorted(value, key=_as_java)}
         case Record(), dict():

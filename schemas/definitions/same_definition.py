@@ -1,7 +1,7 @@
-"""Whether two definitions of one name say the same, so that the second does no harm.
+"""Checks whether two definitions of one name are equal, so that the second is harmless.
 
-Documentation, aliases and an enum's default may differ, as for Avro's Java implementation. Types
-inside are compared by name: each of their definitions has been compared with the first of its name.
+Documentation, aliases and an enum's default may differ, as in Avro's Java implementation. Inner
+types are compared by name: each of their definitions has been compared with the first of its name.
 """
 
 from schemas.definitions.types import (
@@ -20,62 +20,64 @@ from schemas.definitions.types import (
 __all__ = ["same_definition", "same_json"]
 
 
-def same_definition(one: Named, other: Named) -> bool:
-    if one.__class__ is not other.__class__ or not same_json(one.props, other.props):
+def same_definition(first: Named, second: Named) -> bool:
+    if first.__class__ is not second.__class__ or not same_json(first.props, second.props):
         return False
-    match one, other:
+    match first, second:
         case Record(), Record():
-            return len(one.fields) == len(other.fields) and all(
-                map(_same_field, one.fields, other.fields)
+            return len(first.fields) == len(second.fields) and all(
+                map(_same_field, first.fields, second.fields)
             )
         case Enum(), Enum():
-            return one.symbols == other.symbols
+            return first.symbols == second.symbols
         case Fixed(), Fixed():
-            return one.size == other.size
+            return first.size == second.size
     return False
 
 
-def _same_field(one: Field, other: Field) -> bool:
+def _same_field(first: Field, second: Field) -> bool:
     return (
-        one.name == other.name
-        and one.order == other.order
-        and one.has_default == other.has_default
-        and (not one.has_default or same_json(one.default, other.default))
-        and same_json(one.props, other.props)
-        and _same_type(one.type, other.type)
+        first.name == second.name
+        and first.order == second.order
+        and first.has_default == second.has_default
+        and (not first.has_default or same_json(first.default, second.default))
+        and same_json(first.props, second.props)
+        and _same_type(first.type, second.type)
     )
 
 
-def _same_type(one: object, other: object) -> bool:
-    match one, other:
+def _same_type(first: object, second: object) -> bool:
+    match first, second:
         case Primitive(), Primitive():
-            return one.kind == other.kind and same_json(one.props, other.props)
+            return first.kind == second.kind and same_json(first.props, second.props)
         case Array(), Array():
-            return same_json(one.props, other.props) and _same_type(one.items, other.items)
+            return same_json(first.props, second.props) and _same_type(first.items, second.items)
         case Map(), Map():
-            return same_json(one.props, other.props) and _same_type(one.values, other.values)
+            return same_json(first.props, second.props) and _same_type(first.values, second.values)
         case Union(), Union():
-            return len(one.branches) == len(other.branches) and all(
-                map(_same_type, one.branches, other.branches)
+            return len(first.branches) == len(second.branches) and all(
+                map(_same_type, first.branches, second.branches)
             )
-    return _full_name(one) is not None and _full_name(one) == _full_name(other)
+    return _full_name(first) is not None and _full_name(first) == _full_name(second)
 
 
 def _full_name(type_: object) -> str | None:
-    """Of a definition, or of what stands for one that is yet to come."""
+    """The full name of a definition, or of the placeholder for a later one."""
     if isinstance(type_, Named):
         return type_.name.full
     return getattr(type_, "full_name", None)
 
 
-def same_json(one: Json, other: Json) -> bool:
-    """Unlike ==, which takes 1, 1.0 and true for the same."""
-    if one.__class__ is not other.__class__:
+def same_json(first: Json, second: Json) -> bool:
+    """Strict equality, unlike ==, which treats 1, 1.0 and true as equal."""
+    if first.__class__ is not second.__class__:
         return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same_json(one[key], other[key]) for key in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same_json, one, other))
-    if isinstance(one, float):
-        return repr(one) == repr(other)
-    return bool(one == other)
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(
+            same_json(first[key], second[key]) for key in first
+        )
+    if isinstance(first, list):
+        return len(first) == len(second) and all(map(same_json, first, second))
+    if isinstance(first, float):
+        return repr(first) == repr(second)
+    return bool(first == second)

@@ -1,9 +1,8 @@
-"""The text of a schema, as Avro's Java implementation writes it, and with it Confluent's registry.
+"""Writes the text of a schema as Avro's Java implementation and Confluent's registry do.
 
-The attributes stand in Java's order: name, namespace where it changes, documentation, contents,
-then what the specification does not know. Each definition stands where it is first named. Where
-types are known from elsewhere, only their names are written, but what is defined within them is
-written out again: so does Java.
+Attributes are in Java's order: name, namespace if it changes, documentation, contents, then unknown
+attributes. Each definition is written at its first use. Types that are known from elsewhere are
+only named, but definitions within them are written out again: so does Java.
 """
 
 from collections.abc import Iterable
@@ -31,15 +30,16 @@ __all__ = ["schema_text"]
 
 
 def schema_text(type_: Type, known: Iterable[str] = ()) -> str:
-    """`known` are the full names of types that are not written out.
+    """`known`: full names of types that are not written out.
 
-    Raises `InvalidSchema` if it is nested too deep: it may be though what it was read from is not.
+    Raises `InvalidSchema` if the text is nested too deeply, which is possible even if its source is
+    not.
     """
     return _Writer(known).type(type_, None, 0)
 
 
 class _Writer:
-    """Methods return text; `depth` counts the lists and objects around it."""
+    """Methods return text; `depth` counts the enclosing lists and objects."""
 
     def __init__(self, known: Iterable[str]) -> None:
         self._known = set(known)
@@ -118,7 +118,7 @@ def _properties(props: dict[str, Json]) -> str:
 
 
 def _java_order(type_: Array | Definition) -> dict[str, Json]:
-    """Java copies what contains types, the logical type first."""
+    """Java copies the properties of types that contain types, the logical type first."""
     if isinstance(type_, Array | Record) and logical_type(type_):
         return {"logicalType": type_.props["logicalType"]} | type_.props
     return type_.props

@@ -1,7 +1,7 @@
-"""Which named types the text of a schema defines, and which it takes from elsewhere.
+"""Lists the named types that a schema's text defines, and those that it needs from elsewhere.
 
-Works on JSON, before anything is known of the types that come from elsewhere; whether the text is
-a legal schema is for schemas/parsing.py to say. Nothing here fails, however deep or wrong the text.
+Works on JSON, before the types from elsewhere are known; whether the text is a legal schema is
+checked by schemas/parsing.py. Never fails, however deep or wrong the text.
 """
 
 import json
@@ -19,8 +19,8 @@ _NO_NAMES: Final = _BUILT_IN | _NAMED | {"array", "map", "union"}
 
 
 class TypeNames(msgspec.Struct, frozen=True):
-    """`top` is the full name of the type as a whole. In `missing`, each type that is named and not
-    defined is there with the names it may have: in the namespace around it, and without one.
+    """`top`: full name of the type as a whole. `missing`: for each type that is named but not
+    defined, its possible names: in the enclosing namespace, and without one.
     """
 
     top: str = ""
@@ -49,7 +49,7 @@ def type_names(text: str) -> TypeNames:
 
 
 def _inside(schema: dict[str, Any], namespace: str, defined: set[str]) -> list[tuple[Any, str]]:
-    """The schemas in a complex one, each with the namespace around it."""
+    """The schemas inside a complex one, each with its enclosing namespace."""
     kind = schema.get("type")
     if kind == "array":
         return [(schema.get("items"), namespace)]
@@ -62,16 +62,16 @@ def _inside(schema: dict[str, Any], namespace: str, defined: set[str]) -> list[t
     fields = schema.get("fields")
     if not isinstance(fields, list):
         return []
-    around = full.rpartition(".")[0]
-    return [(each.get("type"), around) for each in fields if isinstance(each, dict)]
+    enclosing = full.rpartition(".")[0]
+    return [(field.get("type"), enclosing) for field in fields if isinstance(field, dict)]
 
 
 def _full_name(schema: dict[str, Any], namespace: str) -> str:
     name, own = str(schema.get("name", "")), schema.get("namespace")
     if "." in name:
         return name
-    around = own if isinstance(own, str) else namespace
-    return f"{around}.{name}" if around else name
+    enclosing = own if isinstance(own, str) else namespace
+    return f"{enclosing}.{name}" if enclosing else name
 
 
 def _candidates(name: str, namespace: str) -> tuple[str, ...]:

@@ -1,11 +1,11 @@
-"""What an Avro schema consists of, once it has been read.
+"""The parts of a parsed Avro schema.
 
 Rules:
 
-1. A definition stands where it was made, and everything that names it points to it, so a type may
-   contain itself. Whoever walks writes or visits each definition once.
-2. Nothing is changed after `schema_reading` has handed it out.
-3. JSON values are Python's: an object keeps its order, `1` is no `1.0`, and neither is `true`.
+1. A definition is one object, and all its uses refer to it, so a type may contain itself. Code that
+   walks a schema must visit each definition once.
+2. Objects are not modified after `TypeReader` has returned them.
+3. JSON values are Python's: objects keep their order; `1`, `1.0` and `true` differ.
 """
 
 from typing import Any, Final, TypeAlias
@@ -30,10 +30,10 @@ __all__ = [
     "Union",
 ]
 
-Json: TypeAlias = Any  # whatever json.loads returns
+Json: TypeAlias = Any  # any value that json.loads returns
 Properties: TypeAlias = dict[str, Json]
 
-ABSENT: Final = object()  # no default, where null may be one
+ABSENT: Final = object()  # no default, as opposed to null
 
 PRIMITIVES = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string"),
@@ -50,7 +50,7 @@ class Name(msgspec.Struct, frozen=True):
         return f"{self.namespace}.{self.simple}" if self.namespace else self.simple
 
     def seen_from(self, namespace: str | None) -> str:
-        """As short as the same name can be written inside that namespace."""
+        """The shortest spelling of the name inside that namespace."""
         if self.namespace is not None and self.namespace == namespace and self.simple not in TYPES:
             return self.simple
         return self.full
@@ -62,7 +62,7 @@ class Primitive(msgspec.Struct, eq=False):
 
 
 class Named(msgspec.Struct, eq=False):
-    """What a definition has, whichever kind it is of. An alias is a name, too."""
+    """The common part of definitions. Aliases are names, too."""
 
     name: Name
     doc: str | None
@@ -105,7 +105,7 @@ class Union(msgspec.Struct, eq=False):
 
 
 class Field(msgspec.Struct, eq=False):
-    """`default` is ABSENT where there is none; `order` is one of the three words, in lower case."""
+    """`default` is ABSENT if there is none; `order` is one of three words, in lower case."""
 
     name: str
     type: "Type"

@@ -1,1 +1,1 @@
-"""What stands between two schemas."""
+"""Comparison of schemas for compatibility."""

@@ -1,8 +1,8 @@
-"""What a comparison of two schemas found: a tree at first, then a list that can be shown.
+"""The findings of a comparison: a tree, and its conversion to a list for display.
 
-A finding stands where it was made. What contains it points to it (`Below`), and many may point to
-the same one, so that a tree written out can be larger than any memory: `written_out` stops at a
-number of findings and of characters, and says that it did. `Effort` bounds the work before that.
+A finding is one object, and what contains it refers to it (`Below`). Many may refer to the same
+one, so a tree written out could exceed any memory: `written_out` stops at a number of findings and
+of characters, and indicates that. `Effort` limits the work before that.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ import msgspec
 
 from schemas.definitions.types import Type
 
-MOST_EFFORT: Final = 250_000  # pairs, fields, symbols: at the very worst a second
+MOST_EFFORT: Final = 250_000  # pairs, fields, symbols: a second in the worst case
 MOST_FINDINGS: Final = 1_000
 MOST_CHARACTERS: Final = 1 << 20
-MOST_STEPS: Final = 100_000  # through the tree, when it is written out
-LONGEST_PATH: Final = 400  # parts of a pointer
+MOST_STEPS: Final = 100_000  # through the tree while writing it out
+LONGEST_PATH: Final = 400  # parts of a JSON pointer
 LONGEST_DETAIL: Final = 10 * 1024
 
 
 class IncompatibilityKind(StrEnum):
-    """Java's names, then ours for what Java answers with an exception, late, or at any length."""
+    """Java's names, then ours for cases where Java raises an exception, or takes too long."""
 
     NAME_MISMATCH = "NAME_MISMATCH"
     FIXED_SIZE_MISMATCH = "FIXED_SIZE_MISMATCH"
@@ -36,7 +36,7 @@ class IncompatibilityKind(StrEnum):
 
 
 class Incompatibility(msgspec.Struct, frozen=True):
-    """One thing that cannot be read: which kind, where (a JSON pointer into the reader), what."""
+    """A finding: its kind, its place (a JSON pointer into the reader's schema), and details."""
 
     kind: str
     path: str
@@ -49,20 +49,20 @@ ROOT: Final[Place] = None
 
 
 class FoundBelow(NamedTuple):
-    """An incompatibility with the two schemas that do not fit. There may be a million of them."""
+    """An incompatibility with the two types. There may be a million of them."""
 
     kind: IncompatibilityKind
-    place: Place  # where the two were first met
-    steps: Steps  # what stands wrong there, from them
+    place: Place  # where the pair was first met
+    steps: Steps  # from the pair to the fault
     detail: str
     reader: Type
     writer: Type
-    names: tuple[str, ...] = ()  # the fields, symbols or sizes it is about
-    because: "Found" = ()  # a branch is missing: what is wrong with the one that was likely meant
+    names: tuple[str, ...] = ()  # the fields, symbols or sizes concerned
+    because: "Found" = ()  # for a missing branch: findings in the one probably meant
 
 
 class Below(NamedTuple):
-    """What was found on the way to a part of the reader, or of the writer if it is a union."""
+    """Findings in a part of the reader's type, or of the writer's if that is a union."""
 
     reader: Type
     part: str  # a field's name, else ""
@@ -76,7 +76,7 @@ COMPATIBLE: Final[Found] = ()
 
 
 class NotJudged(Exception):
-    """There is no verdict, which counts as one against the pair."""
+    """There is no verdict, which counts as incompatible."""
 
     def __init__(self, finding: FoundBelow) -> None:
         super().__init__(finding.detail)
@@ -84,11 +84,11 @@ class NotJudged(Exception):
 
 
 class TooMuch(Exception):
-    """The effort that one question may take is spent."""
+    """The effort allowed for a comparison is spent."""
 
 
 class Effort:
-    """How much work a question may still take."""
+    """The work that a comparison may still take."""
 
     def __init__(self, most: int = MOST_EFFORT) -> None:
         self.left = most
@@ -100,15 +100,15 @@ class Effort:
 
 
 def written_out(found: Found) -> list[Incompatibility]:
-    """All findings, in order, as far as they can be shown; the last one tells if there are more."""
+    """All findings in order, up to the limits; the last entry tells if there are more."""
     listed: list[Incompatibility] = []
     characters = steps = 0
-    left = [iter(found)]
-    while left:
-        thing = next(left[-1], None)
+    iterators = [iter(found)]
+    while iterators:
+        item = next(iterators[-1], None)
         steps += 1
-        if thing is None:
-            left.pop()
+        if item is None:
+            iterators.pop()
         elif steps > MOST_STEPS or len(listed) >= MOST_FINDINGS or characters > MOST_CHARACTERS:
             listed.append(
                 Incompatibility(
@@ -116,19 +116,17 @@ def written_out(found: Found) -> list[Incompatibility]:
                 )
             )
             break
-        elif isinstance(thing, Below):
-            left.append(iter(thing.found))
+        elif isinstance(item, Below):
+            iterators.append(iter(item.found))
         else:
-            shown = Incompatibility(
-                thing.kind, pointer(thing.place, thing.steps), _cut(thing.detail)
-            )
+            shown = Incompatibility(item.kind, pointer(item.place, item.steps), _cut(item.detail))
             listed.append(shown)
             characters += len(shown.path) + len(shown.detail)
     return listed
 
 
 def pointer(place: Place, steps: Steps) -> str:
-    """The place as a JSON pointer; of a very long one, its end."""
+    """The place as a JSON pointer; for a very long one, its end."""
     parts = list(reversed(steps))
     while place is not None and len(parts) < LONGEST_PATH:
         place, steps = place

@@ -1,19 +1,18 @@
-"""What stands between data written with one schema and a reader that has another.
+"""Finds why a reader's schema cannot read data written with another schema.
 
-The verdicts, their order and where they point are those of Java's `SchemaCompatibility`, which
-Confluent's registry asks and users' tools know. Rules:
+The verdicts, their order and their places are those of Java's `SchemaCompatibility`, which
+Confluent's registry uses and users' tools know. Rules:
 
-1. Pairs of schemas are judged, each pair of objects once. A pair that is met again while it is
-   being judged (types may contain themselves) counts as compatible until it is proven otherwise.
-2. In Java, verdicts that rested on such an assumption survive it, and may let pass what cannot be
-   read. Where the answer is to be "compatible" and an assumption has failed, we ask again, and
-   forget what rested on assumptions that fail.
-3. As in Java, logical types are not looked at, a record is compared to its end though its name is
-   wrong already, and what is found inside a union's branch counts as one thing: the branch is
-   missing. A pair that is met a second time is reported where it was met first, and inside unions
-   paths begin at the branch. What has one primitive type in it is reported where it is.
-4. Nothing here calls itself, and the work on one question is counted: schemas come from the
-   network, and may be as deep, wide and entangled as ten megabytes allow.
+1. Pairs of types are judged, each pair of objects once. A pair that is met again while it is being
+judged (types may contain themselves) counts as compatible until proven otherwise. 2. In Java,
+verdicts that rely on such an assumption are kept, and may accept unreadable data. If the answer
+would be "compatible" and an assumption has failed, we check again, and discard verdicts that rely
+on failed assumptions. 3. As in Java, logical types are ignored, a record is compared completely
+even if its name differs, and all findings inside a union's branch count as one: the branch is
+missing. A pair that is met a second time is reported at its first place, and inside unions paths
+begin at the branch. Findings with a primitive type are reported in each place. 4. Nothing is
+recursive, and the work per comparison is limited: schemas come from the network, and may be as
+deep, wide and entangled as ten megabytes allow.
 """
 
 from collections.abc import Generator
@@ -57,12 +56,12 @@ _Pair: TypeAlias = tuple[int, int]
 
 
 def incompatibilities(reader: Type, writer: Type) -> list[Incompatibility]:
-    """Why data written with `writer` cannot be read with `reader`; nothing if all of it can be."""
+    """The reasons why `reader` cannot read data written with `writer`; empty if it can."""
     return written_out(judge(reader, writer, Effort()))
 
 
 def judge(reader: Type, writer: Type, effort: Effort) -> Found:
-    """The same, as it was found: with the schemas that do not fit, and what stands behind each."""
+    """The findings as a tree, with the types and the causes."""
     question = reader, writer, ROOT
     try:
         check = _Check(effort)
@@ -78,27 +77,28 @@ def judge(reader: Type, writer: Type, effort: Effort) -> Found:
 
 
 def _pair(reader: Type, writer: Type) -> _Pair | None:
-    """None for a primitive type and another: each `int` is one of its own, but one object."""
+    """None if one type is primitive: primitive types are shared objects."""
     if isinstance(reader, Primitive) or isinstance(writer, Primitive):
         return None
     return id(reader), id(writer)
 
 
 class _Check:
-    """One question, and the verdicts on the pairs that it led to."""
+    """A comparison, with the verdicts on the pairs it led to."""
 
     def __init__(self, effort: Effort, *, forgetful: bool = False) -> None:
         self.assumed_too_much = False
         self._forgetful = forgetful
         self._effort = effort
         self._lookups = Lookups(effort)
-        # By identity: whoever asked holds the schemas. None: being judged.
+        # By identity: the caller holds the schemas. None: being judged.
         self._verdicts: dict[_Pair, Found | None] = {}
         self._assumed: set[_Pair] = set()
         self._settled: list[_Pair] = []
 
     def run(self, question: _Question) -> Found:
-        """A pair that leads to others is judged by a generator that asks for them, and waits."""
+        """Judge a pair. One that leads to others is judged by a generator, which yields them and
+        waits."""
         waiting: list[tuple[_Pair | None, int, _Judging]] = []
         while True:
             reader, writer, place = question
@@ -125,7 +125,7 @@ class _Check:
     def _verdict(
         self, pair: _Pair | None, reader: Type, writer: Type, place: Place
     ) -> Found | None:
-        """The verdict if it is known or leads to no other pair; None if it has to be worked out."""
+        """The verdict if it is known or needs no other pair; None if it must be worked out."""
         if pair in self._verdicts:
             verdict = self._verdicts[pair]
             if verdict is None:
@@ -145,8 +145,8 @@ class _Check:
         if verdict and pair in self._assumed:
             self.assumed_too_much = True
             if self._forgetful:
-                # What was found compatible since may rest on it. What was found incompatible was so
-                # although too much was assumed.
+                # Later "compatible" verdicts may rely on the assumption. "Incompatible" ones hold
+                # regardless.
                 for other in self._settled[settled_before:]:
                     if not self._verdicts.get(other, True):
                         del self._verdicts[other]
@@ -236,7 +236,7 @@ class _Check:
             elif field.has_default:
                 continue
             elif isinstance(field.type, Enum) and field.type.default is not None:
-                # Java's: it would have the enum's default fill in, but compares enum and record.
+                # As in Java, which should apply the default but compares enum and record.
                 verdict = yield field.type, writer, (place, steps)
                 found.append(Below(reader, field.name, steps, verdict, True))
             else:
@@ -278,7 +278,7 @@ def _names(reader: Definition, writer: Definition, place: Place) -> list[FoundBe
 
 
 def _is_meant(branch: Type, writer: Type) -> bool:
-    """Of the branches that do not fit, the one that people will look at."""
+    """Whether people will look for the fault in this branch."""
     if isinstance(branch, Named) and isinstance(writer, Named):
         return branch.kind == writer.kind and names_agree(branch, writer)
     return branch.kind == writer.kind

@@ -1,8 +1,8 @@
-"""Which type answers to which, by name, alias and promotion: what needs no look inside.
+"""Matches types by name, alias and promotion, without looking inside.
 
-Names of types are compared without their namespaces, as Java does; aliases with them. What is
-looked up again and again (a record's fields, an enum's symbols, a large union's branches) is put in
-order once for each question, in `Lookups`.
+Names are compared without their namespaces, as in Java; aliases with them. Frequent lookups (fields
+of a record, symbols of an enum, branches of a large union) are indexed once per comparison, in
+`Lookups`.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from schemas.evolution.findings import Effort, FoundBelow, IncompatibilityKind, 
 
 __all__ = ["Lookups", "names_agree", "promoted"]
 
-# What reads the key, reads what was written as one of these.
+# Types whose values can be read as the key.
 _PROMOTED_FROM: Final = {
     "long": frozenset({"int"}),
     "float": frozenset({"int", "long"}),
@@ -33,15 +33,15 @@ _PROMOTED_FROM: Final = {
     "bytes": frozenset({"string"}),
     "string": frozenset({"bytes"}),
 }
-# Java compares a writer's record with the records of all names in the reader's union. Nobody can
-# wait for that with a thousand on either side: beyond this size, those of its name are compared.
-# What that costs: a pair inside may be met elsewhere first, and that is the place reported.
+# Java compares a writer's record with records of all names in the reader's union. With a thousand
+# on each side that takes too long: beyond this size, only those of the same name are compared. As a
+# consequence, a pair inside may be met elsewhere first, and be reported there.
 _LARGE_UNION: Final = 32
 _UNNAMED: Final = ""
 
 
 class Lookups:
-    """What one question looks up in its schemas, by their identity."""
+    """Indexes of the schemas of one comparison, by identity."""
 
     def __init__(self, effort: Effort) -> None:
         self._effort = effort
@@ -50,21 +50,21 @@ class Lookups:
         self._branches: dict[int, dict[str, dict[int, Type]]] = {}
 
     def source(self, reader: Record, index: int, writer: Record, place: Place) -> Field | None:
-        """The writer's field that is read into one of the reader's that has aliases: of its name,
-        or of one of these."""
+        """The writer's field that is read into a reader's field with aliases: of its name or one of
+        the aliases."""
         field = reader.fields[index]
         self._effort.spend(len(field.aliases))
         written = self.fields_by_name(writer)
         names = [field.name, *dict.fromkeys(field.aliases)]
         sources = [written[name] for name in names if name in written]
         if len(sources) > 1:
-            # Java gives up on the whole question. A field that is its own alias is enough.
+            # Java aborts the comparison. A field that is its own alias suffices.
             raise NotJudged(_ambiguous(reader, index, sources, writer, place))
         return sources[0] if sources else None
 
     def read_at_sight(self, reader: Type, writer: Type) -> bool:
-        """Whether the one is primitive, or a small union of what is, or an array or a map of these,
-        and the other reads it: most fields are so, and on none of these another pair depends."""
+        """Whether the reader reads the writer, for primitive types, small unions of them, and
+        arrays and maps of these: most fields are such, and no other pair depends on them."""
         if isinstance(reader, Primitive) and isinstance(writer, Primitive):
             return promoted(reader, writer)
         match reader, writer:
@@ -73,16 +73,16 @@ class Lookups:
             case Map(), Map():
                 reader, writer = reader.values, writer.values
         readers = _branches(reader)
-        return all(self._is_read(each, readers) for each in _branches(writer))
+        return all(self._is_read(branch, readers) for branch in _branches(writer))
 
     def _is_read(self, writer: Type, readers: Sequence[Type]) -> bool:
         if not isinstance(writer, Primitive):
             return False
         self._effort.spend(len(readers))
-        return any(isinstance(each, Primitive) and promoted(each, writer) for each in readers)
+        return any(isinstance(reader, Primitive) and promoted(reader, writer) for reader in readers)
 
     def missing_symbols(self, reader: Enum, writer: Enum) -> tuple[str, ...]:
-        """The symbols that may be written and are not known to the reader, in Java's order."""
+        """The writer's symbols that the reader does not know, in Java's order."""
         symbols, known = self._symbols_of(writer), self._symbols_of(reader)
         self._effort.spend(len(symbols))
         missing = symbols - known
@@ -93,14 +93,14 @@ class Lookups:
         )
 
     def candidates(self, union: Union, writer: Type) -> Sequence[Type]:
-        """The branches that are to be compared with what was written."""
+        """The branches to compare with the writer's type."""
         if len(union.branches) <= _LARGE_UNION:
             return union.branches
         by_name = self._branches_by_name(union)
         if not isinstance(writer, Named):
             return list(by_name[_UNNAMED].values())
-        found = by_name.get(writer.name.simple, {}) | by_name.get("=" + writer.name.full, {})
-        return [found[index] for index in sorted(found)]
+        branches = by_name.get(writer.name.simple, {}) | by_name.get("=" + writer.name.full, {})
+        return [branches[index] for index in sorted(branches)]
 
     def fields_by_name(self, record: Record) -> dict[str, Field]:
         known = self._fields.get(id(record))
@@ -135,24 +135,24 @@ class Lookups:
 
 
 def names_agree(reader: Named, writer: Named) -> bool:
-    """Whether what was written under the writer's name is read under the reader's."""
+    """Whether data of the writer's name is read under the reader's."""
     return reader.name.simple == writer.name.simple or writer.name.full in _aliases(reader)
 
 
 def _branches(type_: Type) -> Sequence[Type]:
-    """It is its own, if it is no small union."""
+    """The branches of a small union; another type is its own only branch."""
     if isinstance(type_, Union) and len(type_.branches) <= _LARGE_UNION:
         return type_.branches
     return (type_,)
 
 
 def promoted(reader: Primitive, writer: Primitive) -> bool:
-    """Whether the one type reads the other, as the same or as a larger one."""
+    """Whether the reader's type is equal to or wider than the writer's."""
     return reader.kind == writer.kind or writer.kind in _PROMOTED_FROM.get(reader.kind, ())
 
 
 def _aliases(type_: Named) -> list[str]:
-    """From inside a namespace, Java does not find the alias of a type without one."""
+    """Inside a namespace, Java does not find the alias of a type without one."""
     bare = type_.name.namespace is None
     return [alias.full for alias in type_.aliases if bare or alias.namespace is not None]
 

@@ -1,1 +1,1 @@
-"""What the client of a registry stands on."""
+"""The transport of the registry client."""

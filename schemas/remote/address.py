@@ -1,7 +1,7 @@
-"""Where a registry is, and how one gets in there: what everything that asks one is given.
+"""The address of a registry with its login settings, for all code that uses one.
 
-It is what a configuration says, with names of files and variables and no secret in it: it may
-travel to Spark's executors, through plans and logs.
+It holds the configuration, with names of files and variables but no secrets, since it may travel to
+Spark's executors through plans and logs.
 """
 
 from typing import Self
@@ -17,15 +17,15 @@ NOBODY = HttpSecurity()
 
 
 class RegistryAddress(msgspec.Struct, frozen=True):
-    """`urls` are those of one registry's instances: `https://a:8081,https://b:8081`."""
+    """`urls` are those of a registry's instances: `https://a:8081,https://b:8081`."""
 
     urls: str
     security: HttpSecurity = NOBODY
 
     @classmethod
-    def of(cls, said: "str | RegistryAddress") -> Self:
-        """URLs alone are those of a registry that wants to know nothing."""
-        return cls(said) if isinstance(said, str) else cls(said.urls, said.security)
+    def of(cls, address: "str | RegistryAddress") -> Self:
+        """URLs alone mean a registry that needs no login."""
+        return cls(address) if isinstance(address, str) else cls(address.urls, address.security)
 
     def __str__(self) -> str:
         return self.urls

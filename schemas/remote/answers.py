@@ -1,7 +1,7 @@
-"""What a registry answers, as values. Fields that are not here are passed over.
+"""Responses of a registry, as values. Unknown fields are ignored.
 
-A registry of an older or newer version than the one these were read from says more or less: only
-what every version says is required.
+Other versions of a registry may send more or fewer fields: only those of every version are
+required.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ AVRO: Final = "AVRO"
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """`name` is how a schema calls the type that another subject's version defines."""
+    """`name` is the schema's name for the type that the version of the other subject defines."""
 
     name: str
     subject: str
@@ -30,14 +30,14 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class SubjectVersion(msgspec.Struct, frozen=True, order=True):
-    """One place where a schema stands."""
+    """A place where a schema is registered."""
 
     subject: str
     version: int
 
 
 class RegisteredSchema(msgspec.Struct, frozen=True, kw_only=True):
-    """One version of a subject, as it stands in the registry."""
+    """A version of a subject in the registry."""
 
     subject: str
     version: int
@@ -48,7 +48,7 @@ class RegisteredSchema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaOfId(msgspec.Struct, frozen=True, kw_only=True):
-    """The schema that an id means, for ever."""
+    """The schema of an id."""
 
     text: str = msgspec.field(name="schema")
     references: tuple[Reference, ...] = ()
@@ -56,14 +56,14 @@ class SchemaOfId(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompatibilityVerdict(msgspec.Struct, frozen=True):
-    """Whether a schema may be registered, and in the registry's words why not."""
+    """Whether a schema may be registered, and if not, the registry's reasons."""
 
     is_compatible: bool
     messages: tuple[str, ...] = ()
 
 
 class SchemaRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is sent to have a schema registered, looked up or checked."""
+    """A schema to register, look up or check."""
 
     schema: str
     references: Sequence[Reference] = ()

@@ -1,16 +1,16 @@
-"""Requests to a registry and their answers: which instance is asked, how often, for how long.
+"""Sends requests to a registry: chooses the instance, retries, and limits the time.
 
 Rule 1: a request is tried on one instance after the other, beginning with the one that answered
 last, then again after a pause that doubles, with jitter, until it is answered or the patience is
-over. Refused and broken connections, timeouts and answers of 5xx and 429 are worth another try;
-anything else is the answer. Until any instance has answered for the first time there may be less
-patience: whoever typed a wrong address wants to know.
+over. Refused and broken connections, timeouts, and responses of 5xx and 429 are retried; any other
+response is the answer. Until an instance has answered for the first time the patience may be
+shorter, so that a mistyped address is noticed.
 
-Rule 2: a request that must not be served twice (a deletion: the second time it is an error) is
-tried again only while it has certainly not been sent.
+Rule 2: a request that must not be executed twice (a deletion: the second time is an error) is
+retried only while it has certainly not been sent.
 
-ground/http_client.py bounds an answer in time and size, whatever the peer sends, and keeps
-connections, which all threads share. A process that forks makes a new transport.
+ground/http_client.py limits a response in time and size, and keeps connections, which all threads
+share. After a fork, create a new transport.
 """
 
 import time
@@ -52,7 +52,7 @@ _UNAUTHORIZED: Final = 401
 
 
 class _Problem(msgspec.Struct):
-    """What a registry says when it refuses."""
+    """The error response of a registry."""
 
     error_code: int
     message: str = ""
@@ -71,8 +71,8 @@ class Transport:
         most_bytes: int = MOST_BYTES,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """ValueError if the URLs cannot be understood, or must not be asked so. Nobody is asked
-        yet."""
+        """Raises ValueError if the URLs are invalid, or must not be used with this login. Sends no
+        request yet."""
         check_registry(address.urls, address.security)
         self.urls = parse_urls(address.urls)
         self._has_login = address.security.has_login
@@ -89,7 +89,7 @@ class Transport:
         self._answered = False
 
     def close(self) -> None:
-        """Closes what is idle; a connection in use is closed when its request is done."""
+        """Close idle connections; others are closed when their request is done."""
         for instance in self._instances:
             instance.close()
 
@@ -102,11 +102,11 @@ class Transport:
         *,
         repeatable: bool = True,
     ) -> T:
-        """The answer, read as `kind`. Raises RegistryError, and nothing else."""
+        """The response, decoded as `kind`. Raises only RegistryError."""
         try:
             body = None if document is None else msgspec.json.encode(document)
         except UnicodeEncodeError as error:
-            raise RegistryError(f"what is asked for is no text: {error.reason}") from None
+            raise RegistryError(f"the request is not valid text: {error.reason}") from None
         url, answer = self._persist(method, path, body, repeatable=repeatable)
         if not 200 <= answer.status < 300:
             raise _refusal(answer, self._hint(answer.status))
@@ -121,7 +121,7 @@ class Transport:
         start = time.monotonic()
         pause = _FIRST_PAUSE
         while True:
-            failed: RegistryError = RegistryNotReachable("no registry")
+            error_to_raise: RegistryError = RegistryNotReachable("no registry")
             first = self._preferred
             for turn in range(len(self.urls)):
                 index = (first + turn) % len(self.urls)
@@ -136,23 +136,25 @@ class Transport:
                 except TooLarge as error:
                     raise RegistryError(str(error)) from None
                 except HttpError as error:
-                    failed = RegistryNotReachable(f"no registry at {url}: {error.why}")
+                    error_to_raise = RegistryNotReachable(f"no registry at {url}: {error.why}")
                     if isinstance(error, NotTrusted):
-                        raise failed from None
+                        raise error_to_raise from None
                     if not repeatable and not isinstance(error, NotReached):
-                        lost = f"{url} did not answer, it may have been done: {error.why}"
+                        lost = (
+                            f"{url} did not answer; the request may have been executed: {error.why}"
+                        )
                         raise RegistryNotReachable(lost) from None
                     continue
                 self._answered = True
                 if not repeatable or not _is_worth_another_try(answer):
                     self._preferred = index
                     return url, answer
-                failed = _refusal(answer)
+                error_to_raise = _refusal(answer)
             patience = self._patience if self._answered else self._first_contact
-            left = start + patience - time.monotonic()
-            if left <= 0:
-                raise failed from None
-            self._sleep(min(left, pause * (0.5 + chance() / 2)))
+            remaining = start + patience - time.monotonic()
+            if remaining <= 0:
+                raise error_to_raise from None
+            self._sleep(min(remaining, pause * (0.5 + chance() / 2)))
             pause = min(_LONGEST_PAUSE, pause * 2)
 
     def _hint(self, status: int) -> str:
@@ -169,7 +171,7 @@ def _refusal(answer: HttpAnswer, hint: str = "") -> RegistryRefused:
     try:
         problem = msgspec.json.decode(answer.body, type=known_type(_Problem))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        said = f"HTTP {answer.status} {answer.reason}".rstrip()
-        return RegistryRefused(answer.status, answer.status, said + hint)
-    said = problem.message[:_LONGEST_MESSAGE] + hint
-    return RegistryRefused(answer.status, problem.error_code, said)
+        text = f"HTTP {answer.status} {answer.reason}".rstrip()
+        return RegistryRefused(answer.status, answer.status, text + hint)
+    text = problem.message[:_LONGEST_MESSAGE] + hint
+    return RegistryRefused(answer.status, problem.error_code, text)

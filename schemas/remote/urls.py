@@ -1,4 +1,4 @@
-"""Where a registry is: `http://host:port`, several of them separated by commas."""
+"""Parses URLs of a registry: `http://host:port`, several separated by commas."""
 
 from ground.http_client import HttpUrl, parse_program_url
 
@@ -6,7 +6,7 @@ __all__ = ["parse_urls"]
 
 
 def parse_urls(text: str) -> tuple[HttpUrl, ...]:
-    """Read `http://a:8081,https://b`. ValueError says what is wrong, never showing a password."""
+    """Parse `http://a:8081,https://b`. Raises ValueError, whose text never shows a password."""
     return tuple(_parse(part.strip()) for part in text.split(","))
 
 

@@ -16,7 +16,7 @@ from bench.registry_requests import (
     wide_schema,
 )
 from registry.http.messages import HttpRequest
-from registry.http.reading import Bodies, RequestReader
+from registry.http.request_reader import Bodies, RequestReader
 from schemas.compatibility import Level, messages
 from schemas.parsing import parse
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from cluster import tether, zookeeper_files
 from cluster.jars import DEBIAN_JARS, find_class_path, find_java
 from cluster.zookeeper import MAIN_CLASS
-from cluster.zookeeper_standing import answers
+from cluster.zookeeper_status import answers
 from harness.server_process import free_ports
 
 SIZE = 3

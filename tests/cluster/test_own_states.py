@@ -75,7 +75,7 @@ def test_of_many_at_once_each_gets_its_own(
 def test_not_for_another_topic_of_the_name_nor_by_another_broker(
     session: Session, topic: TopicInfo
 ) -> None:
-    with pytest.raises(UnknownTopic, match="another one"):
+    with pytest.raises(UnknownTopic, match="no longer has the id"):
         OwnStates(session, 1).raise_epoch("views", uuid.uuid4(), 0, above=-1)
     with pytest.raises(UnknownTopic, match="no partition 5"):
         OwnStates(session, 1).raise_epoch("views", topic.topic_id, 5, above=-1)

@@ -192,7 +192,7 @@ def test_partitions_are_added(session: Session, epoch: ControllerEpoch) -> None:
 def test_partitions_are_not_added_twice(session: Session, epoch: ControllerEpoch) -> None:
     create_topic(session, epoch, a_topic("views", 2), {})
     add_partitions(session, epoch, "views", 2, [a_partition(2)])
-    with pytest.raises(Conflict, match="has 3 partitions by now"):
+    with pytest.raises(Conflict, match="has 3 partitions"):
         add_partitions(session, epoch, "views", 2, [a_partition(2)])
     with pytest.raises(UnknownTopic):
         add_partitions(session, epoch, "other", 0, [a_partition(2)])

@@ -22,7 +22,7 @@ from cluster.jars import DEBIAN_JARS, find_class_path
 from cluster.operations import Create
 from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper, read_secret
-from cluster.zookeeper_standing import answers
+from cluster.zookeeper_status import answers
 from ground import listening
 from harness.crowding import Patience
 from harness.open_files import open_files

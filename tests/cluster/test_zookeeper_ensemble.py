@@ -20,7 +20,7 @@ from cluster.security import ZooKeeperSecurity
 from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper
 from cluster.zookeeper_config import EnsembleServer, ZooKeeperConfig
-from cluster.zookeeper_standing import Asking
+from cluster.zookeeper_status import Asking
 from ground.tls import Tls
 from harness.certificates import Authority
 from harness.server_process import free_ports
@@ -150,7 +150,9 @@ def test_three_serve_as_one_and_take_a_new_certificate_as_they_run(ensemble: Ens
 
     # Its data is not used by a server with another id.
     settings = yaml.safe_load(ensemble.file(leader).read_text()) | {"id": 1 + (leader + 1) % SIZE}
-    with pytest.raises(DirectoryUnusable, match=f"is that of server {leader + 1}, and this is"):
+    with pytest.raises(
+        DirectoryUnusable, match=f"belongs to server {leader + 1}, but this is server"
+    ):
         EmbeddedZooKeeper.start_configured(msgspec.convert(settings, ZooKeeperConfig))
 
 
@@ -177,14 +179,17 @@ ONE = {"id": 1, "host": "127.0.0.1"}
         ({"servers": [ONE]}, "`id` is missing"),
         ({"servers": [ONE], "id": 2}, "`id` is 2"),
         ({"id": 1}, "`servers` is missing"),
-        ({"servers": [ONE, ONE], "id": 1}, "two have the same `id`"),
+        ({"servers": [ONE, ONE], "id": 1}, "duplicate `id`"),
         ({"servers": [{"id": 256, "host": "a"}], "id": 256}, "between 1 and 255"),
         ({"servers": [{"id": 1, "host": "a\nb=c"}], "id": 1}, "must be a name or an address"),
         ({"servers": [{"id": 1, "host": "zk-1"}], "id": 1}, "can be reached from other machines"),
         ({"host": "0.0.0.0"}, "can be reached from other machines"),
         ({"host": "::1\nx=y"}, "`host` must be an address"),
         ({"tls": {"ca": "/ca.pem"}}, "needs `ca` and `certificate`"),
-        ({"tls": {"ca": "/ca.pem", "certificate": "/a\nb"}}, "no file may have a line break"),
+        (
+            {"tls": {"ca": "/ca.pem", "certificate": "/a\nb"}},
+            "file names must not contain a line break",
+        ),
         ({"port": 0}, "`port` must be between"),
         ({"heap_bytes": 1}, "`heap_bytes` must be at least"),
     ],

@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from mirror.comparing import Comparing
+from mirror.comparison import Comparison
 from mirror.config import MirrorConfig
 from mirror.metrics import MirrorMetrics
-from mirror.standing import MirrorStanding
+from mirror.status import MirrorStatus
 from tests.deploy.dashboards import check_layout
 from tests.deploy.mirror_alerts import RULES, check_alerts, promtool
 
@@ -53,8 +53,8 @@ FIRED: dict[str, dict[str, str | None]] = {
 def names() -> set[str]:
     """All that a scrape of a mirror may have."""
     config = msgspec.yaml.decode(CONFIG.read_bytes(), type=MirrorConfig)
-    standing = MirrorStanding(config)
-    standing.comparing = Comparing(config, lambda: None, dict)
+    standing = MirrorStatus(config)
+    standing.comparing = Comparison(config, lambda: None, dict)
     said = MirrorMetrics(standing, lambda: {"a file": 1.0}).exposition()
     return set(re.findall(r"^# TYPE (\w+)", said.decode(), re.MULTILINE))
 

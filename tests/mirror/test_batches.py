@@ -42,4 +42,4 @@ def test_what_is_no_batch_is_told() -> None:
     assert "record format 1" in found.fault
     spoilt = bytearray(batch(3))
     spoilt[8:12] = (2**31 - 1).to_bytes(4, "big")
-    assert "no record batch" in cut(memoryview(bytes(spoilt)), 3, gaps=False).fault
+    assert "not a record batch" in cut(memoryview(bytes(spoilt)), 3, gaps=False).fault

@@ -18,9 +18,9 @@ from client.errors import ErrorCode, Refused
 from client.metadata import BrokerMetadata, ClusterMetadata
 from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
+from mirror.cluster_scanner import ClusterScanner, Scan
 from mirror.config import MirrorConfig
-from mirror.copying import Copying
-from mirror.looking import Looking, Seen
+from mirror.copier import Copier
 from mirror.partition import Stage
 from mirror.topics import Standing, TopicCopy
 from tests.client.shipped_topics import delete_before
@@ -56,15 +56,15 @@ def silent_broker() -> Iterator[Address]:
             each.close()
 
 
-class Known(Looking):
+class Known(ClusterScanner):
     """Sees what the test says."""
 
-    def __init__(self, config: MirrorConfig, seen: Seen) -> None:
+    def __init__(self, config: MirrorConfig, seen: Scan) -> None:
         super().__init__(config)
         self.looks = 0
         self._seen = seen
 
-    def look(self) -> Seen:
+    def look(self) -> Scan:
         self.looks += 1
         return replace(self._seen, asked_at=time.monotonic())
 
@@ -91,7 +91,7 @@ def led_by(known: ClusterMetadata, leaders: dict[str, int]) -> ClusterMetadata:
     return replace(known, topics=topics)
 
 
-async def until_copied(copying: Copying, looking: Known, topic: str, ends: ExitStack) -> list[str]:
+async def until_copied(copying: Copier, looking: Known, topic: str, ends: ExitStack) -> list[str]:
     """And until it has been looked at again some times; topics of which nobody has given up by then
     to ask where they go on."""
 
@@ -112,7 +112,7 @@ async def until_copied(copying: Copying, looking: Known, topic: str, ends: ExitS
         await asyncio.wait_for(running, PATIENCE)
 
 
-def _is_copied(copying: Copying, topic: str) -> bool:
+def _is_copied(copying: Copier, topic: str) -> bool:
     partition = copying.partitions.get((topic, 0))
     return partition is not None and partition.stage is Stage.COPYING
 
@@ -128,12 +128,12 @@ def test_what_hangs_leaves_threads_for_looks_and_for_others(
         known = replace(known, brokers={**known.brokers, **hang})
         leaders = {copy.there: broker for copy, broker in zip(copies, hang, strict=False)}
         by_name = {copy.here: copy for copy in copies}
-        seen = Seen(0.0, led_by(known, leaders), admin.all_topics(here), by_name)
+        seen = Scan(0.0, led_by(known, leaders), admin.all_topics(here), by_name)
         config = mirror_config(source, target, interval=0.2)
 
         async def run() -> list[str]:
             looking = Known(config, seen)
-            return await until_copied(Copying(config, looking), looking, copies[-1].here, ends)
+            return await until_copied(Copier(config, looking), looking, copies[-1].here, ends)
 
         assert set(asyncio.run(run())) == by_name.keys()
 
@@ -152,12 +152,12 @@ def test_a_gap_that_cannot_be_let_pass_holds_up_its_topic_alone(  # noqa: PLR091
         write(there, each.there, values(0, 20))
         delete_before(there, each.there, 10)
     by_name = {copy.here: copy for copy in (refused, other)}
-    seen = Seen(0.0, admin.all_topics(there), admin.all_topics(here), by_name)
+    seen = Scan(0.0, admin.all_topics(there), admin.all_topics(here), by_name)
     config = mirror_config(source, target, interval=0.2)
 
     async def run() -> tuple[Stage, str]:
         looking = Known(config, seen)
-        copying = Copying(config, looking, accepts=lambda _topic, _partition: True)
+        copying = Copier(config, looking, accepts=lambda _topic, _partition: True)
         await until_copied(copying, looking, other.here, ExitStack())
         partition = copying.partitions[refused.here, 0]
         return partition.stage, partition.trouble
@@ -165,5 +165,5 @@ def test_a_gap_that_cannot_be_let_pass_holds_up_its_topic_alone(  # noqa: PLR091
     stage, trouble = asyncio.run(run())
     assert stage is Stage.WAITING
     assert "not controller" in trouble
-    assert f"partition waits partition={refused.here}-0" in caplog.text
-    assert f"partition waits partition={other.here}-0" not in caplog.text
+    assert f"partition waiting partition={refused.here}-0" in caplog.text
+    assert f"partition waiting partition={other.here}-0" not in caplog.text

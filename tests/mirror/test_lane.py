@@ -17,7 +17,7 @@ from mirror.batches import Cut
 from mirror.buffers import AnswerBuffers, portion
 from mirror.lane import Lane, LaneEvents, LaneSettings, Way
 from mirror.partition import CopiedPartition
-from mirror.writing import Answered, OffsetsKept
+from mirror.target_writer import Answered, OffsetsKept
 from wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,

@@ -95,7 +95,7 @@ def test_nothing_is_copied_while_a_registrys_topic_was_not_read_to_its_end(
     known = replace(known, topics={dc2: known.topics[dc2]})
     ids.look(here, known)
     assert fault(8) == fault(7) != ""
-    assert f"{dc2} has: it was not read to its end" in fault(8)
+    assert f"{dc2} are unknown: not read to its end" in fault(8)
     ids.look(here, known)
     assert fault(8) == ""
     assert "schema id 7 is version 1 of views" in fault(7)

@@ -16,7 +16,7 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
 from mirror.batches import Gap
-from mirror.looking import Looking
+from mirror.cluster_scanner import ClusterScanner
 from mirror.topics import gaps_of
 from tests.client.shipped_topics import delete_before
 from tests.mirror.logs import values, write
@@ -50,8 +50,8 @@ def of_pair(pair: Pair) -> Iterator[Brokers]:
         yield brokers
 
 
-def looking(source: BrokerProcess, target: BrokerProcess, **more: Any) -> Looking:
-    return Looking(mirror_config(source, target, **more))
+def looking(source: BrokerProcess, target: BrokerProcess, **more: Any) -> ClusterScanner:
+    return ClusterScanner(mirror_config(source, target, **more))
 
 
 def wait_leaderless(brokers: Brokers, topic: str) -> None:
@@ -97,7 +97,7 @@ def test_schemas_without_a_leader_hold_up_schemas_alone(
             assert looks.look().copies[f"dc1.{new_topic}"].changes  # was made just now
             seen = looks.look()
             assert seen.copies[f"dc1.{new_topic}"].partitions == 1
-            said = f"nobody knows which ids of schemas {lost} has: it has no leader"
+            said = f"the schema ids in {lost} are unknown: no leader"
             assert said in seen.troubles["dc1._schemas"]
             assert looks.schema_ids.fault(memoryview(b"")) == said
         wait_until(lambda: not looks.look().troubles, what="no trouble is left")

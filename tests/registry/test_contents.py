@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.contents import RegistryContents, VersionKey
-from registry.errors import Answered
+from registry.errors import ErrorAnswer
 from registry.log_records import (
     ClearSubjectRecord,
     ConfigRecord,
@@ -17,9 +17,9 @@ from registry.log_records import (
     SchemaRecord,
     write,
 )
-from registry.looking_up import Search, content_of, look_up
+from registry.lookup import Search, content_of, look_up
 from registry.parsed_schemas import sent_schema
-from registry.registering import register
+from registry.registration import register
 from registry.requests import SchemaRequest
 from registry.settings import set_mode
 from registry.values import Config, Level, LogRecord, Mode, Reference, Version
@@ -204,7 +204,7 @@ def test_what_is_referred_to_is_not_imported_over() -> None:
         subject="b", version=1, id=2, text="x", references=(Reference("A", "a", 1),), deleted=True
     )
     contents.take(SchemaRecord("b", 1, referring))
-    with pytest.raises(Answered) as refused:
+    with pytest.raises(ErrorAnswer) as refused:
         set_mode(contents, "a", Mode.IMPORT, force=False)
     assert refused.value.code == 42206
     contents.take(SchemaRecord("b", 1, None))

@@ -15,7 +15,7 @@ from cluster.session import Session
 from harness.server_process import free_ports
 from harness.waiting import wait_until
 from registry.config import Timeouts
-from registry.errors import Answered
+from registry.errors import ErrorAnswer
 from registry.log.forwarding import (
     FORWARDED,
     OFFSET,
@@ -175,7 +175,7 @@ def test_it_is_answered_once_it_can_be_read_here(
 
 
 def answered(running: RunningRegistry, request: ForwardedRequest) -> int:
-    with pytest.raises(Answered) as error:
+    with pytest.raises(ErrorAnswer) as error:
         running.write(numbered(b"a"), request)
     assert error.value.status == 500
     return error.value.code
@@ -254,7 +254,7 @@ def test_a_writer_that_hangs_is_left_for_its_successor(
                 wait_until(lambda: len(hanging.asked) == 2, within=20, what="they are passed on")
                 elect(successor.address)
                 assert isinstance(registering.result(20), Passed)
-                with pytest.raises(Answered) as error:
+                with pytest.raises(ErrorAnswer) as error:
                     deleting.result(20)
                 assert error.value.code == 50003
             go_on.set()

@@ -11,7 +11,7 @@ import pytest
 from harness.event_loops import on_event_loop
 from registry.http.connection import HttpConnection, Unread
 from registry.http.messages import HttpRequest, HttpResponse, answer, long_answer
-from registry.http.reading import Bodies
+from registry.http.request_reader import Bodies
 
 Serve = Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse]]
 LONG = [{"number": number, "text": "x" * 1000} for number in range(20_000)]

@@ -22,7 +22,7 @@ from cluster.session import Session
 from harness.secured_broker import SecuredBroker
 from harness.waiting import wait_until
 from registry.config import Timeouts
-from registry.errors import Answered, RegistryFailure
+from registry.errors import ErrorAnswer, RegistryFailure
 from registry.log.leadership import Alone
 from registry.values import Decision
 from tests.cluster.conftest import expire
@@ -118,7 +118,7 @@ def test_a_writer_that_was_paused_gives_no_number_twice(
         assert wait_writer(second) is second
         assert second.number(b"b") == 2
         pause.over.set()
-        with pytest.raises(Answered) as answered:
+        with pytest.raises(ErrorAnswer) as answered:
             late.result(60)
         assert answered.value.code == 50001
         wait_until(lambda: not first.registry.is_writer, within=20, what="it has noticed")
@@ -256,8 +256,8 @@ def test_whoever_writes_without_being_elected_is_noticed(
         intruder.send(b"7", b"theirs")
         intruder.flush()
         said = running.wait_gone()
-        assert said.startswith(f"topic {new_topic} is written by somebody else as well: offset 2,")
-        with pytest.raises(Answered) as answered:
+        assert said.startswith(f"topic {new_topic} has another writer: offset 2,")
+        with pytest.raises(ErrorAnswer) as answered:
             running.write(numbered(b"b"))
         assert answered.value.code == 50001
         assert running.names() == {b"a": 1, b"theirs": 7}
@@ -267,7 +267,7 @@ def test_a_second_one_without_zookeeper_ends_the_first(bootstrap: str, new_topic
     with RunningRegistry(bootstrap, new_topic) as first:
         assert first.number(b"a") == 1
         with RunningRegistry(bootstrap, new_topic) as second:
-            assert "written by somebody else" in first.wait_gone()
+            assert "has another writer" in first.wait_gone()
             assert second.number(b"b") == 2
 
 
@@ -309,7 +309,7 @@ def test_two_of_one_address_are_told_apart(bootstrap: str, chroot: str, new_topi
     with RunningRegistry(bootstrap, new_topic, zookeeper=chroot, port=1) as first:
         wait_writer(first)
         with RunningRegistry(bootstrap, new_topic, zookeeper=chroot, port=1) as second:
-            assert "says that it is at 127.0.0.1:1, too" in first.wait_gone()
+            assert "claims the address 127.0.0.1:1 too" in first.wait_gone()
             first.stop()
             assert wait_writer(second).number(b"a") == 1
 

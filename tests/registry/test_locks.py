@@ -335,7 +335,7 @@ def test_a_forged_word_for_another_is_refused(
     nobody = HttpSecurity(tls=locks.tls)
     assert ask(registry, nobody, "DELETE", "/subjects/secret", **forged)[0] == 401
     assert ask(registry, locks.login("root"), "GET", "/subjects/pay-forged/versions")[0] == 404
-    assert "for another" in log_of(registry)
+    assert "forwards for others" in log_of(registry)
 
 
 def _metric(page: str, name: str) -> float:
@@ -411,5 +411,5 @@ def test_who_is_open_to_anybody_says_so(tmp_path: Path, running_broker: BrokerPr
     with RegistryProcess(
         tmp_path / "r", brokers=running_broker.bootstrap, settings=settings
     ) as registry:
-        assert "insecure: other machines reach" in log_of(registry)
+        assert "insecure: reachable by other machines" in log_of(registry)
         assert "penstock_registry_insecure 1.0" in registry.ask("GET", "/metrics").body

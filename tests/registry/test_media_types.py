@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.errors import Answered
+from registry.errors import ErrorAnswer
 from registry.http.media_types import in_utf8, is_known, negotiated
 from registry.http.messages import HttpRequest
-from registry.http.reading import Bodies, RequestReader
+from registry.http.request_reader import Bodies, RequestReader
 from registry.requests import schema_request
 
 V1 = "application/vnd.schemaregistry.v1+json"
@@ -132,7 +132,7 @@ def test_a_body_in_latin_1(charset: str) -> None:
 @pytest.mark.parametrize("charset", ["ebcdic", "utf-7", "rot13", "zlib", "idna", "é", "x" * 5000])
 def test_other_charsets_are_named_and_refused(charset: str) -> None:
     request = a_request(b"{}", content_type=f"{JSON}; charset={charset}")
-    with pytest.raises(Answered) as refused:
+    with pytest.raises(ErrorAnswer) as refused:
         _ = request.json
     assert (refused.value.status, refused.value.code) == (415, 415)
     assert charset[:20] in refused.value.message
@@ -149,7 +149,7 @@ def test_other_charsets_are_named_and_refused(charset: str) -> None:
     ],
 )
 def test_what_is_not_in_its_charset_is_malformed(body: bytes) -> None:
-    with pytest.raises(Answered) as refused:
+    with pytest.raises(ErrorAnswer) as refused:
         _ = a_request(body, content_type=f"{JSON}; charset=utf-16").json
     assert refused.value.status == 400
 
@@ -157,7 +157,7 @@ def test_what_is_not_in_its_charset_is_malformed(body: bytes) -> None:
 def status(body: bytes, charset: str) -> int:
     try:
         schema_request(in_utf8(body, charset))
-    except Answered as error:
+    except ErrorAnswer as error:
         return error.status
     return 200
 

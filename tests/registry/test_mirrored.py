@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
+from registry.compatibility import config_in_scope
 from registry.contents import RegistryContents
-from registry.errors import Answered
-from registry.judging import config_in_scope
+from registry.errors import ErrorAnswer
 from registry.log_records import (
     ClearSubjectRecord,
     ConfigRecord,
@@ -25,7 +25,7 @@ from registry.log_records import (
     SchemaRecord,
     write,
 )
-from registry.registering import register
+from registry.registration import register
 from registry.requests import SchemaRequest
 from registry.settings import set_mode
 from registry.values import Config, Level, Mode, Reference, Version
@@ -98,7 +98,7 @@ def test_nobody_writes_what_is_mirrored() -> None:
     contents.take_mirrored(PREFIX, ModeRecord("a", Mode.READWRITE))
     for subject in ("dc1.a", "dc1.new"):
         assert contents.mode(subject) is contents.mode_in_scope(subject) is Mode.READONLY
-        with pytest.raises(Answered, match="read-only"):
+        with pytest.raises(ErrorAnswer, match="read-only"):
             register(contents, subject, SchemaRequest(schema='"long"'), normalize=False)
     assert contents.mode_in_scope("a") is Mode.READWRITE
 
@@ -116,7 +116,7 @@ def test_records_of_the_own_topic_say_nothing_of_it(caplog: pytest.LogCaptureFix
     assert [each.text for each in contents.versions("dc1.a")] == ['"int"']
     assert contents.config("dc1.a") is None
     assert contents.left_out == 4
-    assert "its subject is another cluster's" in caplog.text
+    assert "subject belongs to another cluster" in caplog.text
 
 
 def test_what_is_cleared_here_stays_there_and_the_reverse() -> None:
@@ -147,7 +147,7 @@ def test_an_id_of_two_clusters_is_said(caplog: pytest.LogCaptureFixture) -> None
     contents.take_mirrored("dc1.", version("a", 1, 7, '"int"'))
     contents.take_mirrored("dc2.", version("b", 1, 7, '"long"'))
     assert contents.left_out == 1
-    assert "its id is another's subject='dc2.b' version=1 id=7" in caplog.text
+    assert "its id belongs to another schema subject='dc2.b' version=1 id=7" in caplog.text
     assert contents.version("dc1.a", 1) is not None
     assert contents.version("dc2.b", 1) is None
 

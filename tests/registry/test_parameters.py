@@ -2,7 +2,7 @@
 
 import pytest
 
-from registry.errors import Answered
+from registry.errors import ErrorAnswer
 from registry.http.messages import HttpRequest
 from registry.http.parameters import (
     flag,
@@ -35,7 +35,7 @@ def test_versions(written: str, meant: int | None) -> None:
 
 @pytest.mark.parametrize("written", ["0", "-2", "abc", "", "1.0", "2147483648", "٣", "9" * 5000])
 def test_what_is_no_version(written: str) -> None:
-    with pytest.raises(Answered) as raised:
+    with pytest.raises(ErrorAnswer) as raised:
         version_number(written)
     assert raised.value.code == 42202
 
@@ -47,7 +47,7 @@ def test_flags_and_numbers() -> None:
     assert not flag(query, "absent")
     assert number(query, "limit", -1) == 5
     assert number(query, "offset", 0) == 0
-    with pytest.raises(Answered):
+    with pytest.raises(ErrorAnswer):
         integer("many")
 
 
@@ -80,14 +80,14 @@ def test_a_path_is_cut_before_it_is_decoded(target: str, segments: tuple[str, ..
     ],
 )
 def test_paths_that_not_everybody_understands_alike_are_refused(target: str) -> None:
-    with pytest.raises(Answered) as refused:
+    with pytest.raises(ErrorAnswer) as refused:
         _ = a_request(target).segments
     assert refused.value.status == 400
 
 
 @pytest.mark.parametrize("name", ["__GLOBAL", "__EMPTY", "a\nb", "a\x7fb", ":.context:a", ":*:a"])
 def test_names_that_no_subject_gets(name: str) -> None:
-    with pytest.raises(Answered) as raised:
+    with pytest.raises(ErrorAnswer) as raised:
         new_subject_name(name)
     assert raised.value.code == 42208
 

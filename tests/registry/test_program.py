@@ -86,4 +86,4 @@ def test_a_topic_that_somebody_else_writes_ends_it(
         producer.send(None, b'{"keytype":"NOOP","magic":0}')
         producer.flush()
         assert registry.process.wait(within=10) == 1
-    assert f"topic {new_topic} is written by somebody else as well" in last_line(registry)
+    assert f"topic {new_topic} has another writer" in last_line(registry)

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from registry.contents import RegistryContents
-from registry.errors import Answered
-from registry.http.thinking import looked_up
+from registry.errors import ErrorAnswer
+from registry.http.worker_threads import find_registered
 from registry.log_records import ConfigRecord, ModeRecord
-from registry.registering import normalizes, register
+from registry.registration import normalizes, register
 from registry.requests import SchemaRequest
 from registry.values import Config, Mode, Reference, Version
 
@@ -54,7 +54,7 @@ def put(
 
 
 def find(contents: RegistryContents, subject: str, request: SchemaRequest) -> Version | None:
-    return asyncio.run(looked_up(contents, subject, request, normalize=True))
+    return asyncio.run(find_registered(contents, subject, request, normalize=True))
 
 
 def test_in_whatever_order_they_come_it_is_one_version(contents: RegistryContents) -> None:
@@ -109,7 +109,7 @@ def test_of_two_of_one_name_the_first_that_is_stored_is_the_one_that_is_meant(
         references=(Reference("One", "zzz", 1), ONE),
     )
     assert put(contents, "a", request, normalize=True).references[0] == ONE
-    with pytest.raises(Answered) as refused:
+    with pytest.raises(ErrorAnswer) as refused:
         put(contents, "b", request)
     assert refused.value.code == 42201
 
@@ -117,10 +117,10 @@ def test_of_two_of_one_name_the_first_that_is_stored_is_the_one_that_is_meant(
 def test_a_schema_has_no_more_references_than_can_be_looked_for(contents: RegistryContents) -> None:
     latest = Reference("One", "one", -1)
     put(contents, "a", referring(*[latest] * 10_000))
-    with pytest.raises(Answered) as refused:
+    with pytest.raises(ErrorAnswer) as refused:
         put(contents, "a", referring(*[latest] * 10_001))
     assert refused.value.code == 42201
-    assert "too many schemas" in refused.value.message
+    assert "too many or too large references" in refused.value.message
 
 
 @pytest.mark.parametrize("subject", ["a", None])

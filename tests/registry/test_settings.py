@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from registry.contents import RegistryContents
-from registry.errors import Answered
+from registry.errors import ErrorAnswer
 from registry.http.answers import config_answer, config_change
 from registry.log_records import ConfigRecord
-from registry.registering import register
+from registry.registration import register
 from registry.requests import SchemaRequest, config_request, schema_request
 from registry.settings import set_config
 from registry.values import Config, Level
@@ -69,7 +69,7 @@ def test_what_is_taken_is_confirmed_and_shown(key: str, subject: str | None) -> 
 
 @pytest.mark.parametrize("key", sorted(REFUSED))
 def test_what_nothing_acts_upon_is_refused(key: str) -> None:
-    with pytest.raises(Answered) as refused:
+    with pytest.raises(ErrorAnswer) as refused:
         config_request(json.dumps({"compatibility": "FULL", key: REFUSED[key]}).encode())
     assert (refused.value.status, refused.value.code) == (422, 42203)
     assert f"`{key}`" in refused.value.message
@@ -103,7 +103,7 @@ def test_a_policy_is_told_in_whatever_case() -> None:
     assert put(RegistryContents(), "a", {"compatibilityPolicy": "strict"}) == {
         "compatibilityPolicy": "STRICT"
     }
-    with pytest.raises(Answered) as refused:
+    with pytest.raises(ErrorAnswer) as refused:
         config_request(b'{"compatibilityPolicy": ""}')
     assert refused.value.code == 42203
 
@@ -126,7 +126,7 @@ def test_new_schemas_are_validated_unless_that_is_switched_off(
     for setting in (None, {"validateNewSchemas": True}):
         if setting is not None:
             put(contents, subject, setting)
-        with pytest.raises(Answered) as refused:
+        with pytest.raises(ErrorAnswer) as refused:
             register(contents, "a", request, normalize=False)
         assert refused.value.code == 42201
     put(contents, subject, {"validateNewSchemas": False})
@@ -137,7 +137,7 @@ def test_what_is_no_schema_at_all_is_none_either_way() -> None:
     contents = RegistryContents()
     put(contents, None, {"validateNewSchemas": False})
     for text in ("{", '{"type":"record","name":"a-b","fields":[]}'):
-        with pytest.raises(Answered) as refused:
+        with pytest.raises(ErrorAnswer) as refused:
             register(contents, "a", SchemaRequest(schema=text), normalize=False)
         assert refused.value.code == 42201
 
@@ -150,7 +150,7 @@ TAGS = [{"schemaEntity": {"entityPath": "R.a", "entityType": "sr_field"}, "tags"
     [{"schemaTagsToAdd": TAGS}, {"schemaTagsToRemove": TAGS}, {"propagateSchemaTags": True}],
 )
 def test_tags_beside_a_schema_are_refused_rather_than_dropped(said: dict[str, object]) -> None:
-    with pytest.raises(Answered) as refused:
+    with pytest.raises(ErrorAnswer) as refused:
         schema_request(json.dumps({"schema": '"int"', **said}).encode())
     assert (refused.value.status, refused.value.code) == (422, 42203)
     assert f"`{next(iter(said))}`" in refused.value.message

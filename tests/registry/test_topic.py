@@ -24,8 +24,8 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
 from registry.errors import RegistryFailure
-from registry.log.following import ReadBatch, TopicFollower
 from registry.log.topic import SchemasTopic, ready_topic
+from registry.log.topic_follower import ReadBatch, TopicFollower
 from registry.values import LogRecord
 from tests.registry.conftest import both
 from wire.batch import headers
@@ -135,7 +135,7 @@ def test_one_that_would_lose_schemas_is_refused(
 def test_where_nothing_is_written_nothing_is_created(
     bootstrap: str, brokers: Brokers, new_topic: str
 ) -> None:
-    with pytest.raises(RegistryFailure, match=f"no topic {new_topic}"):
+    with pytest.raises(RegistryFailure, match=f"topic {new_topic}"):
         ready(bootstrap, new_topic, create=False)
     assert new_topic not in admin.all_topics(brokers).topics
 
@@ -183,7 +183,7 @@ def own_broker(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> BrokerProcess:
 def test_a_broker_that_restarts_is_waited_for_and_said_once(
     tmp_path: Path, zookeeper: EmbeddedZooKeeper, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "registry.log.following")
+    caplog.set_level(logging.INFO, "registry.log.topic_follower")
     with own_broker(tmp_path, zookeeper) as broker:
         topic = ready(broker.bootstrap, "_schemas")
         with Followed(broker.bootstrap, topic) as followed:
@@ -245,7 +245,7 @@ def test_a_topic_that_was_cut_off_ends_it(tmp_path: Path, zookeeper: EmbeddedZoo
             broker.start()
             send(brokers, "_schemas", *[b"other"] * 5)
             followed.go_on.set()
-            assert "was cut off at offset 1, after it was read up to 4" in ended(followed)
+            assert "was truncated to offset 1 after it was read up to 4" in ended(followed)
     assert followed.values == [b"1", b"2", b"3", b"4"]
 
 

@@ -15,12 +15,12 @@ from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
 from registry.config import RegistryLimits, Timeouts
-from registry.errors import Answered
-from registry.log.following import TopicFollower
+from registry.errors import ErrorAnswer
 from registry.log.forwarding import Passed
 from registry.log.leadership import Alone
-from registry.log.reading import TopicReading
 from registry.log.topic import SchemasTopic
+from registry.log.topic_follower import TopicFollower
+from registry.log.topic_view import TopicView
 from registry.log.writer import TopicWriter
 from registry.values import Decision, LogRecord
 from tests.registry.conftest import both
@@ -93,13 +93,13 @@ def test_each_write_is_decided_on_those_before_it(bootstrap: str, new_topic: str
 
 def test_what_is_refused_is_answered_and_changes_nothing(bootstrap: str, new_topic: str) -> None:
     def refused(_: Numbers) -> Decision[int]:
-        raise Answered(409, 40901, "no")
+        raise ErrorAnswer(409, 40901, "no")
 
     def broken(_: Numbers) -> Decision[int]:
         raise ZeroDivisionError
 
     with RunningRegistry(bootstrap, new_topic) as running:
-        with pytest.raises(Answered, match="no"):
+        with pytest.raises(ErrorAnswer, match="no"):
             running.write(refused)
         with pytest.raises(ZeroDivisionError):
             running.write(broken)
@@ -119,7 +119,7 @@ def test_one_that_is_too_large_spoils_no_other(
             running, numbered(b"before"), numbered(b"large", limit), numbered(b"after")
         )
         assert all_of([before, after]) == [1, 2]
-        with pytest.raises(Answered) as answered:
+        with pytest.raises(ErrorAnswer) as answered:
             large.result(20)
         assert (answered.value.status, answered.value.code) == (422, 42209)
         # The largest there can be: the header of a batch and what a record needs around it.
@@ -131,7 +131,7 @@ def test_one_that_is_too_large_spoils_no_other(
 def writes(running: RunningRegistry, name: bytes, size: int) -> bool:
     try:
         running.write(numbered(name, size))
-    except Answered:
+    except ErrorAnswer:
         return False
     return True
 
@@ -153,7 +153,7 @@ def test_too_many_are_turned_away(bootstrap: str, new_topic: str) -> None:
         held = running.begin(gate)
         assert gate.reached.wait(60)
         waiting = [running.begin(numbered(b"%d" % number)) for number in range(3)]
-        with pytest.raises(Answered) as answered:
+        with pytest.raises(ErrorAnswer) as answered:
             running.write(numbered(b"more"))
         assert answered.value.status == 503
         gate.open.set()
@@ -165,7 +165,7 @@ def test_one_that_takes_too_long_is_told_so(bootstrap: str, new_topic: str) -> N
     patience = Timeouts(start=20, publish=5, forward=5, write=0.5)
     with RunningRegistry(bootstrap, new_topic, patience=patience) as running:
         gate = Gate()
-        with pytest.raises(Answered) as answered:
+        with pytest.raises(ErrorAnswer) as answered:
             running.write(gate)
         assert (answered.value.status, answered.value.code) == (500, 50002)
         gate.open.set()
@@ -201,7 +201,7 @@ def test_a_writer_that_has_read_little_so_far_loses_no_number(
     producer.flush()
 
     async def run() -> int:
-        reading = TopicReading(Numbers(), 0)
+        reading = TopicView(Numbers(), 0)
         leadership = Alone("here:1", lambda: take_identity(brokers).producer_id)
         writer = TopicWriter(
             brokers.bootstrap,
@@ -252,7 +252,7 @@ class Numberer(Worker):
             name = f"{self.name}-{asked}".encode()
             try:
                 self.told[name] = self._running.number(name)
-            except Answered as answered:
+            except ErrorAnswer as answered:
                 if answered.code not in {50001, 50004}:
                     raise
                 self.failed += 1

@@ -49,7 +49,7 @@ ENUM = enum("E", "A", "B")
         ("int", b"\x80\x80\x80\x80\x80\0", "byte 5: the number has more than 32 bits"),
         ("boolean", b"\2", "byte 5: 2 is no boolean"),
         ("float", b"\0\0\0", "it is cut short: its value goes on after the last of 8 bytes"),
-        ("string", long(-3) + b"abc", "byte 5: -3 is no length"),
+        ("string", long(-3) + b"abc", "byte 5: -3 is not a length"),
         ("bytes", long(2**62) + b"abc", "it is cut short"),
         ("bytes", b"\xff" * 12, "byte 14: the number has more than 64 bits"),
         ("string", long(2) + b"\xff\xfe", "a string is no UTF-8"),
@@ -64,7 +64,7 @@ ENUM = enum("E", "A", "B")
         (array("bytes"), long(-(2**63)) + b"\2\0", f"byte 16: {2**63} items are more than it"),
         (array("int"), b"\3\2\2\4\0", "byte 9: the block should end at byte 8"),
         (array("int"), b"\3\5\2\4\0", "byte 9: the block should end at byte 4"),
-        (map_of("int"), b"\2\5abc\2\0", "byte 6: -3 is no length"),
+        (map_of("int"), b"\2\5abc\2\0", "byte 6: -3 is not a length"),
         (map_of("null"), long(2**50) + b"\0", f"byte 13: {2**50} items are"),
     ],
 )

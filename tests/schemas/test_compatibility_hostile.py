@@ -11,6 +11,7 @@ import pytest
 
 from schemas.compatibility import Level, explain, messages
 from schemas.definitions.types import Type, Union
+from schemas.evolution.explanations import Side, explanations
 from schemas.evolution.findings import (
     LONGEST_DETAIL,
     MOST_CHARACTERS,
@@ -25,7 +26,6 @@ from schemas.evolution.findings import (
     written_out,
 )
 from schemas.evolution.incompatibilities import incompatibilities, judge
-from schemas.evolution.plain_words import Side, in_words
 from schemas.parsing import parse
 
 NOTHING = parse('"null"').type
@@ -83,7 +83,7 @@ def test_the_effort_is_bounded() -> None:
     found = judge(read(wide(50, "long")), read(wide(50, "int")), Effort(20))
     (listed,) = written_out(found)
     assert listed.kind == IncompatibilityKind.NOT_JUDGED
-    (sentence,) = in_words(found, Side("this schema", is_new=True), Side("version 1"))
+    (sentence,) = explanations(found, Side("this schema", is_new=True), Side("version 1"))
     assert sentence.startswith("the schema (at /): is too large, or too entangled, to be compared")
 
 
@@ -171,4 +171,4 @@ def test_there_is_an_end_to_walking_through_what_was_found() -> None:
     for _ in range(MOST_STEPS):
         found = [Below(NOTHING, "", ("items",), found)]
     assert [each.kind for each in written_out(found)] == [IncompatibilityKind.MORE]
-    assert len(in_words(found, Side("this schema", is_new=True), Side("version 1"))[0]) < 2_000
+    assert len(explanations(found, Side("this schema", is_new=True), Side("version 1"))[0]) < 2_000

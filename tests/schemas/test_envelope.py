@@ -108,7 +108,7 @@ def test_a_message_may_be_any_bytes(kind: Any) -> None:
 
 @pytest.mark.parametrize("schema_id", [-1, MOST_ID + 1])
 def test_ids_are_positive_numbers_of_java(schema_id: int) -> None:
-    with pytest.raises(ValueError, match="is no id of a schema"):
+    with pytest.raises(ValueError, match="is not a schema id"):
         Encoder(LINE, schema_id)
 
 

@@ -192,7 +192,7 @@ def test_a_header_may_be_referred_to() -> None:
     check_event_schema(parse(text, [json.dumps(HEADER_TEXT)]))
 
 
-NO_RECORD = "an event is a record, and this is of type"
+NO_RECORD = "an event is a record, but this is of type"
 NOT_FIRST = "its first field must be header, of type penstock.EventHeader; it is"
 
 
@@ -203,7 +203,7 @@ NOT_FIRST = "its first field must be header, of type penstock.EventHeader; it is
         (["null", "string"], f"{NO_RECORD} null or string"),
         ({"type": "enum", "name": "a.E", "symbols": ["A"]}, f"{NO_RECORD} enum a.E"),
         ({"type": "error", "name": "E", "fields": []}, f"{NO_RECORD} error E"),
-        ({"type": "record", "name": "R", "fields": []}, f"{NOT_FIRST} none there"),
+        ({"type": "record", "name": "R", "fields": []}, f"{NOT_FIRST} missing"),
         (HEADER_TEXT, f"{NOT_FIRST} time"),
     ],
 )
@@ -246,7 +246,7 @@ def test_every_field_of_the_header_must_be_there(name: str) -> None:
 def test_the_fields_of_the_header_keep_their_order(place: int) -> None:
     fields = list(HEADER_TEXT["fields"])
     fields[place], fields[-1] = fields[-1], fields[place]
-    with pytest.raises(NotAnEvent, match=f"^header.{FIELDS[place]}: position stands in its place$"):
+    with pytest.raises(NotAnEvent, match=f"^header.{FIELDS[place]}: position is in its place$"):
         check_event_schema(with_header(fields))
 
 

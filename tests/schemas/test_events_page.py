@@ -77,7 +77,7 @@ def table(of: Record) -> str:
     for field in of.fields:
         default = f"`{json.dumps(field.default)}`" if field.has_default else ""
         middle = [default] if defaults else []
-        rows.append((f"`{field.name}`", in_words(field.type), *middle, meaning(field)))
+        rows.append((f"`{field.name}`", explanations(field.type), *middle, meaning(field)))
     return "\n".join(f"| {' | '.join(row)} |".replace("  ", " ") for row in rows)
 
 
@@ -86,7 +86,7 @@ def meaning(field: Field) -> str:
     return " ".join(filter(None, [field.doc, symbols]))
 
 
-def in_words(of: Type) -> str:
+def explanations(of: Type) -> str:
     match of:
         case Primitive():
             logical = of.props.get("logicalType")
@@ -96,11 +96,11 @@ def in_words(of: Type) -> str:
         case Named():
             return f"`{of.name.simple}`"
         case Array():
-            return f"array of {in_words(of.items)}"
+            return f"array of {explanations(of.items)}"
         case Map():
-            return f"map of {in_words(of.values)}"
+            return f"map of {explanations(of.values)}"
         case Union():
-            return " or ".join(map(in_words, of.branches))
+            return " or ".join(map(explanations, of.branches))
 
 
 # What the page says besides.

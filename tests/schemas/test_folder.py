@@ -128,7 +128,7 @@ def test_links_stay_in_the_folder(tmp_path: Path) -> None:
     (folder / "b.avsc").symlink_to("a.avsc")
     assert subjects(folder) == ["a", "b", "c"]
     (folder / "sub" / "out.avsc").symlink_to(tmp_path / "outside.avsc")
-    with pytest.raises(InvalidSchema, match=r"out\.avsc: it is a link that leads out"):
+    with pytest.raises(InvalidSchema, match=r"out\.avsc: the link leads out"):
         read_folder(folder)
 
 
@@ -152,7 +152,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "a.avsc"
     os.mkfifo(path) if kind == "pipe" else path.mkdir()
     if kind == "pipe":
-        with pytest.raises(InvalidSchema, match=r"a\.avsc: it is no file"):
+        with pytest.raises(InvalidSchema, match=r"a\.avsc: not a regular file"):
             read_folder(tmp_path)
     else:
         assert read_folder(tmp_path) == []
@@ -191,6 +191,6 @@ def test_a_file_has_a_size(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [" a", "a\n", "a\x1b[31m", "a\u202e", os.fsdecode(b"\xff")])
 def test_a_name_is_shown_harmless(tmp_path: Path, name: str) -> None:
     (tmp_path / f"{name}.avsc").write_text('"int"')
-    with pytest.raises(InvalidSchema, match="its name cannot be a subject's") as error:
+    with pytest.raises(InvalidSchema, match="its name is not a legal subject") as error:
         read_folder(tmp_path)
     assert str(error.value).isprintable()

@@ -29,21 +29,21 @@ COLOR = {"type": "enum", "name": "Color", "symbols": ["RED"]}
     ("text", "message"),
     [
         ("", 'empty: a schema is JSON, such as "string" or {"type": …}'),
-        ('{\n "type": int}', "line 2, column 10: no JSON: expecting value"),
+        ('{\n "type": int}', "line 2, column 10: not JSON: expecting value"),
         ('"int" "long"', "line 1, column 6: something follows the end of the schema"),
         (
             '"strng"',
-            '"strng" is no type: neither a primitive one nor defined here or in a reference; '
-            'is "string" meant?',
+            '"strng" is not a type: neither primitive nor defined here or in a reference; '
+            'did you mean "string"?',
         ),
         (
             _record({"name": "customer", "type": "Customr"}, {"name": "x", "type": "int"}),
-            'record shop.Order, field customer: "shop.Customr" is no type: neither a primitive one '
+            'record shop.Order, field customer: "shop.Customr" is not a type: neither primitive '
             "nor defined here or in a reference",
         ),
         (
             _record({"name": "a", "type": {"type": ["null", "int"]}}),
-            'record shop.Order, field a: "type" is a list where only a name can stand: '
+            'record shop.Order, field a: "type" is a list where only a name is allowed: '
             "write the inner type alone",
         ),
         (_record({"name": "a"}), 'record shop.Order, field a: a field needs a "type"'),
@@ -91,8 +91,8 @@ COLOR = {"type": "enum", "name": "Color", "symbols": ["RED"]}
             json.dumps([COLOR, {**COLOR, "symbols": []}]),
             "enum Color: defined twice, and differently",
         ),
-        ('{"type":"fixed","name":"F"}', 'fixed F: "size" is null: a number of bytes is wanted'),
-        ("null", "null is no type: a name, an object or a list is wanted"),
+        ('{"type":"fixed","name":"F"}', 'fixed F: "size" is null: expected a number of bytes'),
+        ("null", "null is not a type: expected a name, an object or a list"),
     ],
 )
 def test_a_message_says_where_and_why(text: str, message: str) -> None:

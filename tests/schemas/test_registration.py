@@ -179,7 +179,7 @@ def test_a_registry_that_is_read_only(
     subject, text = f"{space}-value", '"int"'
     running_registry.ask("PUT", f"/mode/{subject}", {"mode": "READONLY"})
     plan = Planner(registry).plan(SchemaFile("-", subject, text))
-    assert plan.reasons == (f"the registry takes no schemas of {subject}: its mode is READONLY",)
+    assert plan.reasons == (f"the registry accepts no schemas of {subject}: its mode is READONLY",)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ class Commands:
             late = self._until("is a copy already", "demote", "--cut", "--yes")
         if self._paused and not late:
             # Without the mark there is nothing to go on with.
-            late = self._until("is no copy", "resume")
+            late = self._until("is not a copy", "resume")
         return late
 
     def _tell(self, command: str, *options: str) -> "subprocess.CompletedProcess[str]":

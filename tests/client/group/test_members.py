@@ -198,7 +198,7 @@ def test_a_topic_that_is_created_again_is_another_one(site: Site) -> None:
 def test_a_group_is_of_one_kind(site: Site) -> None:
     kafkas = GroupInfo(name=site.group, kind=GroupKind.KAFKA, coordinator=1)
     groups.create_group(site.session, kafkas)
-    with pytest.raises(OtherGroupKind, match="one of kafka's consumers, penstock's cannot join"):
+    with pytest.raises(OtherGroupKind, match="for kafka consumers; penstock consumers cannot join"):
         group_members.join(site.session, site.group, "me", [site.topic])
     with pytest.raises(OtherGroupKind):
         group_members.delete_group(site.session, site.group)

@@ -55,7 +55,7 @@ def test_what_was_committed_and_nothing_else(
         assert len(found) == 5 * 80
         status = mirror.told("status")
     assert f"offsets mapped by _penstock_mirror.{new_topic}" in status.stdout
-    assert "target is apache kafka" in (mirror.config.parent / "mirror.log").read_text()
+    assert "target is Apache Kafka" in (mirror.config.parent / "mirror.log").read_text()
 
 
 def test_killed_at_any_moment(
@@ -237,7 +237,7 @@ def test_what_somebody_else_writes_into_a_copy_is_found(
         produce(producer, copy, ["of somebody else"])
         produce(producer, new_topic, numbered("second", 50))
         wait_until(
-            lambda: "somebody else" in partition_of(mirror, copy).get("trouble", ""),
+            lambda: "another producer" in partition_of(mirror, copy).get("trouble", ""),
             what="it is found",
         )
 
@@ -292,7 +292,7 @@ def test_pause_and_what_is_not_there(kafka: Brokers, new_topic: str, new_mirror:
 
 @pytest.mark.parametrize(
     ("setting", "said"),
-    [("zookeeper: z", "run one worker"), ("registry: http://z:1", "leave out `target.registry`")],
+    [("zookeeper: z", "run one worker"), ("registry: http://z:1", "remove `target.registry`")],
 )
 def test_what_it_cannot_do_there_it_refuses(
     running_kafka: ApacheKafka, new_mirror: NewMirror, setting: str, said: str

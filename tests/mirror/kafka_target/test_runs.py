@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from mirror.kafka_target.outgoing import Footing, Taken, take
 from mirror.kafka_target.runs import Page, Run, Runs, Writer
-from mirror.kafka_target.taking import Footing, Taken, take
 from wire.batch import CONTROL, TRANSACTIONAL, read_header
 from wire.messages.fetch import AbortedTransaction
 from wire.records import Record, build_batch, records

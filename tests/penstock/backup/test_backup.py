@@ -11,7 +11,7 @@ from pathlib import Path
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from cluster import acls
-from cluster.only_here import is_known
+from cluster.map_backup import is_known
 from cluster.session import Session
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.broker_process import BrokerProcess

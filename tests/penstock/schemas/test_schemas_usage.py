@@ -42,7 +42,7 @@ assert isinstance(schemas, LazyGroup)
         (["new", "1"], "give --record: '1' cannot be an event's name"),
         (["new", "x", "--record", "a.b c"], "a.b c"),
         (["new", "x", "--field", "a"], "'a' is not NAME=TYPE"),
-        (["new", "x", "--field", "a=strin"], '"strin" is no type'),
+        (["new", "x", "--field", "a=strin"], '"strin" is not a type'),
         (["new", "x", "--field", "a=["], "--field a: not JSON"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",

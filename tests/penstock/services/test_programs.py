@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster.zookeeper import EmbeddedZooKeeper
-from cluster.zookeeper_standing import answers
+from cluster.zookeeper_status import answers
 from harness.broker_process import BrokerProcess
 from harness.server_process import free_ports
 from harness.waiting import wait_until

@@ -258,7 +258,7 @@ def test_what_the_ledger_could_not_be_told_is_told_when_it_can(both: ToldOfBoth)
                 what=f"{wanted} are copied",
             )
             wait_until(
-                lambda: any("the ledger is not told: " in each for each in remarks()),
+                lambda: any("cannot write to the ledger: " in each for each in remarks()),
                 within=PATIENCE,
                 what="it is said",
             )

@@ -76,7 +76,7 @@ def test_ids_come_from_their_range_until_there_are_none_left(restored: RegistryP
     ]
     assert [answer.body.get("id") for answer in answers] == [1_000_000, 1_000_001, None]
     assert (answers[2].status, answers[2].body["error_code"]) == (500, 50001)
-    assert "give it another range" in answers[2].body["message"]
+    assert "configure another range" in answers[2].body["message"]
 
 
 def test_without_a_range_ids_go_on(

@@ -1,0 +1,195 @@
+"""A lane's writes where the target is Apache Kafka.
+
+    data from the source ─▶ new batch headers ─▶ new runs to the map ─▶ Produce, one batch of each
+    partition at a time
+
+Rule 1: Apache Kafka accepts one batch of a partition per request. So the batches of a response are
+        sent in rounds, several of which are in flight, in order, on one connection.
+Rule 2: if the target refuses a batch, it refuses the ones after it by their sequence numbers. The
+        partition leaves the lane, and resumes (resume_points.py).
+Rule 3: responses of the source are sent one after the other, in order.
+Rule 4: each batch must get the offset that the map has for it. If not, another producer has written
+        to the copy.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Final, NamedTuple
+
+from client.committed import READ_COMMITTED
+from client.fetch_session import Key
+from client.leader_connection import LeaderConnection
+from client.mirrored_produce import MirroredBatches, mirrored_body
+from mirror.batches import Cut
+from mirror.kafka_target.map_topic import MapTopic, Place
+from mirror.kafka_target.outgoing import Footing, Taken, take
+from mirror.kafka_target.runs import Page
+from mirror.partition import CopiedPartition
+from wire.errors import ErrorCode
+from wire.messages import produce
+from wire.messages.fetch import PartitionData
+from wire.messages.produce import PartitionProduceResponse, ProduceResponse
+from wire.slices import FileSlice
+
+_ROUNDS: Final = 8  # in flight
+_COMMIT_MS: Final = 15_000
+_ANSWER_S: Final = 30.0
+_TAKEN_OVER: Final = frozenset({ErrorCode.invalid_producer_epoch, ErrorCode.producer_fenced})
+_NEVER: Final = frozenset({ErrorCode.invalid_timestamp, ErrorCode.record_list_too_large})
+_ANEW: Final = frozenset(
+    {ErrorCode.out_of_order_sequence_number, ErrorCode.duplicate_sequence_number}
+)
+
+Answered = dict[Key, PartitionProduceResponse]
+
+
+class _Going(NamedTuple):
+    """The outgoing batches of one partition, with the footing by which they were taken, even if the
+    partition resumes meanwhile."""
+
+    key: Key
+    footing: Footing
+    found: Taken
+
+    def goes(self, number: int) -> bool:
+        return number < len(self.found.batches) and not self.footing.is_over
+
+
+class KafkaWriter:
+    """The writer of one lane. Belongs to the event loop."""
+
+    isolation_level = READ_COMMITTED
+
+    def __init__(
+        self,
+        footings: Mapping[Key, Footing],
+        map_topic: MapTopic,
+        place: Callable[[Key], Place],
+        threads: Executor,
+    ) -> None:
+        self._footings = footings
+        self._map = map_topic
+        self._place = place
+        self._threads = threads
+        self._loop = asyncio.get_running_loop()
+        self._turn = asyncio.Lock()
+
+    def cut(self, partition: CopiedPartition, data: PartitionData) -> Cut:
+        """The outgoing batches of a response."""
+        assert not isinstance(data.records, FileSlice)  # used only for sending
+        return take(
+            memoryview(data.records or b""),
+            partition.position,
+            self._footings[partition.here],
+            data.aborted_transactions,
+            gaps=partition.compacts,
+        )
+
+    def put(
+        self, pieces: Sequence[tuple[CopiedPartition, Cut]], target: LeaderConnection
+    ) -> Awaitable[Answered]:
+        """Send after the earlier batches. Await the result once."""
+        outgoing = [
+            _Going(partition.here, self._footings[partition.here], batches)
+            for partition, batches in pieces
+            if isinstance(batches, Taken)
+        ]
+        return self._loop.create_task(self._put(outgoing, target))
+
+    async def _put(self, outgoing: Sequence[_Going], target: LeaderConnection) -> Answered:
+        answered: Answered = {}
+        under_way: deque[tuple[int, asyncio.Future[ProduceResponse]]] = deque()
+
+        async def settle_oldest() -> None:
+            number, answer = under_way[0]
+            self._note(answered, number, outgoing, await answer)
+            under_way.popleft()
+
+        try:
+            async with self._turn:
+                await self._write_down(outgoing)
+                rounds = max((len(going.found.batches) for going in outgoing), default=0)
+                for number in range(rounds):
+                    if len(under_way) >= _ROUNDS:
+                        await settle_oldest()
+                    going = [partition for partition in outgoing if partition.goes(number)]
+                    if going:
+                        under_way.append((number, _round(number, going, target)))
+            while under_way:
+                await settle_oldest()
+        except BaseException:
+            for partition in outgoing:
+                partition.footing.is_over = True
+            await asyncio.gather(*(answer for _, answer in under_way), return_exceptions=True)
+            raise
+        for key, footing, found in outgoing:
+            if footing.is_over:
+                answered.setdefault(key, _refusal(key, "an earlier batch was refused"))
+            else:
+                answered[key] = PartitionProduceResponse(index=key[1])
+                footing.written = found.behind
+        return answered
+
+    def _note(
+        self, answered: Answered, number: int, taken: Sequence[_Going], answer: ProduceResponse
+    ) -> None:
+        """Keep the first refusal of a partition: it is the reason for the later ones."""
+        results = {
+            (topic.name, partition.index): partition
+            for topic in answer.responses
+            for partition in topic.partition_responses
+        }
+        for key, footing, found in taken:
+            if number < len(found.batches) and key in results and key not in answered:
+                judged = _judged(results[key], found.places[number])
+                if judged.error_code is not ErrorCode.none:
+                    footing.is_over = True
+                    answered[key] = judged
+
+    async def _write_down(self, taken: Sequence[_Going]) -> None:
+        pages = [
+            (self._place(key), Page(footing.writer, tuple(found.runs)))
+            for key, footing, found in taken
+            if found.runs and not footing.is_over
+        ]
+        if pages:
+            await self._loop.run_in_executor(self._threads, self._map.write, pages)
+
+
+def _round(
+    number: int, going: Sequence[_Going], target: LeaderConnection
+) -> "asyncio.Future[ProduceResponse]":
+    topics: dict[str, list[MirroredBatches]] = {}
+    for (topic, index), _, found in going:
+        head, records = found.batches[number]
+        topics.setdefault(topic, []).append(MirroredBatches(index, records, head))
+    version = target.version(produce.API)
+    body = mirrored_body(version, _COMMIT_MS, topics, transactional_id=None)
+    return target.put(produce.API, version, body, _ANSWER_S)
+
+
+def _judged(result: PartitionProduceResponse, place: int) -> PartitionProduceResponse:
+    code, key = result.error_code, ("", result.index)
+    message = result.error_message or code.name.replace("_", " ")
+    if code is ErrorCode.none and result.base_offset != place:
+        message = (
+            f"the message for offset {place} of the copy got {result.base_offset}: another "
+            "producer has written to the copy"
+        )
+        return _refusal(key, message, _STOPS)
+    if code in _TAKEN_OVER:
+        return _refusal(key, "another worker of this mirror has taken over the partition", _STOPS)
+    if code in _NEVER:
+        return _refusal(key, message, _STOPS)
+    return _refusal(key, message) if code in _ANEW else result
+
+
+def _refusal(
+    key: Key, message: str, code: ErrorCode = ErrorCode.unknown_producer_id
+) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=key[1], error_code=code, error_message=message)
+
+
+_STOPS: Final = ErrorCode.invalid_record

@@ -1,0 +1,336 @@
+"""Reports what was copied to the target's ledger: entries of the tier `mirror`.
+
+    lanes ─ headers of acknowledged batches ─▶ sums by partition ─ every few seconds ─▶ `_audit`
+
+Rule 1: the copying loop decompresses no batch. The few that cross the end of a window are read
+        again from the target, on this thread, for the times of their records.
+Rule 2: entries form a journal that begins with the process. An unacknowledged entry is sent again
+        unchanged, before any new one, so no number is missing before a later one. What was not
+        reported when a process was killed is in no journal. When a partition resumes, the ledger is
+        asked up to where it was reported, and the batches since are read again from the target and
+        reported before anything that is copied after them: otherwise a kill between the two would
+        leave a permanent hole. The audit counts repeated claims once, but cannot split a claim, and
+        the claims of a killed process may become visible late, when its broker's disk has them. So
+        what is read again is reported batch by batch.
+Rule 3: entries have no leader epoch. A copy that has lost its tail gets the same batches at the
+        same offsets again.
+Rule 4: a gap that was skipped is reported as a fault that an operator has accepted.
+Rule 5: while the ledger cannot be written, copying continues, and the sums grow. If they grow too
+        large they are discarded: the audit then knows of the copy only by its brokers.
+
+`begun` and `written` belong to the event loop, `trouble` may be read by any thread, the rest
+belongs to the reporter's thread.
+"""
+
+import logging
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple, Protocol
+
+from client.errors import ClientError, ErrorCode, Refused
+from client.fetch_session import Key
+from ledger.counting.batches import PartitionCount
+from ledger.counting.entries import Speaker, entries_of, halves
+from ledger.counting.journal import PartitionKey
+from ledger.names import VERSION
+from mirror.batches import Gap
+from mirror.config import MirrorConfig
+from mirror.copied_count import CopiedCount, Spread
+from mirror.partition import CopiedPartition
+from mirror.topics import TopicCopy
+from schemas.errors import SchemaError
+from wire.batch import BatchHeader
+
+log = logging.getLogger(__name__)
+
+APP: Final = "penstock-mirror"
+KIND: Final = "mirror"  # prefix of its journals' names
+_RANDOM_BYTES: Final = 16
+_MOST_WEIGHT: Final = 16 * 1024 * 1024  # size of waiting sums
+_MOST_OPENED: Final = 256  # batches across windows that are read between two entries
+_MOST_ALONE: Final = 10_000  # batches read again that are reported individually
+_STOP_SECONDS: Final = 15.0
+_TOO_LARGE: Final = {ErrorCode.message_too_large, ErrorCode.record_list_too_large}
+
+Json = dict[str, Any]
+_Counts = list[tuple[PartitionKey, CopiedCount]]
+
+
+class Sender(Protocol):
+    """Writes to `_audit` of the target."""
+
+    def send(self, entry: Json) -> None:
+        """Returns once the ledger has the entry. Raises ClientError, SchemaError."""
+
+    def close(self) -> None: ...
+
+
+class StoredBatch(NamedTuple):
+    """A batch of a copy; `times` reads the times of its records, if possible."""
+
+    header: BatchHeader
+    times: Callable[[], Sequence[int]]
+
+
+class Copies(Protocol):
+    """The logs of the copies, and their state in the ledger. Raises ClientError, SchemaError."""
+
+    def times(self, key: PartitionKey, batch: Spread) -> Sequence[int]:
+        """The times of its records; empty if they cannot be read."""
+
+    def told(self, keys: Iterable[PartitionKey]) -> Mapping[PartitionKey, int]:
+        """The end offsets of what the ledger has, for partitions that it has any of."""
+
+    def batches(self, key: PartitionKey, first: int, end: int) -> Iterator[StoredBatch]:
+        """The batches between these offsets."""
+
+    def close(self) -> None: ...
+
+
+class _Beginning(NamedTuple):
+    """A partition resumed at `end`. `before` is what this process counted of it but has not
+    reported, up to offset `told`; -1: nothing."""
+
+    told: int
+    end: int
+    before: CopiedCount | None
+    compacts: bool
+
+
+class LedgerReporter:
+    """See the module."""
+
+    def __init__(
+        self,
+        config: MirrorConfig,
+        sender: Sender,
+        copies: Copies,
+        now_millis: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self.trouble = ""  # the reason if nothing is reported
+        self._source = config.source.cluster
+        self._window_millis = config.window * 1000
+        self._interval = config.ledger_interval
+        self._sender = sender
+        self._copies = copies
+        self._now_millis = now_millis
+        self._speaker = Speaker(
+            source=f"{KIND}-{secrets.token_hex(_RANDOM_BYTES)}",
+            host=socket.gethostname(),
+            app=APP,
+            cluster=config.target.cluster,
+            window_millis=self._window_millis,
+            tier="mirror",
+        )
+        self._lock = threading.Lock()  # protects the next three
+        self._keys: dict[Key, PartitionKey] = {}
+        self._counts: dict[PartitionKey, CopiedCount] = {}
+        self._begun: dict[PartitionKey, _Beginning] = {}
+        self._next_seq = 0
+        self._pending: list[Json] = []
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
+
+    # The event loop
+
+    def begun(self, copy: TopicCopy, partition: CopiedPartition) -> None:
+        """The partition resumes where the copy ends."""
+        if copy.origin is not None and copy.origin.of_penstocks_own:
+            return
+        topic, index = partition.here
+        key, end = PartitionKey(topic, copy.topic_id, index), partition.copied
+        with self._lock:
+            self._keys[partition.here] = key
+            known = self._counts.get(key)
+            if known is None or known.count.next_offset < end:
+                fresh = CopiedCount(PartitionCount(*key, end, origin=copy.origin))
+                earlier = self._begun.get(key)
+                if earlier is None:
+                    told = -1 if known is None else known.count.next_offset
+                    earlier = _Beginning(told, end, known, partition.compacts)
+                elif known is not None:  # to be read again, except for accepted gaps
+                    fresh.gaps = known.gaps
+                self._begun[key] = earlier._replace(end=end)
+                self._counts[key] = fresh
+            self._counts[key].gap_at = end if partition.position > end else -1
+
+    def written(self, partition: CopiedPartition, headers: Sequence[BatchHeader]) -> None:
+        """The target has these batches."""
+        with self._lock:
+            key = self._keys.get(partition.here)
+            if key is not None:
+                self._counts[key].add(
+                    headers, self._window_millis, gaps_are_empty=partition.compacts
+                )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Report what is left, if the ledger accepts it in time."""
+        self._stopping.set()
+        self._thread.join(_STOP_SECONDS)
+
+    # The thread
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._interval):
+            self.look()
+        self.look()
+        self._sender.close()
+        self._copies.close()
+
+    def look(self) -> None:
+        """Report what is new. Errors are logged, and the next call continues."""
+        try:
+            self._send()
+            for counts in (self._counted, self._read_again, self._counted):
+                self._number(counts())
+                self._send()
+            trouble = ""
+        except (ClientError, SchemaError, OSError) as error:
+            trouble = f"{type(error).__name__}: {error}"
+            self._forget_if_too_much()
+        except Exception as error:  # a bug: copying continues
+            log.exception("reporting failed, trying again")
+            trouble = f"{type(error).__name__}: {error}"
+        if trouble and not self.trouble:
+            log.warning("ledger waits reason=%r", trouble)
+        elif self.trouble and not trouble:
+            log.info("ledger goes on")
+        self.trouble = trouble
+
+    def _send(self) -> None:
+        while self._pending:
+            entry = self._pending[0]
+            try:
+                self._sender.send(entry)
+            except Refused as error:
+                parts = halves(entry) if error.code in _TOO_LARGE else []
+                if not parts:
+                    raise
+                self._pending[:1] = [parts[0], *map(self._numbered, parts[1:])]
+                continue
+            del self._pending[0]
+
+    def _numbered(self, entry: Json) -> Json:
+        self._next_seq += 1
+        return {**entry, "header": {**entry["header"], "seq": self._next_seq - 1}}
+
+    def _counted(self) -> _Counts:
+        """Counts since the last call, of partitions with nothing older to report."""
+        with self._lock:
+            counts = [
+                (key, count)
+                for key, count in self._counts.items()
+                if not count.is_empty and key not in self._begun
+            ]
+            for key, count in counts:
+                self._counts[key] = _after(key, count)
+        self._settle(counts)
+        return counts
+
+    def _settle(self, counts: _Counts) -> None:
+        opened = 0
+        for key, count in counts:
+            for batch in count.spread:
+                opened += 1
+                times = self._copies.times(key, batch) if opened <= _MOST_OPENED else ()
+                count.settle(batch, times, self._window_millis)
+            count.spread.clear()
+
+    def _read_again(self) -> _Counts:
+        """Counts of resumed partitions that the ledger does not have yet."""
+        with self._lock:
+            begun = dict(self._begun)
+            origins = {key: self._counts[key].count.origin for key in begun}
+        before = [(key, old) for key, beginning in begun.items() if (old := beginning.before)]
+        self._settle(before)
+        unknown = {key: beginning for key, beginning in begun.items() if beginning.end > 0}
+        told = self._copies.told(unknown) if unknown else {}
+        between: _Counts = []
+        for key, beginning in unknown.items():
+            first = max(beginning.told, told.get(key, -1))
+            if 0 <= first < beginning.end:
+                fresh = PartitionCount(*key, first, origin=origins[key])
+                individually = _MOST_ALONE - len(between)
+                between += [(key, count) for count in self._stored(fresh, beginning, individually)]
+        with self._lock:  # partitions that resumed meanwhile are kept for the next call
+            self._begun = {
+                key: beginning
+                for key, beginning in self._begun.items()
+                if beginning is not begun.get(key)
+            }
+        return [(key, count) for key, count in chain(before, between) if not count.is_empty]
+
+    def _stored(
+        self, fresh: PartitionCount, begun: _Beginning, individually: int
+    ) -> Iterator[CopiedCount]:
+        """Counts of the stored batches: the first ones individually, the rest together."""
+        key = PartitionKey(fresh.topic, fresh.topic_id, fresh.partition)
+        count = CopiedCount(fresh)
+        for number, batch in enumerate(self._copies.batches(key, fresh.next_offset, begun.end)):
+            if number < individually and not count.is_empty:
+                yield count
+                count = _after(key, count)
+            count.add([batch.header], self._window_millis, gaps_are_empty=begun.compacts)
+            for spread in count.spread:
+                count.settle(spread, batch.times(), self._window_millis)
+            count.spread.clear()
+        yield count
+
+    def _number(self, counts: Sequence[tuple[PartitionKey, CopiedCount]]) -> None:
+        now = self._now_millis()
+        entries = entries_of(
+            (count.count for _, count in counts),
+            self._speaker,
+            seq=self._next_seq,
+            now_millis=now,
+        )
+        self._next_seq += len(entries)
+        self._pending += entries
+        self._pending += [
+            self._accepted(key, gap, now) for key, count in counts for gap in count.gaps
+        ]
+
+    def _accepted(self, key: PartitionKey, gap: Gap, now: int) -> Json:
+        """An entry as of an operator: a journal of its own, with one entry."""
+        source = f"operator-{secrets.token_hex(_RANDOM_BYTES)}"
+        is_new = not gap.end
+        when = "when it was first copied" if is_new else "before they were copied: --accept-gap"
+        header = {"time": now, "host": self._speaker.host, "app": APP, "source": source}
+        return {
+            "header": {**header, "seq": 0, "position": 0},
+            "version": VERSION,
+            "tier": "operator",
+            "cluster": self._speaker.cluster,
+            "accepted": [
+                {
+                    **key._asdict(),
+                    "offsets": [{"first": gap.end, "count": gap.begins - gap.end}],
+                    "reason": f"{self._source} had deleted them {when}",
+                    "operator": f"{APP} on {self._speaker.host}",
+                }
+            ],
+        }
+
+    def _forget_if_too_much(self) -> None:
+        with self._lock:
+            before = [old for beginning in self._begun.values() if (old := beginning.before)]
+            if sum(count.weight for count in chain(before, self._counts.values())) <= _MOST_WEIGHT:
+                return
+            for key, count in self._counts.items():
+                self._counts[key] = _after(key, count)
+            for key, beginning in self._begun.items():
+                self._begun[key] = beginning._replace(before=None)
+        log.warning("counts discarded: the ledger could not be written for too long")
+
+
+def _after(key: PartitionKey, told: CopiedCount) -> CopiedCount:
+    """The count that follows."""
+    fresh = PartitionCount(*key, told.count.next_offset, origin=told.count.origin)
+    return CopiedCount(fresh, told.gap_at)
