@@ -152,8 +152,7 @@ def topic_configs(brokers: Brokers, name: str) -> tuple[ConfigEntry, ...]:
 def configs_of_topics(
     brokers: Brokers, names: Collection[str]
 ) -> tuple[dict[str, tuple[ConfigEntry, ...]], dict[str, Refused]]:
-    """Returns all configs of these topics, and the refusals for topics whose configs cannot be
-    read."""
+    """Returns the topics' configs, and the refusals where they cannot be read."""
     configs: dict[str, tuple[ConfigEntry, ...]] = {}
     refused: dict[str, Refused] = {}
     resources = tuple(

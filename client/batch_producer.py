@@ -93,8 +93,7 @@ class BatchProducer:
         return True
 
     def collect(self, *, within: float = 0.0) -> list[Event]:
-        """Returns the events so far, oldest first; waits up to `within` seconds for the first. Any
-        thread."""
+        """Returns events, oldest first; waits up to `within` seconds for the first. Any thread."""
         with self._lock:
             self._news.wait_for(lambda: self._closed or self._events, within)
             events = list(self._events)
@@ -169,8 +168,7 @@ class BatchProducer:
                 self._shipping.pool.wake()
 
     def leader_epoch(self, target: TopicPartition) -> int:
-        """The partition's leader epoch in the latest metadata; -1 if there was none. On the pumping
-        thread."""
+        """The partition's latest known leader epoch; -1 if none. On the pumping thread."""
         return self._shipping.leader_epoch(target)
 
     def troubles(self) -> dict[TopicPartition, ClientError]:

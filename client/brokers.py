@@ -110,8 +110,7 @@ class Brokers:
         return self.known
 
     def as_seen_by(self, broker_id: int) -> ClusterMetadata:
-        """Returns this broker's current view of the cluster with all topics: brokers learn of
-        changes at different times."""
+        """Returns this broker's current view of all topics: brokers learn of changes in turn."""
         request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         return metadata_of(self.broker(broker_id).call(metadata_api.API, request), self.who)
 
@@ -135,8 +134,7 @@ class Brokers:
         return self.persist(attempt)
 
     def any_broker(self) -> BrokerConnection:
-        """Returns an open shared connection to any broker, or opens one to a known broker or a
-        bootstrap address."""
+        """Returns an open connection to any broker, or connects to a known or bootstrap address."""
         for connection in list(self._connections.values()):
             if not connection.closed:
                 return connection
@@ -187,8 +185,7 @@ class Brokers:
         return partitions_by_leader
 
     def _controller(self) -> BrokerConnection:
-        """Returns a connection to the controller, or to any broker if the controller cannot be
-        reached."""
+        """Connects to the controller, or to any broker if the controller cannot be reached."""
         if self.known.controller in self.known.brokers:
             with suppress(ClientError):
                 return self.broker(self.known.controller)

@@ -180,8 +180,7 @@ class Channel:
                 self.failure = failure
 
     def _send_encrypted(self, pieces: list[memoryview]) -> int:
-        """Like `_send_plain`. TLS requires the same data to be sent again when it could not be
-        sent."""
+        """Like `_send_plain`; TLS requires unsent data to be sent again unchanged."""
         first = pieces[0]
         if len(first) < _TLS_RECORD and len(pieces) > 1:
             first = memoryview(_joined(pieces, _TLS_RECORD))

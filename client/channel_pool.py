@@ -24,8 +24,7 @@ from client.patience import NEVER, Pauses
 
 
 class _Slot(msgspec.Struct):
-    """The state for one broker: an open channel, one being opened, or a pause before the next
-    attempt."""
+    """One broker's state: an open channel, one being opened, or a pause before a retry."""
 
     channel: Channel | None = None
     opening: bool = False

@@ -196,8 +196,7 @@ class BrokerConnection:
         return self._conversation.decode(pending, self._answer(pending))
 
     def _greet(self) -> None:
-        """Learns the supported API versions; a broker too old for the request is asked again in
-        version 0."""
+        """Learns the API versions; asks a broker too old for this again in version 0."""
         greeting = ApiVersionsRequest(
             client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
         )
@@ -233,8 +232,7 @@ class BrokerConnection:
         return pending
 
     def _answer(self, pending: PendingResponse[Any], until: float = 0.0) -> memoryview:
-        """Returns the body of the answer; keeps answers to older requests until they are
-        received."""
+        """Returns the answer's body; keeps answers to older requests until received."""
         deadline = max(pending.deadline, until)
         while pending not in self._answered:
             try:

@@ -89,8 +89,7 @@ class Stamped(msgspec.Struct, frozen=True, eq=False):
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
-    """The broker has the batch, as `acks` requires. The offset is None if the broker does not
-    return it."""
+    """The broker has the batch, as `acks` requires; the offset is None if it is not returned."""
 
     batch: Batch
     base_offset: int | None

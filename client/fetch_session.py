@@ -75,8 +75,7 @@ class FetchSession:
             self._changed[key] = None
 
     def asked(self, key: Key) -> Wanted | None:
-        """What the last request fetched from this partition, whether it named the partition or
-        not."""
+        """What the last request fetched from the partition, whether named in it or not."""
         return self._sent.get(key)
 
     def request(self, max_wait_ms: int) -> FetchRequest:

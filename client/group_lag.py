@@ -175,8 +175,7 @@ class _Survey:
     def written(
         self, places: Collection[Place], most_bytes: int, now: float
     ) -> dict[Place, Written]:
-        """Returns when the records were written: exactly where they may be read, otherwise
-        estimated."""
+        """Returns when the records were written: exactly if readable, else estimated."""
         places_by_target: dict[TopicPartition, list[Place]] = {}
         for place in places:
             places_by_target.setdefault(place.target, []).append(place)
@@ -202,8 +201,7 @@ class _Survey:
         return times
 
     def _readable(self, topics: Collection[str]) -> set[str]:
-        """Selects the readable topics: fetching others would be refused, and logged by the
-        broker."""
+        """Selects readable topics: fetching others would be refused, and logged."""
         if not topics:
             return set()
         request = MetadataRequest(

@@ -43,8 +43,7 @@ class NewTopics(NamedTuple):
 
 
 def new_topics(brokers: Brokers) -> NewTopics | None:
-    """Returns None if brokers do not disclose their configs to this client. Raises ClientError if
-    none answers."""
+    """Returns None if brokers do not disclose this. Raises ClientError if none answers."""
     metadata = brokers.persist(lambda: brokers.refresh([]))
     if not metadata.brokers:
         return None

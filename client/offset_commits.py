@@ -22,8 +22,7 @@ from wire.messages.offset_commit import (
 
 
 class Consumed(NamedTuple):
-    """All records of a partition before `offset` were consumed; the last was written in
-    `leader_epoch`."""
+    """All records before `offset` were consumed; the last was written in `leader_epoch`."""
 
     offset: int
     leader_epoch: int = -1
@@ -71,7 +70,6 @@ def _topics(offsets: Mapping[TopicPartition, Consumed]) -> tuple[OffsetCommitReq
 
 
 def _coordinator(brokers: Brokers, group: str) -> BrokerConnection:
-    """Returns a connection to the group's coordinator. Raises Unsupported if brokers keep no
-    offsets."""
+    """Connects to the group's coordinator. Raises Unsupported if brokers keep no offsets."""
     brokers.any_broker().version(offset_commit.API)
     return coordinator(brokers, group, Operation.READ)

@@ -28,8 +28,7 @@ class AtOffset(msgspec.Struct, frozen=True):
 
 
 class AtTime(msgspec.Struct, frozen=True):
-    """The first message with this timestamp (in milliseconds) or a later one; the end if there is
-    none."""
+    """The first message with this timestamp (in ms) or a later one; the end if there is none."""
 
     timestamp: int
 

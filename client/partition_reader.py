@@ -234,8 +234,7 @@ class PartitionReader:
         return data, view
 
     def _go_on(self, view: memoryview, next_offset: int) -> None:
-        """Requests what follows these batches, which end at `next_offset`, while the caller
-        processes them."""
+        """Requests what follows these batches, from `next_offset` on."""
         if next_offset <= self.next_offset:
             text = f"{self._name}, offset {self.next_offset}: no whole record batch"
             raise Corrupt(text, first=self.next_offset)
@@ -274,8 +273,7 @@ class PartitionReader:
         self.next_offset, self.leader_epoch = offset, max(self.leader_epoch, epoch)
 
     def _handle_empty(self, data: PartitionData) -> None:
-        """Handles an answer without batches: it may be right in a compacted log; otherwise repeats
-        the request."""
+        """Repeats the request, unless the log is compacted, where no batch may be left."""
         log_end = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
         if log_end < self._end:
             self._patience.wait(self._missing(f"the log ends at {log_end}", retriable=True))
@@ -388,8 +386,7 @@ class PartitionReader:
         return topic.partition(self._partition)
 
     def _check_history(self) -> None:
-        """Raises if the new leader's log diverges before the position: it may have fewer
-        batches."""
+        """Raises if the new leader's log diverges before the position."""
         target = TopicPartition(self._topic, self._partition)
         end_offset = end_offsets_of_epochs(self._brokers, {target: self.leader_epoch})[target]
         if 0 <= end_offset < self.next_offset:

@@ -108,8 +108,7 @@ class Producer:
         timestamp: int | None = None,
         headers: Sequence[tuple[str, bytes | None]] = (),
     ) -> list[Delivered]:
-        """Adds a message, and sends the batch if it is full. Returns what was delivered
-        meanwhile."""
+        """Adds a message, sends a full batch; returns what was delivered meanwhile."""
         if partition is None:
             partition = self._partition_of(key)
         collecting = self._collecting.get(partition)
@@ -134,8 +133,7 @@ class Producer:
         return delivered
 
     def _partition_of(self, key: bytes | None) -> int:
-        """Chooses by key as Kafka's clients do; messages without a key go to each partition a batch
-        at a time."""
+        """Chooses by key like Kafka's clients; without keys, partitions take turns by batch."""
         if key is None:
             return self._current
         return partition_of(key, self._partitions)
@@ -153,8 +151,7 @@ class Producer:
         return delivered
 
     def _work(self, seconds: float) -> list[Delivered]:
-        """Returns what is delivered within this time; raises the error of a batch that never will
-        be."""
+        """Returns what is delivered in this time; raises the error of a batch that fails."""
         self._shipper.pump(seconds)
         delivered: list[Delivered] = []
         for event in self._shipper.collect():

@@ -105,8 +105,7 @@ def move(brokers: Brokers, targets: Mapping[Key, tuple[int, ...]]) -> dict[Key, 
 
 
 def throttle(brokers: Brokers, moves: Mapping[Key, Moving], live: Iterable[int], rate: int) -> None:
-    """Limits these moves to `rate` bytes a second on each live broker, for what it sends and for
-    what it copies."""
+    """Limits these moves, on each live broker, to `rate` bytes a second sent and copied."""
     leaders: dict[str, list[str]] = {}
     followers: dict[str, list[str]] = {}
     for (topic, index), moved in moves.items():
@@ -122,8 +121,7 @@ def throttle(brokers: Brokers, moves: Mapping[Key, Moving], live: Iterable[int],
 
 
 def take_throttle_away(brokers: Brokers, topics: Collection[str], live: Iterable[int]) -> bool:
-    """Removes the throttles of these topics' replicas and of live brokers; returns whether a live
-    broker had one."""
+    """Removes the topics' and live brokers' throttles; returns whether a broker had one."""
     limited = [
         broker_id
         for broker_id in live

@@ -201,8 +201,7 @@ class Stream:
         return [Rejected(entry.batch, error) for entry in late]
 
     def halt(self, error: ClientError) -> tuple[list[Batch], list[Event]]:
-        """Returns the batches without numbers, and applies Rule 5 unless the stream is halted
-        already."""
+        """Returns batches without numbers; applies Rule 5 unless halted already."""
         waiting = [self._entries.pop().batch for _ in range(len(self._entries) - self._open)]
         if self._is_stopped():
             return waiting[::-1], []

@@ -90,8 +90,7 @@ class TokenEndpoint:
 
 
 def named_by(token: str) -> str:
-    """Returns the subject of a JSON Web Token, or "" if it cannot be read. It is not verified
-    here."""
+    """Returns the subject of a JSON Web Token, unverified; "" if it cannot be read."""
     parts = token.split(".")
     if len(parts) != _PARTS:
         return ""

@@ -35,8 +35,7 @@ class Converted(msgspec.Struct, frozen=True):
 class Conversion(Protocol):
     @property
     def raw(self) -> pa.DataType:
-        """The part of the raw form that the conversion needs, for building it from Python
-        values."""
+        """The needed part of the raw form, for building it from Python values."""
 
     def convert(self, raw: pa.Array) -> Converted: ...
 

@@ -75,8 +75,7 @@ def presence(type_: Type) -> pa.DataType:
 
 
 def parts(fields: Iterable[tuple[str, pa.DataType]]) -> pa.StructType:
-    """Merges the wanted parts of a record or union, in the writer's order; a part wanted twice is
-    the union of both."""
+    """Merges wanted parts of a record or union, in the writer's order."""
     merged: dict[str, pa.DataType] = {}
     for name, type_ in fields:
         previous = merged.get(name)

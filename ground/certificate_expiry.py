@@ -150,8 +150,7 @@ def end_of_der(der: bytes) -> float:
 
 
 def _taken(der: bytes, *tags: int) -> tuple[bytes, bytes]:
-    """Splits off the first element, which must have one of these tags; returns its content and the
-    rest."""
+    """Splits off the first element, of one of these tags; returns its content and the rest."""
     if len(der) < 2 or der[0] not in tags:
         raise NotACertificate("unexpected element")
     length, begin = der[1], 2

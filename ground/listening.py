@@ -29,8 +29,7 @@ class CannotListen(Exception):
 
 
 def listen(host: str, port: int, *, backlog: int, keys: tuple[str, str]) -> socket.socket:
-    """Returns a non-blocking listening socket. `keys` are the configuration keys of host and
-    port."""
+    """Returns a non-blocking listening socket. `keys` name host and port in the config."""
     host_key, port_key = keys
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -50,8 +49,7 @@ def listen(host: str, port: int, *, backlog: int, keys: tuple[str, str]) -> sock
 
 
 def check_exposed(key: str, host: str, *, insecure: bool) -> None:
-    """Raises ValueError, naming the configuration key, if the address is exposed without
-    `insecure`."""
+    """Raises ValueError, naming the key, if the address is exposed without `insecure`."""
     if not insecure and not is_loopback(host):
         raise ValueError(
             f"`{key}: {host}` can be reached from other machines without authentication: set "
@@ -69,8 +67,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_everywhere(host: str) -> bool:
-    """Whether it is the wildcard address, which listens on all addresses and cannot be connected
-    to."""
+    """Whether it is the wildcard address, which cannot be connected to."""
     try:
         return ip_address(host).is_unspecified
     except ValueError:
@@ -78,8 +75,7 @@ def is_everywhere(host: str) -> bool:
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether a server could listen there. Raises OSError if it never could: invalid address, no
-    permission."""
+    """Whether a server could listen there now. Raises OSError if it never could."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -19,8 +19,7 @@ def network_of(address: str) -> str:
 
 
 class NetworkRoom:
-    """Limits concurrent work, per network and in total. Many addresses in one network share its
-    limit."""
+    """Limits concurrent work, per network and in total."""
 
     def __init__(self, of_one: int, of_all: int | None = None) -> None:
         self._of_one = of_one

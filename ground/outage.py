@@ -37,8 +37,7 @@ class Outage:
         return 0.0 if self._began is None else time.monotonic() - self._began
 
     def failed(self, error: Exception, *, passing: bool = True) -> float:
-        """An attempt failed; returns the pause before the next. `passing`: the error may be
-        temporary."""
+        """Returns the pause before the next attempt. `passing`: the error may be temporary."""
         self.why = str(error)
         begins = self._began is None
         if begins:

@@ -24,8 +24,7 @@ class PageConnection:
         self._loop = loop
 
     async def encrypt(self, context: ssl.SSLContext) -> None:
-        """Does the TLS handshake, before anything is received. Raises OSError (ssl.SSLError is
-        one)."""
+        """Does the TLS handshake, before anything is received. Raises OSError."""
         encrypted = self._socket = context.wrap_socket(
             self._socket, server_side=True, do_handshake_on_connect=False
         )
@@ -60,8 +59,7 @@ class PageConnection:
     async def _when_it_can(
         self, attempt: Callable[[], T], possible: Callable[[], Awaitable[None]]
     ) -> T:
-        """Retries when the socket is ready. TLS may need to read before it can write, and vice
-        versa."""
+        """Retries when the socket is ready; TLS may read in order to write, and vice versa."""
         while True:
             try:
                 return attempt()

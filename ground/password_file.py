@@ -71,8 +71,7 @@ class SlowHash(msgspec.Struct, frozen=True):
 
 
 class PasswordFile:
-    """The logins in one file. Thread-safe; `check` may be slow and should not run on an event
-    loop."""
+    """The logins in one file. Thread-safe; `check` may be too slow for an event loop."""
 
     def __init__(self, path: Path) -> None:
         """Raises BadPasswordFile."""
@@ -107,8 +106,7 @@ class PasswordFile:
         return True
 
     def remembers(self, name: str, password: str) -> bool:
-        """Whether the login was recently correct, with the file unchanged. Fast enough for an event
-        loop."""
+        """Whether the login was recently correct. Fast enough for an event loop."""
         if len(password) > _MOST_PASSWORD:
             return False
         self._current()

@@ -51,8 +51,7 @@ class TokenFile:
 
 
 def read_tokens(path: Path) -> Mapping[bytes, Mapping[bytes, str]]:
-    """Parses the file into names by hash, grouped by the hash's first bytes. Raises
-    BadTokenFile."""
+    """Parses names by hash, grouped by the hash's first bytes. Raises BadTokenFile."""
     tokens: dict[bytes, dict[bytes, str]] = {}
     for number, name, rest in lines_of(path, BadTokenFile):
         match = _HASH.fullmatch(rest.strip())

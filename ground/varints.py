@@ -99,8 +99,7 @@ class Varints(dict[int, bytes]):
 
 
 def high_bytes(block: int) -> bytes:
-    """The bytes that follow those of `LOW` for numbers in this block, which must not be the
-    first."""
+    """The bytes that follow those of `LOW` for numbers in this block, not the first."""
     return _HIGHS[block] if block < len(_HIGHS) else unsigned_varint(block)
 
 

@@ -82,16 +82,15 @@ class Played(msgspec.Struct, frozen=True):
 
     def plays(self) -> "list[Played]":
         """Splits the outcome by play; the code is 2 where a task failed."""
-        results_by_play: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+        plays: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
         for name, result in self.tasks:
-            results_by_play.setdefault(result["play"], []).append((name, result))
+            plays.setdefault(result["play"], []).append((name, result))
         failed = [
-            any(task["failed"] or task["ignored"] for _, task in results)
-            for results in results_by_play.values()
+            any(task["failed"] or task["ignored"] for _, task in run) for run in plays.values()
         ]
         return [
             Played(2 if has_failed else 0, self.said, tuple(results), self.seconds)
-            for has_failed, results in zip(failed, results_by_play.values(), strict=True)
+            for has_failed, results in zip(failed, plays.values(), strict=True)
         ]
 
     @property

@@ -259,8 +259,7 @@ class ApacheKafka(RunningServer):
         super().spawn()
 
     def _format(self) -> None:
-        """With Apache Kafka's own tool: a second of processor time, and minutes on a busy
-        machine."""
+        """With Apache Kafka's own tool, which takes a second or more."""
         cluster_id = f"--cluster-id={self._quorum.cluster_id}"
         arguments = ["format", cluster_id, "--config", str(self._properties)]
         for user in self._scram:

@@ -101,8 +101,7 @@ class AuditProcess(PenstockProcess):
         return http.client.HTTPSConnection("127.0.0.1", self.port, context=self._tls, **to)
 
     def get(self, path: str, answered: type[A], **query: object) -> A:
-        """Returns the response of `/api/v1/{path}`; parameters that are Python keywords end in
-        `_`."""
+        """Requests `/api/v1/{path}`; parameters that are Python keywords end in `_`."""
         encoded = urlencode({name.rstrip("_"): value for name, value in query.items()})
         answer = self.ask(f"/api/v1/{path}?{encoded}")
         assert answer.status == 200, answer

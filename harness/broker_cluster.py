@@ -146,8 +146,7 @@ class BrokerCluster:
         self.brokers[broker_id].kill()
 
     def stop(self, broker_id: int, *, within: float = 60) -> int:
-        """Sends SIGTERM; returns the exit code. If it takes longer, kills the broker and raises
-        ServerFailed."""
+        """SIGTERM; returns the exit code. After `within`, SIGKILL and ServerFailed."""
         self._ended_by_us.add(broker_id)
         try:
             return self.brokers[broker_id].terminate(within=within)
@@ -156,8 +155,7 @@ class BrokerCluster:
             raise
 
     def stop_side_by_side(self, *, within: float = 60) -> dict[int, int]:
-        """Stops all running brokers at once; returns their exit codes, -9 for those that had to be
-        killed."""
+        """Stops all running brokers at once; returns exit codes, -9 for killed ones."""
         running = [number for number in self.ids if self.alive(number)]
         self._ended_by_us |= set(running)
         for broker_id in running:

@@ -27,8 +27,7 @@ class BrokerProcess(PenstockProcess):
         open_files: int | None = None,
         program: str = "penstock",
     ) -> None:
-        """`open_files` limits its open files. If the settings have `listeners`, the first is
-        `bootstrap`."""
+        """`open_files` limits its open files. The first of `listeners` is `bootstrap`."""
         self.broker_id = broker_id
         self.data_dir = data_dir or directory / "data"
         self.port, self.http_port = free_ports(2)

@@ -18,8 +18,7 @@ _FORGETS_SECONDS: Final = 2.0
 
 
 def wanting() -> int:
-    """The number of other threads that run, could run, or wait for a disk, on the whole machine,
-    including its containers."""
+    """Other threads on the whole machine that run, could run, or wait for a disk."""
     rows = (line.split() for line in _STAT.read_bytes().splitlines()[-8:])
     values = {row[0]: int(row[1]) for row in rows}
     return max(0, values[b"procs_running"] - 1) + values[b"procs_blocked"]
@@ -49,8 +48,7 @@ class Crowding:
 
 
 class Patience:
-    """A duration on an idle machine. Each check counts the time since the last one, divided by the
-    load."""
+    """A duration on an idle machine: time counts divided by the load."""
 
     def __init__(
         self,

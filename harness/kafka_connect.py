@@ -103,8 +103,7 @@ class ConnectWorker(RunningServer):
         return self._ask("GET", "/connectors")[0] == 200
 
     def put(self, connector: str, settings: Mapping[str, str]) -> None:
-        """Creates or changes a connector; raises AssertionError if that is refused. Retries during
-        a rebalance."""
+        """Creates or changes a connector, retrying during a rebalance; asserts success."""
         status, answer = 0, None
 
         def answered() -> bool:

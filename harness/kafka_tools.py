@@ -42,8 +42,7 @@ _EXIT: Final = "org.apache.kafka.common.utils.Exit"
 
 
 class Ended(NamedTuple):
-    """A tool's exit status and its output: standard output, and standard error, which includes its
-    log."""
+    """A tool's exit status, standard output, and standard error with its log."""
 
     status: int
     output: str
@@ -55,7 +54,7 @@ class Ended(NamedTuple):
 
 
 class KafkaTools:
-    """The tools of one release: `with KafkaTools(NEWEST) as tools: tools.run("kafka-topics",
+    """One release's tools: `with KafkaTools(NEWEST) as tools: tools.run("kafka-topics",
     "--list")`."""
 
     def __init__(self, version: str = VERSION) -> None:

@@ -217,8 +217,7 @@ async def _cancelled(tasks: set[asyncio.Task[None]]) -> None:
 
 
 def owner_of(port: int, processes: dict[str, int]) -> str:
-    """Returns which of the processes, given by name and id, owns the loopback socket with this
-    port."""
+    """Returns which process, by name and id, owns the loopback socket with this port."""
     local_address = f"{int.from_bytes(socket.inet_aton('127.0.0.1'), 'little'):08X}:{port:04X}"
     lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
     inodes = {words[9] for words in map(str.split, lines) if words[1] == local_address}

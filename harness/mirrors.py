@@ -94,8 +94,7 @@ class Mirrors:
         self.mirrors[number].kill()
 
     def stop(self, number: int, *, within: float = 60) -> int:
-        """Sends SIGTERM; returns the exit code. If it takes longer, kills the worker and raises
-        ServerFailed."""
+        """SIGTERM; returns the exit code. After `within`, SIGKILL and ServerFailed."""
         self.thaw(number)
         self._ended(number)
         try:

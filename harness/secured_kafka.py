@@ -67,8 +67,7 @@ def secured_kafka(
 
 
 def locks(authority: Authority, listener: str, passwords: Mapping[str, str]) -> dict[str, str]:
-    """Settings of a broker with TLS, and with logins by any of MECHANISMS on the listener; `broker`
-    is itself."""
+    """Settings for TLS, and for logins by any of MECHANISMS; `broker` is the broker itself."""
     server = authority.sign("kafka")
     users = " ".join(f'user_{name}="{jaas(secret)}"' for name, secret in passwords.items())
     own = f'username="broker" password="{jaas(passwords["broker"])}"'

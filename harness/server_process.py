@@ -100,8 +100,7 @@ class ServerProcess:
             self._child.wait()
 
     def terminate(self, *, within: float = 60) -> int:
-        """Sends SIGTERM; returns the exit code. A server that does not end in time fails the
-        test."""
+        """SIGTERM; returns the exit code. Fails if the process does not end in time."""
         assert self._child is not None, "never started"
         self._child.send_signal(signal.SIGTERM)
         return self.wait(within=within)
@@ -154,8 +153,7 @@ class ServerProcess:
 def _wait_ready(
     servers: Iterable[tuple[ServerProcess, Callable[[], bool]]], *, within: float
 ) -> None:
-    """Waits until all are ready; fails at once if one of them ends before. A JVM may take minutes
-    on a busy machine."""
+    """Waits until all are ready; fails at once if one of them ends before."""
     looks = Looks(max(within, LEAST_START_SECONDS))
     waiting = dict(servers)
     processes = list(waiting)

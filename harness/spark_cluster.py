@@ -26,8 +26,7 @@ EXECUTOR_MEMORY: Final = "512m"  # Spark takes no less than 450 MB
 
 
 def scala_version() -> str:
-    """The version that `bin/load-spark-env.sh` would determine; a pip installation does not state
-    it."""
+    """The version of Scala, which a pip installation does not state."""
     (core,) = (SPARK_HOME / "jars").glob("spark-core_*.jar")
     match = re.match(r"spark-core_([\d.]+)-", core.name)
     assert match is not None
@@ -35,8 +34,7 @@ def scala_version() -> str:
 
 
 class Daemon(RunningServer):
-    """A Master or a Worker. Ready once it has logged a line `times` times. It is started only
-    once."""
+    """A Master or a Worker, started once. Ready once it has logged a line `times` times."""
 
     def __init__(self, process: ServerProcess, line: str, times: int = 1) -> None:
         self.process = process
@@ -65,8 +63,7 @@ class SparkCluster(RunningServers):
 
     @property
     def conf(self) -> dict[str, str]:
-        """A driver's configuration: small, on loopback, and with both workers before the first
-        job."""
+        """A driver's configuration: small, on loopback, waiting for both workers."""
         temporary = self.directory / "temporary"
         options = f"{quick_java()} -Djava.io.tmpdir={temporary}"
         return {
@@ -141,8 +138,7 @@ class SparkCluster(RunningServers):
 
     @contextmanager
     def _leaving_logs_alone(self) -> Iterator[None]:
-        """Executors of running applications end with their workers; all files but logs are
-        removed."""
+        """Waits until executors have ended with their workers; removes files except logs."""
         executors = [pid for worker in range(WORKERS) for pid in self.executors(worker)]
         yield
         wait_until(

@@ -53,8 +53,7 @@ def quick_java() -> str:
 
 
 def quick_java_environment() -> dict[str, str]:
-    """The environment for programs that have Java options of their own: `penstock up` and what it
-    starts."""
+    """For programs that have Java options of their own: `penstock up` and what it starts."""
     return {"JDK_JAVA_OPTIONS": _with_archive()}
 
 

@@ -23,13 +23,7 @@ SYSTEMD: Final = Path("/usr/lib/systemd/systemd")
 _WITHIN: Final = 60.0
 _TARGET: Final = "tests.target"
 _BARE: Final = "[Unit]\nDefaultDependencies=no\n"
-_STUBS: Final = (
-    "sysinit",
-    "basic",
-    "shutdown",
-    "network-online",
-    "tests",
-)  # all targets that units name
+_STUBS: Final = ("sysinit", "basic", "shutdown", "network-online", "tests")  # units' targets
 
 _IN_MOUNTS: Final = ("unshare", "--mount", "sh", "-c")  # in a mount namespace of its own
 # Its control groups are below one that we create, which is its root.
@@ -140,8 +134,7 @@ class Systemd:
             return False
 
     def _end_services(self) -> None:
-        """Ends the services, which remove the private directories that they created in the
-        machine's."""
+        """Ends the services, which removes their private directories."""
         if not self._first:
             return
         with suppress(subprocess.TimeoutExpired):

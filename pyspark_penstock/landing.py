@@ -54,8 +54,7 @@ class LandingReader(DataSourceReader):
         self._job = job
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state sent to every task, without the groups: each task's slices are in its
-        partition."""
+        """The state for every task, without groups: a task's slices are in its partition."""
         return {"_job": msgspec.structs.replace(self._job, groups=())}
 
     def partitions(self) -> Sequence[InputPartition]:

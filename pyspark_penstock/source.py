@@ -80,8 +80,7 @@ class DefaultSource(DataSource):
         return StreamReader(self._options, self._of(schema))
 
     def _of(self, schema: StructType) -> str:
-        """Returns the description for the columns of this schema, which are all unless the user
-        names some."""
+        """Returns the description for this schema's columns: all, unless the user names some."""
         if self._description is None:
             self._description = describe(read_options(self._options)).packed()
         description = unpacked(self._description)

@@ -195,8 +195,7 @@ def _from_gzip(data: memoryview, limit: int) -> bytes:
 
 
 def _to_xerial(data: bytes) -> bytes:
-    """Snappy in the framing of Java's library, which all Kafka clients use: blocks with their
-    lengths."""
+    """Snappy in the framing of Java's library and all Kafka clients: blocks with lengths."""
     out = bytearray(_XERIAL_HEADER)
     for at in range(0, len(data), _XERIAL_BLOCK):
         block = bytes(cramjam.snappy.compress_raw(data[at : at + _XERIAL_BLOCK]))
@@ -255,8 +254,7 @@ def _lz4_bound(data: memoryview) -> int:
 
 
 def _lz4_frame(data: memoryview, at: int) -> tuple[int, int]:
-    """Returns an upper bound of the uncompressed size of the frame at this position, and its
-    end."""
+    """Returns an upper bound of the frame's uncompressed size, and the frame's end."""
     if _little(data, at, 4) != _LZ4_MAGIC:
         raise _corrupt(f"lz4: no frame at byte {at}")
     bound = 0
@@ -283,8 +281,7 @@ def _zstd_bound(data: memoryview) -> int:
 
 
 def _zstd_frame(data: memoryview, at: int) -> tuple[int, int]:
-    """Returns an upper bound of the uncompressed size of the frame at this position, and its
-    end."""
+    """Returns an upper bound of the frame's uncompressed size, and the frame's end."""
     if _little(data, at, 4) != _ZSTD_MAGIC:
         raise _corrupt(f"zstd: no frame at byte {at}")
     flags = data[at + 4]

@@ -76,8 +76,7 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> tuple[TopicPartitions, ..
 
 
 def pairs(topics: Iterable[TopicPartitions]) -> Iterator[tuple[str, int]]:
-    """Yields topic and partition of each, in the given order. A topic may be listed more than
-    once."""
+    """Yields topic and partition of each, in order. A topic may be listed more than once."""
     return ((topic.topic, partition) for topic in topics for partition in topic.partitions)
 
 

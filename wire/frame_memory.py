@@ -61,8 +61,7 @@ class FrameMemory:
         self._pooled = 0
 
     def most_at_once(self, address: str, usual: int) -> int:
-        """The number of bytes to receive at once from the address: few while they might have to be
-        kept."""
+        """How many bytes to receive at once: few while they might have to be kept."""
         if not self.used and not self.kept:
             return usual
         if self.kept * 8 > self.limit or self._kept_by.get(address, 0) * 16 > self.limit:

@@ -70,8 +70,7 @@ class MirrorOf(msgspec.Struct, frozen=True):
 
     @property
     def of_penstocks_own(self) -> bool:
-        """Whether it is an internal topic without events, such as `_schemas`: ledgers do not cover
-        it."""
+        """Whether it is an internal topic such as `_schemas`, which ledgers do not cover."""
         return self.topic.startswith("_")
 
     @property

@@ -235,8 +235,7 @@ def array_in_pieces(
     flexible: bool,
     nullable: bool,
 ) -> InPieces:
-    """Like `array`, in pieces; elements that contain arrays are themselves read and written in
-    pieces."""
+    """Like `array`, in pieces; elements with arrays are read and written in pieces too."""
     read_count, write_count = _counts(flexible=flexible, nullable=nullable)
     read_element, write_element = element
 

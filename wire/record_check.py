@@ -88,8 +88,7 @@ class RecordCheck:
         return True
 
     def _parse(self, batch: memoryview, header: BatchHeader, keyed: bool, now_ms: int) -> None:
-        """Does the work of `walk_batch` without it. Decompressed records are in the buffer
-        already."""
+        """`walk_batch` without the C module; decompressed records are in the buffer already."""
         count, size = header.record_count, len(batch)
         plain = self._room[:size]
         if header.attributes & CODEC_MASK:
@@ -110,8 +109,7 @@ class RecordCheck:
         self._allowed_at = now_ms
 
     def allows(self, count: int) -> bool:
-        """Whether the forms of that many records may be checked; deducts them from the
-        allowance."""
+        """Whether that many records' forms may be checked; deducts them from the allowance."""
         if self._allowed < count:
             return False
         self._allowed -= count

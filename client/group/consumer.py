@@ -126,8 +126,7 @@ class GroupConsumer:
             self._fetch(min(_SLICE_S, remaining))
 
     def commit(self) -> None:
-        """Commits the positions. Raises Fenced if a partition belongs to another member by now;
-        Unavailable."""
+        """Commits the positions. Raises Fenced if a partition is another member's; Unavailable."""
         now_ms = time.time_ns() // 1_000_000
         due = {
             partition: CommittedOffset(
@@ -242,8 +241,7 @@ class GroupConsumer:
         log.info("a new partition is not known yet error=%r", str(error))
 
     def _begin_again(self, fetcher: Fetcher, error: Refused) -> None:
-        """Continues where the log still has messages. Raises the error if the log has the position
-        after all."""
+        """Continues where the log has messages. Raises the error if it has the position."""
         numbers = sorted(fetcher.positions)
         first = offsets_at(self._brokers, fetcher.topic, numbers, list_offsets.EARLIEST)
         end = offsets_at(self._brokers, fetcher.topic, numbers, list_offsets.LATEST)

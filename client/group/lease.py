@@ -43,7 +43,6 @@ class Lease:
         return self._clock()
 
     def renew(self, asked: float, timeout_s: float) -> None:
-        """Extends the lease after the leader's answer; `timeout_s` is the granted session
-        timeout."""
+        """Extends the lease after an answer; `timeout_s` is the granted session timeout."""
         self._ends = asked + timeout_s * _RELIED_ON
         self._due = asked + timeout_s * _ASKED_EVERY

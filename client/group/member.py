@@ -45,8 +45,7 @@ class Reader(Protocol):
         """The partitions are given up when this returns; offsets can still be committed."""
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """The partitions no longer belong to this member; uncommitted messages will be read
-        again."""
+        """The partitions are lost; uncommitted messages will be read again."""
 
 
 def unique_name() -> str:

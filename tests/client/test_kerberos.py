@@ -115,7 +115,7 @@ def test_tickets_that_somebody_else_gets(realm: Kdc, agent: str, tmp_path: Path)
         try:
             next(Credentials(by_cache).exchange(HOST))
         except LoginFailed as failed:
-            return "expired (it has expired: run `kinit`" in str(failed)
+            return "expired (run `kinit` again" in str(failed)
         return False
 
     wait_until(ended, within=60, what="the ticket ends", every=0.2)
@@ -125,9 +125,7 @@ def test_a_keytab_that_does_not_do(realm: Kdc, agent: str, tmp_path: Path) -> No
     assert why_not(login_of(agent, tmp_path / "none")).endswith("cannot be read: no such file or "
                                                                 "directory")  # fmt: skip
     keytab = realm.keytab(agent)
-    no_key = (
-        f"no ticket for another@{REALM} with {keytab}: the keytab has no key for this principal"
-    )
+    no_key = f"no ticket for another@{REALM} with {keytab}: the keytab has no key for this"
     assert no_key in why_not(login_of("another", keytab))
     (tmp_path / "text").write_text("no keytab")
     assert "or is invalid: see `klist -k`" in why_not(login_of(agent, tmp_path / "text"))
@@ -168,9 +166,7 @@ def test_an_offer_that_kafka_does_not_make(realm: Kdc, agent: str, offer: bytes)
     saying = Credentials(login_of(agent, realm.keytab(agent))).exchange(HOST)
     broker = Broker(realm)
     saying.send(broker.prove(next(saying)))
-    with pytest.raises(
-        LoginFailed, match=r"invalid GSSAPI response|requires a GSSAPI security layer"
-    ):
+    with pytest.raises(LoginFailed, match=r"invalid GSSAPI response|requires a GSSAPI"):
         saying.send(broker.wrapped(offer))
 
 

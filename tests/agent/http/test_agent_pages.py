@@ -98,4 +98,4 @@ def test_a_large_status_is_made_once_for_many_who_ask(port: int, agent: Agent) -
 
 
 def test_what_there_is(port: int) -> None:
-    assert get(port, "/")[::2] == (404, b"there are /metrics, /healthz, /readyz, /status\n")
+    assert get(port, "/")[::2] == (404, b"not found; pages: /metrics, /healthz, /readyz, /status\n")
