@@ -72,7 +72,7 @@ def _encrypted(address: tuple[str, int], tls: ClientTls) -> str:
     except BadTls as error:
         return str(error)
     except ssl.SSLCertVerificationError as error:
-        return f"its certificate is not believed: {plain_words(error.verify_message)}"
+        return f"its certificate is not trusted: {plain_words(error.verify_message)}"
     except ssl.SSLError as error:
         if _ALERT in (error.reason or ""):
             return f"TLS: {why(error, 'refused')}"

@@ -86,7 +86,7 @@ def broker_http_option(help_: str) -> Callable[[F], F]:
 def broker_http_of(bootstrap: str) -> str | None:
     """The profile's HTTP ports of brokers, if these brokers are the profile's; else None."""
     found = profile()
-    return found.content.address("broker_http") if found.names("brokers", bootstrap) else None
+    return found.value("broker_http") if found.names("brokers", bootstrap) else None
 
 
 def http_security(program: str, *urls: HttpUrl) -> HttpSecurity:

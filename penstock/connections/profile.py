@@ -14,14 +14,16 @@ import grp
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
 from penstock.cli import address_variables
 from penstock.cli.failures import WrongConfiguration
-from penstock.config.client_profile import ClientProfile
 from penstock.config.configuration import ConfigurationError, load
+
+if TYPE_CHECKING:
+    from penstock.config.client_profile import ClientProfile
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -36,11 +38,15 @@ class Profile(NamedTuple):
     """A profile and its file; without a file, an empty one."""
 
     path: Path | None = None
-    content: ClientProfile = ClientProfile()
+    content: "ClientProfile | None" = None
+
+    def value(self, key: str) -> str:
+        """The text or addresses under `key`, as options take them; empty without a file."""
+        return self.content.address(key) if self.content else ""
 
     def names(self, key: str, addresses: str) -> bool:
         """Whether the profile has all of these, separated by commas."""
-        known = {_bare(each) for each in self.content.address(key).split(",")}
+        known = {_bare(each) for each in self.value(key).split(",")}
         return bool(addresses) and {_bare(each) for each in addresses.split(",")} <= known
 
 
@@ -83,7 +89,7 @@ def address_option(
 
 def default_address(key: str, default: str) -> str:
     """The profile's address, else `default`."""
-    return profile().content.address(key) or default
+    return profile().value(key) or default
 
 
 def security_option(key: str, name: str, variable: str | None, help_: str) -> Callable[[F], F]:
@@ -122,7 +128,7 @@ def chosen_security(key: str, address_key: str, addresses: str, kind: type[T]) -
         except ConfigurationError as error:
             raise WrongConfiguration(str(error)) from None
     found = readable_profile()
-    if found.names(address_key, addresses):
+    if found.content and found.names(address_key, addresses):
         security: T = getattr(found.content, key)
         return security
     return kind()
@@ -154,7 +160,7 @@ def readable_profile() -> Profile:
 def origin(key: str, address: str) -> str:
     """Where an address came from, for the end of a message; empty if it is not the profile's."""
     found = readable_profile()
-    if found.path is None or address != found.content.address(key):
+    if found.path is None or address != found.value(key):
         return ""
     return f" ({key} from {found.path})"
 
@@ -180,6 +186,9 @@ def _read(named: Path | None) -> Profile:
     path = named or _usual_file()
     if path is None:
         return Profile()
+    # It stands on Kafka's client, which commands for schemas do without.
+    from penstock.config.client_profile import ClientProfile  # noqa: PLC0415
+
     try:
         return Profile(path, load(ClientProfile, path))
     except ConfigurationError as error:

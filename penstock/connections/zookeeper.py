@@ -70,7 +70,7 @@ def zookeeper_at(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt
     security = chosen_security(_SECURITY, "zookeeper", zookeeper, ZooKeeperSecurity)
     known = readable_profile()
     if secret_file is None and known.names("zookeeper", zookeeper):
-        named = known.content.zookeeper_secret_file
+        named = known.value("zookeeper_secret_file")
         secret_file = Path(named) if named else None
     try:
         secret = None if secret_file is None else Secret(file=str(secret_file)).read()
@@ -82,9 +82,9 @@ def zookeeper_at(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt
 def needed_zookeeper(zookeeper: str | None, secret_file: Path | None) -> ZooKeeperAt:
     """The same for a command that cannot do without; the profile may name the address, too."""
     if zookeeper is None:
-        zookeeper = profile().content.zookeeper
+        zookeeper = profile().value("zookeeper")
     if not zookeeper:
-        raise click.UsageError("give --zookeeper, or a profile with `zookeeper`")
+        raise click.UsageError("this needs --zookeeper, or a profile with `zookeeper`")
     at = zookeeper_at(zookeeper, secret_file)
     assert at is not None
     return at

@@ -67,7 +67,7 @@ def _asked(command: F) -> F:
             raise click.UsageError(str(error)) from None
         known = readable_profile()
         if not cluster and known.names("brokers", bootstrap):
-            cluster = known.content.cluster
+            cluster = known.value("cluster")
         asked = None if no_audit else AskedAudit(audit, cluster)
         return command(bootstrap=at, pages=pages, audit=asked, **others)
 

@@ -52,7 +52,7 @@ def command(
         "agent": str(agent),
     }
     found = profile()
-    more = {key: found.content.address(key) for key in _FROM_PROFILE}
+    more = {key: found.value(key) for key in _FROM_PROFILE}
     rows = [_row(key, address) for key, address in addresses.items()] + [
         _as_row(key, address, str(found.path), _named(key, f"{key}_security", address))
         for key, address in more.items()
@@ -75,7 +75,7 @@ def _row(key: str, address: str) -> dict[str, object]:
             origin = variable
         case _:
             found = profile()
-            origin = str(found.path) if found.content.address(key) else "default"
+            origin = str(found.path) if found.value(key) else "default"
     return _as_row(key, address, origin, _named(key, security, address))
 
 
@@ -85,7 +85,8 @@ def _named(key: str, security: str, address: str) -> str | None:
     if path is not None:
         return str(path)
     found = profile()
-    has_some = getattr(found.content, security) != type(getattr(found.content, security))()
+    named = getattr(found.content, security, None)
+    has_some = named is not None and named != type(named)()
     return str(found.path) if has_some and found.names(key, address) else None
 
 

@@ -93,7 +93,7 @@ def ledger_options(command: F) -> F:
     ) -> Any:
         known = readable_profile()
         if config is None and not cluster and known.names("brokers", bootstrap):
-            cluster = known.content.cluster
+            cluster = known.value("cluster")
         one = LedgerPlace(cluster or _DEFAULT_CLUSTER, bootstrap, registry)
         ledgers = (one,) if config is None else _ledgers(config, cluster)
         return command(ledgers=ledgers, **others)

@@ -156,8 +156,9 @@ def _what_to_do(standing: PipelineStatus) -> str:
 def _has_no_agent() -> bool:
     """Whether the profile names a pipeline, and no agent on this host."""
     source = click.get_current_context().get_parameter_source("agent")
-    content = profile().content
-    return source is ParameterSource.DEFAULT and bool(content.brokers) and not content.agent
+    found = profile()
+    has_agent = found.value("agent") or not found.value("brokers")
+    return source is ParameterSource.DEFAULT and not has_agent
 
 
 @click.command()

@@ -216,7 +216,7 @@ class _Answer:
 
 def _tls_reason(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not believed: {error.verify_message}"
+        return f"its certificate is not trusted: {error.verify_message}"
     return (error.reason or "failed").replace("_", " ").lower()
 
 

@@ -133,9 +133,9 @@ def test_an_authority_that_is_not_believed(
     secured: SecuredZooKeeper, authority: Authority, tmp_path: Path, opened: Open
 ) -> None:
     for tls, said in (
-        (Tls(ca=str(Authority(tmp_path / "other").ca)), "its certificate is not believed: "),
+        (Tls(ca=str(Authority(tmp_path / "other").ca)), "its certificate is not trusted: "),
         (Tls(ca=str(authority.ca), server_name="elsewhere"), "not valid for 'elsewhere'"),
-        (Tls(), "its certificate is not believed: "),
+        (Tls(), "its certificate is not trusted: "),
         (Tls(ca=str(tmp_path / "none")), f"`ca` {tmp_path}/none: no such file"),
     ):
         refused(lambda: opened(secured.tls_address, tls=tls), Unavailable, said)  # noqa: B023

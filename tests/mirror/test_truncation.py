@@ -54,7 +54,7 @@ def test_what_was_written_to_it_is_named_and_thrown_away(
     said = f"{copy}-1 has 7 messages of its own from offset 50 to 56. They"
     assert said in mirror.refused("demote", copy)
     asks = mirror.told("demote", copy, "--cut")
-    assert (asks.returncode, "say --yes" in asks.stderr) == (2, True), asks
+    assert (asks.returncode, "pass --yes" in asks.stderr) == (2, True), asks
     assert ends(here, copy, 2) == {0: 50, 1: 57}
     wait_until(lambda: stands(mirror, copy, "ordinary"), what="it is ordinary")
 

@@ -66,4 +66,4 @@ def test_a_broker_that_does_not_believe_it_says_so_and_ends(
     assert broker.process.wait(within=60) == 1
     last = broker.log().splitlines()[-1]
     assert last.startswith(f"penstock broker: ZooKeeper at {locked.tls_address}: ")
-    assert "its certificate is not believed" in last
+    assert "its certificate is not trusted" in last

@@ -108,11 +108,11 @@ def test_super_users_and_everybody(guarded: At, who: str) -> None:
     ("arguments", "said"),
     [
         (["add", "alice", "--topic", "t"], "no operation"),
-        (["add", "alice", "--operation", "read"], "on what"),
+        (["add", "alice", "--operation", "read"], "no resource"),
         (["add", "alice", "--operation", "fly", "--topic", "t"], "fly"),
         (["add", "alice", "--operation", "write", "--group", "g"], "nothing that can be done"),
         (["add", "alice", "--consumer", "--topic", "t"], "--group"),
-        (["add", "alice", "--producer", "--group", "g"], "nothing to do with that"),
+        (["add", "alice", "--producer", "--group", "g"], "does not apply to a Group"),
         (["add", "alice", "--producer", "--deny", "--topic", "t"], "--deny"),
         (["add", "alice", "--operation", "read", "--topic", "t", "--host", "web-1"], "IP address"),
         (["add", "alice", "--operation", "read", "--topic", "*", "--prefixed"], "star"),
@@ -177,7 +177,7 @@ def test_rules_become_what_is_declared(guarded: At, tmp_path: Path) -> None:
     assert {each[0] for each in standing(guarded)} == {"User:reports"}
     for entries, why in (
         (({"principal": "x", "operations": ["raed"], "topics": ["t"]},), "'raed' is none of"),
-        (({"principal": "x", "operations": ["read"]},), "acls[0]: on what?"),
+        (({"principal": "x", "operations": ["read"]},), "acls[0]: no resource"),
         (({"principal": "x", "topics": ["t"]},), "acls[0]: no operation"),
         (({"principal": "", "operations": ["read"], "topics": ["t"]},), "a principal has a name"),
         ((AGENTS, {**AGENTS, "state": "absent"}), "as present and as absent"),

@@ -224,7 +224,7 @@ def test_an_audit_is_asked_for_an_hour_of_what_is_open_and_seldom_for_the_rest()
 def test_what_is_no_audit_is_no_answer(body: bytes) -> None:
     with answering(lambda _path, _query: (200, body)) as audit:
         asking = AskingAudit(parse_program_url(audit.url), within=30)
-        with pytest.raises(NoStatus, match="no audit of this release"):
+        with pytest.raises(NoStatus, match="not an audit of this release"):
             asking.ask()
         asking.close()
 

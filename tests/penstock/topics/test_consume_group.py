@@ -101,7 +101,7 @@ def test_who_cannot_join_or_meet_the_others(
     with_others = [*consume, *group, *zookeeper]
     for arguments, code, said in (
         (in_group, 1, "is for kafka consumers; penstock consumers cannot join"),
-        ([*consume, *group], 2, "--group needs --zookeeper"),
+        ([*consume, *group], 2, "this needs --zookeeper"),
         ([*with_others, "--to-end"], 2, "--group goes with none of"),
         ([*with_others, "--partition", "0"], 2, "--group goes with none of"),
         ([*with_others, "--avro-file", "-"], 2, "--group goes with none of"),

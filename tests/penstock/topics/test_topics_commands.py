@@ -117,7 +117,7 @@ def test_topics_become_what_is_declared(at: At, topics: Declared, new_topic: str
 
     gone = [{"name": each, "state": "absent"} for each in (new_topic, other["name"])]
     topics.write(*gone)
-    assert "say --yes" in at.refused("topics", "apply", str(topics.file), code=2)
+    assert "pass --yes" in at.refused("topics", "apply", str(topics.file), code=2)
     assert set(topics.dry(*gone).values()) == {"deleted"}
     assert set(topics.apply(*gone).values()) == {"deleted"}
     assert set(topics.apply(*gone).values()) == {"unchanged"}

@@ -63,7 +63,7 @@ def test_the_life_of_a_user(at: At, name: str, password_file: str) -> None:
     assert changed == {"changed": name}
     (found,) = [each for each in at.json("users", "list") if each["name"] == name]
     assert set(found["mechanisms"].values()) == {4096}
-    assert "say --yes" in at.refused("users", "remove", name, code=2)
+    assert "pass --yes" in at.refused("users", "remove", name, code=2)
     assert at.output("users", "remove", name, "--yes") == f"removed {name}\n"
     for command in (["password", name, *given], ["remove", name, "-y"]):
         assert f"there is no user {name}" in at.refused("users", *command)
@@ -111,7 +111,7 @@ def test_on_a_terminal_it_is_asked_for_and_not_shown(
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        ([], 2, "say --password-file or --generate"),
+        ([], 2, "pass --password-file or --generate"),
         (["--password-file", "{file}", "--generate", "{file}2"], 2, "exclude each other"),
         (["--password-file", "{file}3"], 1, "no such file"),
         (["--password-file", "/dev/null"], 1, "is empty"),
