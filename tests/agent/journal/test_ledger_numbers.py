@@ -2,9 +2,6 @@
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -92,24 +89,6 @@ def test_an_entry_that_was_torn_while_it_was_written_is_no_damage(tmp_path: Path
     journal, state = open_journal(tmp_path)
     assert (state.ledger_seq, state.damage) == (2, None)
     assert journal.sizes.file_bytes == size
-
-
-@pytest.mark.not_quick("starts a process")
-def test_a_kill_finds_what_was_handed_out(tmp_path: Path) -> None:
-    """Before anybody is told that an entry is written down, its number is handed out."""
-    code = (
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "from tests.agent.journal.samples import ledger, open_journal, parcel\n"
-        "journal, _ = open_journal(Path(sys.argv[1]))\n"
-        "journal.parcel(parcel(ledger(journal.next_number(), entries=4)))\n"
-        "os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
-    assert killed.returncode == -signal.SIGKILL
-    tear(tmp_path)
-    _journal, state = open_journal(tmp_path)
-    assert state.ledger_seq == 4
 
 
 def test_a_directory_without_the_file_is_taken_as_it_is(tmp_path: Path) -> None:

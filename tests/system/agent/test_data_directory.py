@@ -1,6 +1,5 @@
 """The data directory: damaged, shared by mistake, copied to where it does not belong."""
 
-import random
 import shutil
 import time
 from pathlib import Path
@@ -31,22 +30,6 @@ def agent(site: Site, topic: Topic, log: LogFile) -> AgentProcess:
 
 def newest_journal(agent: AgentProcess) -> Path:
     return max(agent.data_dir.rglob("journal-*.log"))
-
-
-def test_a_torn_end(site: Site, topic: Topic, log: LogFile, agent: AgentProcess) -> None:
-    """What a write that a crash cut short leaves: nothing is lost, nothing twice."""
-    # The last that is written down is an acknowledgement then.
-    time.sleep(0.8)
-    agent.kill()
-    journal = newest_journal(agent)
-    data = journal.read_bytes()
-    journal.write_bytes(data[: len(data) - random.Random(5).randrange(1, 12)])
-    log.write(10)
-    agent.start()
-    log.write(10)
-    topic.wait_for_count(log.lines)
-    stop(agent)
-    site.check(topic, [log.life])
 
 
 def test_damage(topic: Topic, log: LogFile, agent: AgentProcess) -> None:
