@@ -26,7 +26,7 @@ SETTINGS: Final = {"auto.create.topics.enable": "false"}
 LOGINS: Final = [each for each in Mechanism if each is not Mechanism.GSSAPI]
 BY_CERTIFICATE: Final = None
 
-pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 
 @pytest.fixture(scope="module", params=KAFKA_VERSIONS)
