@@ -2,14 +2,14 @@
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
+from avro.errors import AvroTypeException
 from avro.io import BinaryDecoder, BinaryEncoder, DatumReader, DatumWriter
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from schemas.envelope import MOST_ID, MOST_SCHEMAS, PREFIX_SIZE, Decoder, Encoder, split
@@ -55,20 +55,27 @@ def test_others_read_what_we_write_and_the_reverse(data: st.DataObject) -> None:
     schema, value = parse(json.dumps(text)), data.draw(values(text))
     message = Encoder(schema, 1).encode(value)
     apaches, fastavros = as_apache(schema.type), fastavro.parse_schema(text)
-    apache, fast = io.BytesIO(), io.BytesIO()
-    DatumWriter(apaches).write(value, BinaryEncoder(apache))
-    fastavro.schemaless_writer(fast, fastavros, value)
-    others: list[tuple[io.BytesIO, Callable[[io.BytesIO], Any]]] = [
-        (apache, lambda body: DatumReader(apaches).read(BinaryDecoder(body))),
-        (fast, lambda body: fastavro.schemaless_reader(body, fastavros, None)),
-    ]
-    for written, read in others:
+
+    def read_by_apache(body: io.BytesIO) -> Any:
+        return DatumReader(apaches).read(BinaryDecoder(body))
+
+    def read_by_fastavro(body: io.BytesIO) -> Any:
+        return fastavro.schemaless_reader(body, fastavros, None)
+
+    for read in (read_by_apache, read_by_fastavro):
         body = io.BytesIO(message[PREFIX_SIZE:])
         assert read(body) == value
         assert body.read() == b""
-        written.seek(0)
+
+    apache, fast = io.BytesIO(), io.BytesIO()
+    fastavro.schemaless_writer(fast, fastavros, value)
+    try:
+        DatumWriter(apaches).write(value, BinaryEncoder(apache))
+    except AvroTypeException:
+        reject()  # it takes a record by its own fields, and those below do not fit
+    for written, read in ((apache, read_by_apache), (fast, read_by_fastavro)):
         ours = decoder(schema).decode(message[:PREFIX_SIZE] + written.getvalue())
-        assert ours == read(written)
+        assert ours == read(io.BytesIO(written.getvalue()))
 
 
 @given(st.data())
