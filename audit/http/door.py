@@ -130,7 +130,7 @@ class Door:
                 raise _LogIn
             if self._visitors.is_forged(scope):
                 raise NotKnown("who asks is believed from the proxy alone")
-            raise NotKnown("it is not known who asks: log in, or give a token")
+            raise NotKnown("authentication required: log in, or send a token")
         return visitor
 
     def _operator(self, scope: Scope, visitor: Visitor | None) -> str:

@@ -192,7 +192,7 @@ class Visitors:
         self._check_pause(address, "", now)
         self._tries.begin(address)
         self._tries.end(address, "", now, right=False)
-        raise NotKnown("there is no such token")
+        raise NotKnown("unknown token")
 
     async def _by_password(self, proof: str, address: str) -> Visitor:
         try:

@@ -373,7 +373,7 @@ def test_certificates_are_exchanged_while_it_runs(changing: LockedAudit) -> None
 def test_what_was_refused_is_counted(locked: LockedAudit) -> None:
     assert locked.ask("/metrics", headers={}).status == 401
     figures = locked.ask("/metrics").body.decode()
-    assert 'penstock_audit_refused_total{why="it is not known who asks' in figures
+    assert 'penstock_audit_refused_total{why="authentication required' in figures
     assert "penstock_audit_insecure 0.0" in figures
     assert "penstock_audit_sessions " in figures
 

@@ -70,8 +70,8 @@ def test_credentials_of_a_profile_are_for_its_own_addresses(
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"tls": {"ca": "{ca}"}}, "it is not known who asks"),
-        ({"tls": {"ca": "{ca}"}, "token_file": "{wrong}"}, "there is no such token"),
+        ({"tls": {"ca": "{ca}"}}, "authentication required"),
+        ({"tls": {"ca": "{ca}"}, "token_file": "{wrong}"}, "unknown token"),
         ({"tls": {"ca": "{other}"}, "token_file": "{token}"}, "its certificate"),
         ({"token_file": "{token}"}, "its certificate"),
         ({"tls": {"ca": "{ca}"}, "token_file": "{missing}"}, "{missing} cannot be read"),
@@ -120,4 +120,4 @@ def test_a_loader_gets_in(locked: LockedAudit, token_file: Path) -> None:
     assert "nothing is known yet of a topic x" in str(said)
     nobody = HttpSecurity(tls=Tls(ca=str(locked.ca)))
     said = Audit(locked.url, "test", security=nobody).ask([ASKED])[ASKED]
-    assert "answers with HTTP 401: it is not known who asks" in str(said)
+    assert "answers with HTTP 401: authentication required" in str(said)
