@@ -191,7 +191,7 @@ async def test_too_much_that_is_unread_cuts_one_off(caplog: pytest.LogCaptureFix
         assert len(served.connections) < 20
         for writer in writers:
             writer.close()
-    assert "cut off" in caplog.text
+    assert "disconnecting one" in caplog.text
 
 
 @on_event_loop

@@ -132,7 +132,7 @@ def test_examples_are_understood() -> None:
 
 def test_every_exit_code_of_a_report_is_explained() -> None:
     codes = re.findall(r"^\| (\d+) \|", section("The report"), re.MULTILINE)
-    known = [COMPLETE, FAULTY, PENDING, UNKNOWN, NO_VERDICT, NOT_LOADED]
+    known = [COMPLETE, FAULTY, PENDING, UNKNOWN, NO_VERDICT, NOT_LOADED, TOO_FEW]
     assert [int(code) for code in codes] == known
 
 
