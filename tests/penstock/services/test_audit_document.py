@@ -25,7 +25,15 @@ from audit.reconciling import words
 from audit.reconciling.faults import Fault
 from audit.service import Service
 from audit.standing import ClusterStanding, Standing
-from penstock.report.command import COMPLETE, FAULTY, NO_VERDICT, NOT_LOADED, PENDING, UNKNOWN
+from penstock.report.command import (
+    COMPLETE,
+    FAULTY,
+    NO_VERDICT,
+    NOT_LOADED,
+    PENDING,
+    TOO_FEW,
+    UNKNOWN,
+)
 from penstock.report.command import command as report
 from penstock.report.kinds import MARKS
 from penstock.report.operator import accept, retire
