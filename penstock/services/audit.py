@@ -49,11 +49,8 @@ def command(
         return 0
     loaded = configured(AuditConfig, config, overrides)
     log_to_stderr(log_format)
-    # `retire` and `accept` work on hosts that have no packages of the audit.
     try:
-        import columns.system_memory  # noqa: F401, PLC0415  must come first
-        from audit.counting import run_counter  # noqa: PLC0415
-        from audit.program import run  # noqa: PLC0415
+        from penstock.services.audit_service import run, run_counter  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         raise without(missing, "penstock audit", "audit") from missing
     return run_counter(loaded) if count else run(loaded)

@@ -56,7 +56,7 @@ def test_a_range_of_ids_may_end_where_all_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("brokers: []", "`brokers` must name one broker at least"),
+        ("brokers: []", "`brokers` must name at least one broker"),
         ("brokers: ['a:b']", "`brokers`: bootstrap 'a:b': 'b' is not a port"),
         ("zookeeper: embedded", "`zookeeper: embedded` is for brokers"),
         ("mirrored: [{topic: a/b}]", "`topic`"),

@@ -160,7 +160,7 @@ USAGE = [
     ("broker --set id=1 --set prot=1", "--set prot: unknown key; did you mean"),
     ("broker --set id=1 --set data_dir=x", "`zookeeper` is missing: say"),
     ("zookeeper", "give --config FILE, or every key with --set"),
-    ("zookeeper --data-dir x --host 0.0.0.0", "say `insecure: true`"),
+    ("zookeeper --data-dir x --host 0.0.0.0", "set `insecure: true`"),
     ("zookeeper --data-dir {here}/text.avsc", "is a file"),
     ("zookeeper --data-dir x --port 65536", "65536 is not in the range 1<=x<=65535"),
     ("load", "give --config FILE, or every key with --set KEY=VALUE"),

@@ -126,7 +126,7 @@ def test_something_else_answers() -> None:
             answer = ask_status(url)
         with pytest.raises(Failed, match="not an agent of this release"):
             read_status(answer)
-    with port_with() as url, pytest.raises(Failed, match="is not an agent: 404 there are"):
+    with port_with() as url, pytest.raises(Failed, match="is not an agent: 404 not found; pages:"):
         ask_status(url)
 
 

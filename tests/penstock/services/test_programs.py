@@ -137,7 +137,7 @@ print(pa.default_memory_pool().backend_name, before, own.max_memory())
 @pytest.mark.not_quick("imports whole programs")
 def test_programs_that_mostly_wait_give_memory_back() -> None:
     """Nothing is made with Arrow's own allocator, not even while they are imported."""
-    for each in ("penstock.services.audit", "penstock.services.load.command"):
+    for each in ("penstock.services.audit_service", "penstock.services.load.command"):
         run = [sys.executable, "-c", ARROWS_MEMORY, each]
         ended = subprocess.run(run, cwd=REPOSITORY, capture_output=True, text=True, check=True)
         assert ended.stdout.split() == ["system", "0", "0"], each
