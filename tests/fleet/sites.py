@@ -223,11 +223,10 @@ class Site:
     def report(self, topic: str = TOPIC) -> Ended:
         """What the audit says of the lines."""
         tls = "tls: {ca: /etc/penstock/tls/ca.pem, certificate: /etc/penstock/tls/audit.pem}"
-        since = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - 6 * 3600))
         return self.fleet.ask(
             self.audit,
             f"echo '{tls}' > /run/asks.yaml && /opt/penstock/current/bin/penstock report {topic}"
-            f" --from {since} --cluster {self.cluster} --audit https://{self.audit}:8090"
+            f" --from {hours_ago(6)} --cluster {self.cluster} --audit https://{self.audit}:8090"
             " --audit-security /run/asks.yaml",
         )
 
@@ -246,3 +245,8 @@ class Site:
             every=2,
         )
         return self.report(topic)
+
+
+def hours_ago(hours: int) -> str:
+    """A moment for `penstock report --from`."""
+    return time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - hours * 3600))
