@@ -21,3 +21,11 @@ def usage_words(error: click.UsageError) -> str:
     if said[:1].isupper() and said[1:2].islower():
         said = said[0].lower() + said[1:]
     return said.removesuffix(".")
+
+
+def missing_extra(program: str, package: str, extra: str) -> str:
+    """The message where a package of one of Penstock's extras is not installed."""
+    return (
+        f"{program} needs {package}: install Penstock with `{extra}`, from a release "
+        f"(sh penstock-install-VERSION.sh FOLDER {extra}) or a clone (pip install '.[{extra}]')"
+    )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from penstock.cli.failures import Failed
+from penstock.cli.failures import Failed, missing_extra
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -52,7 +52,7 @@ def without(missing: ModuleNotFoundError, command: str, extra: str) -> Failed:
     package = (missing.name or "").partition(".")[0]
     if not extra or package in _OURS:
         raise missing
-    return Failed(f"{command} needs {package}: pip install 'penstock[{extra}]'")
+    return Failed(missing_extra(command, package, extra))
 
 
 StandIn = Callable[[Lazy], click.Command]

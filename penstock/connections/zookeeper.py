@@ -10,7 +10,7 @@ import click
 from cluster.errors import ClusterError, NotAllowed
 from cluster.security import ZooKeeperSecurity
 from ground.secrets import NoSecret, Secret
-from penstock.cli.failures import Failed
+from penstock.cli.failures import Failed, missing_extra
 from penstock.connections.profile import (
     chosen_security,
     profile,
@@ -101,7 +101,7 @@ def session_with(at: ZooKeeperAt, *, may_be_new: bool = False) -> Iterator["Sess
     except ModuleNotFoundError as missing:
         if missing.name != "kazoo":
             raise
-        raise Failed("--zookeeper needs kazoo: pip install 'penstock[broker]'") from None
+        raise Failed(missing_extra("--zookeeper", "kazoo", "broker")) from None
     try:
         session = Session.connect(
             at.address, secret=at.secret, security=at.security, makes_map=may_be_new

@@ -9,7 +9,7 @@ import msgspec
 from audit.config import AuditConfig
 from loader.config import LoaderConfig
 from mirror.config import MirrorConfig
-from penstock.cli.failures import Failed, WrongConfiguration
+from penstock.cli.failures import Failed, WrongConfiguration, missing_extra
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.config.configuration import ConfigurationError
 from penstock.config.options import configured
@@ -143,7 +143,7 @@ def _check_loader(file: Path, ask: Ask, *, as_json: bool) -> None:
         from penstock.services.load.check import check_loader, show_report  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
-        raise Failed(f"checking a loader needs {package}: pip install 'penstock[loader]'") from None
+        raise Failed(missing_extra("checking a loader", package, "loader")) from None
 
     report = check_loader(config, ask)
     effective = _effective(config)

@@ -15,6 +15,7 @@ from typing import Final
 from cluster.errors import NoJava
 from cluster.jars import find_java
 from ground import listening
+from penstock.cli.failures import missing_extra
 from penstock.directory.errors import AlreadyRunning
 from penstock.directory.lock import Lock
 from penstock.directory.places import HOST, PRIVATE, MirrorPorts, Places, Ports
@@ -70,7 +71,7 @@ def java_version(said: str) -> int | None:
 def _extras() -> Iterator[str]:
     missing = [name for name in MODULES if importlib.util.find_spec(name) is None]
     if missing:
-        yield f"Python has no {', '.join(missing)}: pip install 'penstock[all]'"
+        yield missing_extra("penstock up", ", ".join(missing), "all")
 
 
 def _java() -> Iterator[str]:

@@ -12,7 +12,7 @@ from client.brokers import Brokers
 from client.users import UserPasswords
 from ground.scram import FEWEST_ITERATIONS, MOST_ITERATIONS
 from penstock.cli.confirmation import confirm_deletion, yes_option
-from penstock.cli.failures import Failed
+from penstock.cli.failures import Failed, missing_extra
 from penstock.cli.output import json_option, print_json, print_table
 from penstock.connections.cluster import bootstrap_option, connected
 from penstock.connections.zookeeper import zookeeper_at, zookeeper_options
@@ -101,7 +101,7 @@ def users_at(
     except ModuleNotFoundError as missing:
         if missing.name != "kazoo":
             raise
-        raise Failed("--zookeeper needs kazoo: pip install 'penstock[broker]'") from None
+        raise Failed(missing_extra("--zookeeper", "kazoo", "broker")) from None
     with zookeeper_users(there.address, there.secret, there.security, noted_in) as users:
         yield users
 

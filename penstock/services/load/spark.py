@@ -29,6 +29,7 @@ from loader.config import LoaderConfig, Spark
 from loader.errors import LoaderError, SparkFailed
 from loader.spark.java_classes import JavaClasses
 from loader.spark.packing import PackedEnvironment
+from penstock.cli.failures import missing_extra
 
 if TYPE_CHECKING:
     from loader.run.spark_work import SparkWork
@@ -129,7 +130,7 @@ class SparkOutput:
 def check_spark() -> None:
     """That it could be started. Raises LoaderError."""
     if find_spec("pyspark") is None:
-        raise LoaderError("Spark needs pyspark: pip install 'penstock[loader]'")
+        raise LoaderError(missing_extra("Spark", "pyspark", "loader"))
     try:
         find_java()
     except NoJava:

@@ -24,6 +24,7 @@ from penstock.cli.address_variables import (
     PROFILE,
     REGISTRY,
 )
+from penstock.cli.failures import missing_extra
 from penstock.cli.lazy_group import Lazy
 from penstock.command_line import penstock as command_line
 from penstock.connections.profile import hint
@@ -304,8 +305,8 @@ def test_without_an_extra_its_name_is_said(tmp_path: Path) -> None:
         (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError(name='{name}')\n")
     audit = ["audit", "--set", "data_dir=/d", "--set", "cluster=c", "--set", "brokers=[b:9092]"]
     for words, said in (
-        (["broker", "--help"], "penstock broker needs kazoo: pip install 'penstock[broker]'"),
-        (audit, "penstock audit needs pyarrow: pip install 'penstock[audit]'"),
+        (["broker", "--help"], missing_extra("penstock broker", "kazoo", "broker")),
+        (audit, missing_extra("penstock audit", "pyarrow", "audit")),
     ):
         code = f"import sys; sys.argv[1:] = {words}; import penstock.__main__ as it"
         ended = python(f"{code}; it.main()", PYTHONPATH=f"{tmp_path}:{REPOSITORY}")
@@ -343,7 +344,7 @@ def test_what_needs_no_extra_says_so_and_the_others_name_theirs() -> None:
     extras -= {"packaging"}  # aiokafka needs it, too
     ended = python(WALK.format(extras=sorted(extras)))
     assert (ended.returncode, ended.stderr) == (0, "")
-    needs = r"^penstock ([\w ]+) needs \w+: pip install 'penstock\[(\w+)\]'$"
+    needs = r"^penstock ([\w ]+) needs \w+: install Penstock with `(\w+)`, from a release .*$"
     needed = re.findall(needs, ended.stdout, re.MULTILINE)
     assert len(needed) == len(ended.stdout.splitlines())
     assert {"agent", "broker", "registry", "load", "topics recover"} <= dict(needed).keys()

@@ -11,6 +11,7 @@ import yaml
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from harness.server_process import free_ports
+from penstock.cli.failures import missing_extra
 from penstock.services.load.check import type_text
 from tests.loader.application import Application
 from tests.penstock.running import REPOSITORY
@@ -102,8 +103,8 @@ def test_nobody_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("absent", "said"),
     [
-        ("pyarrow", "penstock: checking a loader needs pyarrow: pip install 'penstock[loader]'\n"),
-        ("pyspark", "problem: Spark needs pyspark: pip install 'penstock[loader]'\n"),
+        ("pyarrow", f"penstock: {missing_extra('checking a loader', 'pyarrow', 'loader')}\n"),
+        ("pyspark", f"problem: {missing_extra('Spark', 'pyspark', 'loader')}\n"),
     ],
 )
 def test_a_loader_cannot_be_checked_without_its_extra(
