@@ -43,6 +43,10 @@ def test_specs_and_defaults_agree(role: Path) -> None:
         }
 
 
+def test_no_file_is_empty() -> None:
+    assert [path for path in COLLECTION.rglob("*.yml") if not path.stat().st_size] == []
+
+
 def test_the_table_of_ports_is_that_of_the_defaults() -> None:
     page = (COLLECTION.parents[1] / "docs" / "deploy.md").read_text()
     rows = re.findall(r"^\|.*\| (\d+) \| `(penstock_\w+_port)` \|", page, re.MULTILINE)

@@ -1,0 +1,88 @@
+"""How a producer is served while a login without rights sends the worst request of each API.
+
+    python -m tests.system.besieged_producer [--seconds 6] [API …]
+
+A broker of its own goes by ACLs. The attacker may do nothing. It sends the requests of
+worst_requests.py one after the other on one connection, which it opens again whenever the broker
+closes it. The producer writes a record, reads it back and writes the next; before, between and
+after the attacks it is measured alone.
+"""
+
+import argparse
+import threading
+from contextlib import suppress
+from itertools import cycle
+
+from broker.api.table import APIS
+from harness.secured_broker import SecuredBroker
+from tests.system.bystander import Bystander, Served
+from tests.system.raw import Closed
+from tests.system.raw_login import Entry
+from tests.system.secured_alone import GOOD, TOPIC, secured_alone
+from tests.system.worst_requests import WITHOUT_ARRAYS, worst_frames
+
+ATTACKER = "alice"
+
+
+class Attacker(threading.Thread):
+    """Sends frames in turns until it is told to stop."""
+
+    def __init__(self, secured: SecuredBroker, frames: list[bytes]) -> None:
+        super().__init__()
+        self.answered = 0
+        self._address = f"127.0.0.1:{secured.plain}"
+        self._entry = Entry(ATTACKER, secured.directory / f"{ATTACKER}.password")
+        self._frames = cycle(frames)
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        while not self._over.is_set():
+            with suppress(Closed, OSError), self._entry.connection(self._address) as connection:
+                while not self._over.is_set():
+                    connection.send(next(self._frames))
+                    connection.answer()
+                    self.answered += 1
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join()
+
+
+def served(secured: SecuredBroker, seconds: float, frames: list[bytes]) -> tuple[Served, int]:
+    """How the producer was served, and how many requests of the attacker were answered."""
+    entry = Entry(GOOD, secured.directory / f"{GOOD}.password", secured.authority.ca)
+    attacker = Attacker(secured, frames)
+    if frames:
+        attacker.start()
+    try:
+        producer = Bystander(f"127.0.0.1:{secured.brokers}", TOPIC, entry)
+        threading.Event().wait(seconds)
+        return producer.measured(), attacker.answered
+    finally:
+        if frames:
+            attacker.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="tests.system.besieged_producer", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=6.0, help="for each API (%(default)s)")
+    parser.add_argument("apis", nargs="*", metavar="API")
+    options = parser.parse_args()
+    with secured_alone() as secured:
+        print("| API | requests | median | p99 | longest | disk |\n|---|---|---|---|---|---|")
+        for number, (key, api) in enumerate(sorted(APIS.items())):
+            if number % 10 == 0:
+                show("*alone*", *served(secured, options.seconds, []))
+            wanted = key not in WITHOUT_ARRAYS and (not options.apis or api.name in options.apis)
+            if wanted and (frames := list(worst_frames(api))):
+                show(api.name, *served(secured, options.seconds, frames))
+        show("*alone*", *served(secured, options.seconds, []))
+
+
+def show(name: str, found: Served, answered: int) -> None:
+    times = (found.median, found.p99, found.longest, found.disk)
+    print(f"| {name} | {answered} |", *(f"{each * 1000:.1f} |" for each in times), flush=True)
+
+
+if __name__ == "__main__":
+    main()
