@@ -129,3 +129,9 @@ def test_secrets_are_kept_out_of_git(ansible: None, tmp_path: Path) -> None:
     ignored = ["authority/ca.key", "secrets/users/web.password"]
     subprocess.run(["git", "-C", str(tmp_path), "check-ignore", *ignored], check=True)
     assert play(tmp_path, playbook, inventory).changed == []
+
+
+def test_an_inventory_without_agents_has_no_waves(ansible: None, tmp_path: Path) -> None:
+    playbook = COLLECTION / "playbooks" / "agents.yml"
+    ended = play(tmp_path, playbook, {"penstock_broker": {"hosts": {"b": HERE}}})
+    assert (ended.code, ended.changed) == (0, []), ended.said
