@@ -9,8 +9,8 @@ Ids that another cluster has made, or this one before its key was lost, belong t
 client that is refused one has to take another, which many do only when they start again. The
 mirror's batches keep the ids that they have, and are not asked about.
 
-Ids that earlier brokers of this cluster counted up have no owner: a producer of theirs goes on with
-its id after an update, and whoever else may write to a topic can use it there, as before.
+Ids that earlier brokers of this cluster assigned in sequence have no owner: after an upgrade their
+producers keep them, and any principal with WRITE on a topic can use them there, as before.
 """
 
 import secrets

@@ -187,7 +187,7 @@ class Shipping:
         return True
 
     def _follow(self, stream: Stream, events: Iterable[Event], now: float) -> None:
-        """Emits a stream's events and places it anew."""
+        """Emits a stream's events and schedules the stream again."""
         for event in events:
             self._happened(event)
         self._place(stream, now)

@@ -354,7 +354,7 @@ class Stream:
         return Unsettled(self.target, batches, self._reason)
 
     def _begin_epoch(self) -> None:
-        """Open batches, none of which is in the log, wait again to be numbered anew."""
+        """Returns open batches, none of them in the log, to the queue without their numbers."""
         for entry in self._open_entries():
             entry.stamped = None
             entry.tried = entry.doubtful = entry.behind_gap = entry.absent = False

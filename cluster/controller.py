@@ -19,7 +19,7 @@ from cluster.values import ControllerEpoch
 
 
 def current_epoch(session: Session) -> ControllerEpoch:
-    """The current epoch, whoever has the role; 0 in a map that never had a controller."""
+    """The current controller epoch; 0 if the cluster never had a controller."""
     while (node := session.read(paths.CONTROLLER_EPOCH)) is None:
         create = Create(paths.CONTROLLER_EPOCH, nodes.encode(EpochNode(epoch=0)))
         try:

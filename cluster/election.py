@@ -42,7 +42,7 @@ class Office(Protocol[Epoch]):
         """The node's contents while it is ours."""
 
     def current(self, session: Session) -> Epoch:
-        """The current epoch, whoever holds the office."""
+        """The current epoch, also when another broker holds the role."""
 
     def following(self, epoch: Epoch) -> tuple[Epoch, Set]:
         """The next epoch, and the write that counts it, which fails if `epoch` is over

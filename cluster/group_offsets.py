@@ -2,7 +2,7 @@
 
     /consumers/{group}/offsets/{topic}/{partition}
 
-Commits at the same time, of one group or of many, share transactions, each of which checks the
+Concurrent commits share transactions, also those of different groups. A transaction checks the
 fences of its groups (groups.py). One commit is atomic, for any number of partitions, as long as it
 fits into a transaction: about 3,000 partitions. A larger one is written from its beginning, and may
 be written in part if it is refused.

@@ -3,7 +3,7 @@
 Logical types are numbers, strings and bytes. A record's fields are named `f0`, `f1` … by the
 writer's order, an enum is its symbol, a map is a list of entries `f0` (the key) and `f1`, as in
 Avro's bytes. A union of null and one other branch is that branch, nullable; any other is a struct
-of `b0`, `b1` … of which at most one is not null. Unwanted parts may be left out.
+of `b0`, `b1` …, at most one of them not null. Unwanted parts may be left out.
 """
 
 from collections.abc import Iterable

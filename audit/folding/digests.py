@@ -2,8 +2,8 @@
 were written with. The key is secret, so that an attacker cannot construct two entries with the same
 digest. Whole columns are hashed at once. Pure.
 
-Of a text each byte is multiplied by a secret number of its place, and the products are added up: so
-two texts have the same sum by chance alone, whoever has chosen them (multilinear hashing).
+Texts are hashed by multilinear hashing: each byte is multiplied by a secret number that depends on
+its position, and the products are added. Without the key, no text can be chosen to collide.
 """
 
 import hashlib

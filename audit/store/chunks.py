@@ -151,8 +151,8 @@ class Chunk(msgspec.Struct, frozen=True):
     windows: Windows
     runs: Runs
     touched: set[tuple[int, int]] = set()  # topics and hours
-    cut_topics: set[int] = set()  # of which a log was found to be cut
-    damaged_topics: set[int] = set()  # of which a batch was found to be damaged
+    cut_topics: set[int] = set()  # topics with a log that was cut
+    damaged_topics: set[int] = set()  # topics with a damaged batch
     replaced: set[int] = set()  # topics whose table is another than before
 
     @classmethod

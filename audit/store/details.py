@@ -6,10 +6,9 @@ same numbers. A copy that nobody loads has what its brokers have counted.
 A stretch is open as long as a loader has not come to it; missing if one has read past it and has
 not landed it; uncounted if it lies between offsets that brokers have spoken of; landed if all
 loaders that are known have it. Landed ones are kept a little longer: a loader may come that nobody
-knew of, and in which order entries came must not matter. Of what a log has lost, and of damaged
-batches, they are kept as long as all else. What was lost an agent may have shipped again, so that
-it has landed, and these offsets, which nobody will ever read, need no other name; what is damaged
-is a finding for as long.
+knew of, and in which order entries came must not matter. Where a log has lost events or a batch is
+damaged, landed stretches are kept as long as all others: an agent may have shipped the lost events
+again, so the lost offsets need no other name, and the damage remains a finding for as long.
 
 Rule 1: all that is missing is marked as such at any time. That can change only when stretches are
         added, or loaders have gone on: then they are looked at.
