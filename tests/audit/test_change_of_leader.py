@@ -17,6 +17,8 @@ from tests.audit.audited_ledger import judged
 from tests.audit.replicated_partition import ReplicatedPartition
 from tests.audit.store.said import Json
 
+pytestmark = pytest.mark.not_quick("judges hundreds of ledgers")
+
 
 def in_orders(partition: ReplicatedPartition) -> list[list[list[Json]]]:
     """As they came, together, backwards, and twice."""

@@ -123,6 +123,7 @@ def test_what_is_missing_is_named_once_where_it_is_first_missing(
     assert (verdict.state is State.COMPLETE) == (not any(by_tier.values()))
 
 
+@pytest.mark.not_quick("judges hundreds of ledgers")
 @settings(max_examples=12)
 @given(unstored=lines, unloaded=lines, seed=st.integers(0, 99))
 def test_joining_is_as_judging_one_cluster(

@@ -207,6 +207,7 @@ def test_several_streams_are_one_content(tmp_path: Path, suffix: str) -> None:
     assert max(map(len, pieces)) <= 1 << 20
 
 
+@pytest.mark.not_quick("packs and unpacks megabytes")
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_streams_of_nothing_keep_nobody_waiting_and_have_an_end(
     tmp_path: Path, suffix: str

@@ -70,6 +70,7 @@ def test_a_note_that_was_being_written_is_none(memory: EventMemory) -> None:
     after.close()
 
 
+@pytest.mark.not_quick("very many events")
 def test_what_is_no_longer_needed_makes_room(
     tmp_path: Path, queue: INotify, memory: EventMemory
 ) -> None:
@@ -94,6 +95,7 @@ def test_what_is_no_longer_needed_makes_room(
     after.close()
 
 
+@pytest.mark.not_quick("very many events")
 def test_it_is_said_now_and_then_what_is_no_longer_needed(
     tmp_path: Path, queue: INotify, memory: EventMemory
 ) -> None:
@@ -110,6 +112,7 @@ def test_it_is_said_now_and_then_what_is_no_longer_needed(
     assert 10 <= said <= 20, "4,000 events of 224 bytes are 3.5 segments"
 
 
+@pytest.mark.not_quick("very many events")
 def test_what_is_needed_stays_until_there_is_no_room(tmp_path: Path, queue: INotify) -> None:
     """Then nothing is read, and the kernel's queue takes what comes: none of it is lost."""
     memory = EventMemory.made(largest=512 * 1024)

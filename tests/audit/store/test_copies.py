@@ -11,6 +11,8 @@ from tests.audit.audited_ledger import FIRST, NOW, judged
 from tests.audit.log_entries import each_way, in_chunks, lines, load, operator
 from tests.audit.store.said import MINUTE, TOPIC, Json, entry, passage, run, window
 
+pytestmark = pytest.mark.not_quick("judges hundreds of ledgers")
+
 TIME = FIRST + MINUTE
 AGAIN = TIME + 3 * MINUTE
 MORE = TIME + 6 * MINUTE

@@ -25,6 +25,8 @@ from tests.audit.log_entries import (
 )
 from tests.audit.store.said import HOUR, MINUTE, TOPIC, Json, excepted, passage, run, window
 
+pytestmark = pytest.mark.not_quick("judges hundreds of ledgers")
+
 # Of what had been counted, or agents had shipped
 
 
