@@ -21,7 +21,7 @@ from broker.standing import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
 from ground.exposition import certificate_family, door_families
 from penstock.config.configuration import load
-from penstock.config.pages import BEGIN, END, NoPlace, with_tables
+from penstock.config.pages import BEGIN, END, NoPlace, links, with_tables
 from penstock.config.reference import KINDS, Key, Section, sections
 from registry.http.metrics import Gauges, RegistryMetrics
 from wire.errors import ErrorCode
@@ -67,6 +67,18 @@ def test_a_mapping_leads_to_its_keys() -> None:
     inner = Section("many[]", about, (key("many[].one"),))
     row, _ = rows(key("many", type="list of mappings", default=(), meaning=about), below=(inner,))
     assert row == "| `many` | list of mappings | none | How it goes ([keys](#keys-of-many)). |"
+
+
+def test_a_struct_has_one_table() -> None:
+    """What two keys have in common is explained once, here or in another page."""
+    shared = Section("b", "About.", (key("b.k"),), Key)
+    again = Section("c", "About.", (key("c.k"),), Key)
+    both = (Section("", "", (key("b"), key("c"))), shared, again)
+    page = with_tables(f"{BEGIN}\n{END}", both)
+    assert (page.count("| `b.k` |"), page.count("`c.k`")) == (1, 0)
+    assert page.count("([keys](#keys-of-b))") == 2
+    page = with_tables(f"{BEGIN}\n{END}", both, links((shared,), "x.md"))
+    assert ("### Keys" in page, page.count("([keys](x.md#keys-of-b))")) == (False, 2)
 
 
 def test_a_page_has_one_place_for_it() -> None:
