@@ -48,7 +48,7 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     bytes: Bytes = 1024 * 1024
     """A batch is closed when it has so much, before compression: from 1024 to 67108864."""
     linger: Seconds = 0.1
-    """How long a line waits for others [at most](#order-and-partitions): from 0 to 60."""
+    """How long a line waits for others [at most](agent-in-detail.md#order-and-partitions): from 0 to 60."""
     compression: BatchCompression = BatchCompression.ZSTD
     """Where a topic refuses it, batches are packed as gzip, or not at all."""
 
@@ -70,7 +70,7 @@ class AgentLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Cores that the process may use, such as 0.5; 0: no limit. Kept by pausing."""
     memory_bytes: Bytes = 0
     """Memory that the process may use; 0: no limit. Kept by having less in flight: see
-    [what can fail](#what-can-fail-and-what-to-do)."""
+    [what can fail](agent-failures.md#what-can-fail-and-what-to-do)."""
     journal_bytes: Bytes = 64 * 1024 * 1024
     """The size after which the journal begins a new file."""
 

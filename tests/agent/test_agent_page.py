@@ -1,4 +1,4 @@
-"""docs/agent.md against the code: formats, metrics, the unit file's command.
+"""docs/agent*.md against the code: formats, metrics, the unit file's command.
 
 Keys are held by tests/penstock/config.
 """
@@ -12,7 +12,7 @@ from agent.status import AgentPhase, Status
 from ground.exposition import door_families
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGE = (ROOT / "docs" / "agent.md").read_text()
+PAGE = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("agent*.md")))
 UNIT = (ROOT / "deploy" / "systemd" / "penstock-agent.service").read_text()
 
 
