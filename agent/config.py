@@ -48,7 +48,8 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     bytes: Bytes = 1024 * 1024
     """A batch is closed when it has so much, before compression: from 1024 to 67108864."""
     linger: Seconds = 0.1
-    """How long a line waits for others [at most](agent-in-detail.md#order-and-partitions): from 0 to 60."""
+    """How long a line waits for others [at most](agent-in-detail.md#order-and-partitions): from 0
+    to 60."""
     compression: BatchCompression = BatchCompression.ZSTD
     """Where a topic refuses it, batches are packed as gzip, or not at all."""
 

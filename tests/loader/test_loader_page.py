@@ -1,4 +1,4 @@
-"""docs/loader.md against the code: options, exit codes, and what is deployed.
+"""docs/loader*.md against the code: options, exit codes, and what is deployed.
 
 Keys are held by tests/penstock/config.
 """
@@ -21,7 +21,7 @@ from penstock.services.load.command import command
 from penstock.services.load.summary import INTERRUPTED, NOTHING_TO_DO
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGE = (ROOT / "docs" / "loader.md").read_text()
+PAGE = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("loader*.md")))
 UNIT = (ROOT / "deploy" / "systemd" / "penstock-load.service").read_text()
 TIMER = (ROOT / "deploy" / "systemd" / "penstock-load.timer").read_text()
 DAG = (ROOT / "deploy" / "airflow" / "penstock_load.py").read_text()
@@ -57,7 +57,7 @@ def test_names_are_those_of_the_code() -> None:
 
 
 def test_every_reason_of_dead_letters_is_explained() -> None:
-    section = PAGE.partition("### What cannot be decoded")[2].partition("\n## ")[0]
+    section = PAGE.partition("## What cannot be decoded")[2].partition("\n## ")[0]
     explained = set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE))
     rooms = (ROOT / "loader" / "decoding", ROOT / "columns")
     code = "".join(path.read_text() for room in rooms for path in room.glob("*.py"))
