@@ -254,11 +254,11 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     zookeeper_session_seconds: Seconds = 9.0
     """How long a silent broker counts as alive: from 2 to 60."""
     ledger: bool = True
-    """Whether it keeps a [ledger](#the-ledger)."""
+    """Whether it keeps a [ledger](broker-in-detail.md#the-ledger)."""
     registry: Url = ""
     """Where the schema registry is, `http://host:8081`, several separated by commas: it has the
-    schema of [the ledger](#the-ledger). Without one this broker keeps no ledger, and says so
-    when it starts."""
+    schema of [the ledger](broker-in-detail.md#the-ledger). Without one this broker keeps no ledger,
+    and says so when it starts."""
     registry_security: HttpSecurity = HttpSecurity()
     """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
     login."""

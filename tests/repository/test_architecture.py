@@ -196,7 +196,7 @@ def test_documented_commands_exist(page: Path) -> None:
 
 
 def test_every_metric_is_explained() -> None:
-    page = (ROOT / "docs" / "broker.md").read_text()
+    page = (ROOT / "docs" / "broker-failures.md").read_text()
     metrics = BrokerMetrics(lambda: ())
     for family in metrics.families():
         full = f"{family.name}_total" if family.type == "counter" else family.name

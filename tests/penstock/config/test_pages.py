@@ -142,10 +142,10 @@ def shown(document: Any, name: list[str]) -> bool:
 
 
 def explained(program: str) -> dict[str, set[str]]:
-    """The labels of each metric, as its page has them."""
+    """The labels of each metric, as its pages have them."""
     rows = re.findall(
         r"^\| (`penstock_.*?) \| (.*?) ?\| .+ \|$",
-        (DOCS / f"{program}.md").read_text(),
+        "\n".join(page.read_text() for page in DOCS.glob(f"{program}*.md")),
         re.MULTILINE,
     )
     return {
