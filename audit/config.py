@@ -67,11 +67,11 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What is told to a webhook, and when."""
 
     webhook: Url = ""
-    """An `http://` or `https://` URL that [alerts](#alerts) are posted to; without it nothing
-    is told, but all is shown. With `alerts.webhook_file` it stands in a file."""
+    """An `http://` or `https://` URL that [alerts](audit-failures.md#alerts) are posted to; without
+    it nothing is told, but all is shown. With `alerts.webhook_file` it stands in a file."""
     silent: Seconds = 600.0
     """An agent that was not heard for so long is told to be silent; the page
-    [shows it](#the-page) earlier. At least two windows, as an idle agent
+    [shows it](audit.md#the-page) earlier. At least two windows, as an idle agent
     is heard once in each; more than that where agents have a `ledger_interval` longer than a
     window."""
     late: Seconds = 86_400.0
@@ -109,7 +109,7 @@ class CountingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is asked about [consumer groups](#consumer-groups)."""
+    """What is asked about [consumer groups](audit-in-detail.md#consumer-groups)."""
 
     interval: Seconds = 30.0
     """From one look at the groups' offsets to the next; 0: they are not looked at."""

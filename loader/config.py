@@ -254,7 +254,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     hours](loader-in-detail.md#complete-hours) are what it says. Without it, agents' heartbeats
     decide."""
     audit_security: HttpSecurity = HttpSecurity()
-    """How the audit is asked, where it is [behind locks](audit.md#behind-locks)."""
+    """How the audit is asked, where it is [behind locks](audit-configuration.md#behind-locks)."""
     check_files_hours: int = 48
     """Hours that are younger than so many, or were changed within that time, have their [files
     checked](loader-failures.md#checking-files) by each load; 0: only with `--check-files`."""

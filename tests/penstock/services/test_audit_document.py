@@ -1,4 +1,4 @@
-"""docs/audit.md against the code: options, states, paths, metrics; what is deployed.
+"""docs/audit*.md against the code: options, states, paths, metrics; what is deployed.
 
 Keys are held by tests/penstock/config.
 """
@@ -40,7 +40,7 @@ from penstock.report.operator import accept, retire
 from penstock.services.audit import command as audit
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs" / "audit.md").read_text()
+PAGE = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("audit*.md")))
 UNIT = (ROOT / "deploy" / "systemd" / "penstock-audit.service").read_text()
 CONFIG = AuditConfig(data_dir="/d")
 SEVEN_TWELVE = 1_795_158_720_000  # 2026-11-20, 07:12 UTC
@@ -111,7 +111,9 @@ def test_what_it_waits_for_is_said_as_it_shows() -> None:
 def test_every_option_is_explained() -> None:
     of_every_program = {"--config", "--set", "--help", "--log-format"}
     options = {option for each in audit.params for option in each.opts} - of_every_program
-    assert [each for each in options if f"`{each}`" not in section("Configuration")] == []
+    assert [
+        each for each in options if f"`{each}`" not in section("The audit's configuration")
+    ] == []
     options = {option for each in report.params for option in each.opts if each.opts[0][0] == "-"}
     assert [each for each in options if f"`{each}" not in section("The report")] == []
     for command, name in ((retire, "Retiring a host"), (accept, "Accepting a fault")):
