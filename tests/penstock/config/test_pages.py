@@ -41,8 +41,8 @@ def key(name: str, **said: object) -> Key:
     return Key(**{"name": name, **of, **said})  # type: ignore[arg-type]
 
 
-def rows(*keys: Key, below: tuple[Section, ...] = ()) -> list[str]:
-    page = with_tables(f"{BEGIN}\n{END}", (Section("", "", keys), *below))
+def rows(*keys: Key) -> list[str]:
+    page = with_tables(f"{BEGIN}\n{END}", (Section("", "", keys),))
     return [line for line in page.splitlines() if line.startswith("| `")]
 
 
@@ -62,23 +62,18 @@ def test_a_row_says_type_default_and_meaning() -> None:
     ]
 
 
-def test_a_mapping_leads_to_its_keys() -> None:
-    about = "How it goes. One of two."
-    inner = Section("many[]", about, (key("many[].one"),))
-    row, _ = rows(key("many", type="list of mappings", default=(), meaning=about), below=(inner,))
-    assert row == "| `many` | list of mappings | none | How it goes ([keys](#keys-of-many)). |"
-
-
 def test_a_struct_has_one_table() -> None:
-    """What two keys have in common is explained once, here or in another page."""
-    shared = Section("b", "About.", (key("b.k"),), Key)
-    again = Section("c", "About.", (key("c.k"),), Key)
-    both = (Section("", "", (key("b"), key("c"))), shared, again)
-    page = with_tables(f"{BEGIN}\n{END}", both)
-    assert (page.count("| `b.k` |"), page.count("`c.k`")) == (1, 0)
-    assert page.count("([keys](#keys-of-b))") == 2
-    page = with_tables(f"{BEGIN}\n{END}", both, links((shared,), "x.md"))
-    assert ("### Keys" in page, page.count("([keys](x.md#keys-of-b))")) == (False, 2)
+    """Its keys lead to it, in this page or another."""
+    about = "How it goes. One of two."
+    shared = Section("many[]", about, (key("many[].one"),), Key)
+    again = Section("c", about, (key("c.one"),), Key)
+    many = key("many", type="list of mappings", default=(), meaning=about)
+    sections = (Section("", "", (many, key("c"))), shared, again)
+    page = with_tables(f"{BEGIN}\n{END}", sections)
+    row = "| `many` | list of mappings | none | How it goes ([keys](#keys-of-many)). |"
+    assert (row in page, page.count(".one` |"), page.count("](#keys-of-many)")) == (True, 1, 2)
+    page = with_tables(f"{BEGIN}\n{END}", sections, links((shared,), "x.md"))
+    assert (page.count(".one` |"), page.count("](x.md#keys-of-many)")) == (0, 2)
 
 
 def test_a_page_has_one_place_for_it() -> None:

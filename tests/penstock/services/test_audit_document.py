@@ -1,4 +1,4 @@
-"""docs/audit*.md against the code: options, states, paths, metrics; what is deployed.
+"""docs/audit*.md against the code: options, states, paths, metrics.
 
 Keys are held by tests/penstock/config.
 """
@@ -41,7 +41,6 @@ from penstock.services.audit import command as audit
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("audit*.md")))
-UNIT = (ROOT / "deploy" / "systemd" / "penstock-audit.service").read_text()
 CONFIG = AuditConfig(data_dir="/d")
 SEVEN_TWELVE = 1_795_158_720_000  # 2026-11-20, 07:12 UTC
 
@@ -182,13 +181,3 @@ def test_the_inventory_is_understood() -> None:
     assert [each.host for each in parsed(plain)] == ["web-1", "web-2"]
     hosts = {each.host: each.topics for each in parsed(yaml)}
     assert hosts == {"web-1": (), "web-2": ("clicks", "orders")}
-
-
-def test_the_unit_runs_the_command() -> None:
-    settings = dict(re.findall(r"^(\w+)=(.*)$", UNIT, re.MULTILINE))
-    _, *arguments = shlex.split(settings["ExecStart"].partition("/penstock ")[2])
-    with audit.make_context("audit", arguments) as context:
-        assert context.params["config"] == Path("/etc/penstock/audit.yaml")
-    assert settings["User"] not in {"", "root"}
-    assert settings["RestartPreventExitStatus"] == "2"
-    assert settings["StateDirectory"] == "penstock/audit"
