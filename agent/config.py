@@ -1,7 +1,7 @@
 """What an agent can be told in its configuration files. Checked when they are loaded, once.
 
 Its inputs are in config_inputs.py. Each key is explained at its field: `penstock keys` and
-docs/agent.md have it from there.
+docs/agent-configuration.md have it from there.
 """
 
 import os

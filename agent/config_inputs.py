@@ -1,8 +1,8 @@
 """What an agent can be told about the files that it follows. Checked when it is loaded, once.
 
 An input that is wrong in itself is refused here; whether it fits the schema of its topic is seen
-when the registry is asked. Each key is explained at its field: `penstock keys` and docs/agent.md
-have it from there.
+when the registry is asked. Each key is explained at its field: `penstock keys` and
+docs/agent-configuration.md have it from there.
 """
 
 import codecs

@@ -1,6 +1,7 @@
 """What an audit can be told in its configuration file. Checked when it is loaded, once.
 
-Each key is explained at its field: `penstock keys` and docs/audit.md have it from there.
+Each key is explained at its field: `penstock keys` and
+docs/audit-configuration.md have it from there.
 """
 
 import re

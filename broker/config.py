@@ -1,6 +1,7 @@
 """What a broker can be told in its configuration file. Checked when it is loaded, once.
 
-Each key is explained at its field: `penstock keys` and docs/broker.md have it from there.
+Each key is explained at its field: `penstock keys` and
+docs/broker-configuration.md have it from there.
 """
 
 from typing import Any
