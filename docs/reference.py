@@ -19,6 +19,7 @@ from cluster.security import ZooKeeperSecurity
 from deploy import role_pages
 from docs import code_map
 from ground.http_security import HttpSecurity
+from ground.page_locks import PageLocks
 from ground.server_tls import ListenerTls
 from penstock import outlining
 from penstock.cli import outlines
@@ -39,8 +40,9 @@ class Connections(msgspec.Struct):
     zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
     """Connections to ZooKeeper."""
     tls: ListenerTls | None = None
-    """What a server shows: the audit, the registry, a broker's listener; in `http`, a program's
-    pages."""
+    """The certificate of a server: the audit, the registry, a broker's listener."""
+    http: PageLocks = PageLocks()
+    """Access to the pages of an agent, a broker or a mirror."""
 
 
 def committed() -> Iterator[tuple[Path, str]]:
