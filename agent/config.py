@@ -135,7 +135,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     http_port: Port = 9464
     """The port of `/metrics`, `/healthz`, `/readyz` and `/status`; 0: any that is free."""
     http: PageLocks = PageLocks()
-    """[Who sees](#who-sees-the-pages) `/metrics` and `/status`: TLS, certificates, tokens."""
+    """[Who sees](#access-to-the-pages) `/metrics` and `/status`: TLS, certificates, tokens."""
     insecure: bool = False
     """Allows an `http_host` that other machines can reach, although nobody has to authenticate.
     Said at each start, and in `/metrics`."""

@@ -167,9 +167,9 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     port: Port = 8090
     """The port of page, API and metrics; 0: any that is free."""
     tls: ListenerTls | None = None
-    """[HTTPS](#behind-locks), and nothing else, on that port."""
+    """[HTTPS](#tls-and-logins), and nothing else, on that port."""
     users_file: FilePath = ""
-    """[Who may log in](#behind-locks) with a password."""
+    """[Who may log in](#tls-and-logins) with a password."""
     tokens_file: FilePath = ""
     """Programs that may ask with a token."""
     operators_file: FilePath = ""
@@ -184,7 +184,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Must be true for a `host` that other machines can reach where nobody has to log in, or where
     passwords go without `tls`."""
     inventory: FilePath = ""
-    """A file that says [who is expected to ship](#who-is-expected). It is read again when it
+    """A file that says [who is expected to ship](#expected-agents). It is read again when it
     changes."""
     window: WholeSeconds = 60
     """As agents, brokers and loaders have it; it divides an hour."""

@@ -113,7 +113,7 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tables: int = 4
     """Tables that are under way at a time."""
     without_spark: int = 50_000
-    """Records of a table that one load [reads without Spark](#a-load-of-little), whose jobs take
+    """Records of a table that one load [reads without Spark](#small-loads), whose jobs take
     longer to plan than these to read; 0: Spark reads all."""
 
     def __post_init__(self) -> None:
@@ -255,7 +255,7 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     hours](loader-in-detail.md#complete-hours) are what it says. Without it, agents' heartbeats
     decide."""
     audit_security: HttpSecurity = HttpSecurity()
-    """How the audit is asked, where it is [behind locks](audit-configuration.md#behind-locks)."""
+    """Requests to an audit with [TLS and logins](audit-configuration.md#tls-and-logins)."""
     check_files_hours: int = 48
     """Hours that are younger than so many, or were changed within that time, have their [files
     checked](loader-failures.md#checking-files) by each load; 0: only with `--check-files`."""

@@ -175,7 +175,7 @@ def test_every_metric_is_explained_with_its_labels() -> None:
 
 
 def test_the_inventory_is_understood() -> None:
-    (shown,) = re.findall(r"```text\n(.*?)```", section("Who is expected"), re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", section("Expected agents"), re.DOTALL)
     columns = [(line[:35].rstrip(), line[35:]) for line in shown.splitlines()]
     plain, yaml = ("\n".join(column).strip() for column in zip(*columns, strict=True))
     assert [each.host for each in parsed(plain)] == ["web-1", "web-2"]
