@@ -1,7 +1,7 @@
 """What an agent can be told in its configuration files. Checked when they are loaded, once.
 
 Its inputs are in config_inputs.py. Each key is explained at its field: `penstock keys` and
-docs/agent.md have it from there.
+docs/agent-configuration.md have it from there.
 """
 
 import os
@@ -48,7 +48,8 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     bytes: Bytes = 1024 * 1024
     """A batch is closed when it has so much, before compression: from 1024 to 67108864."""
     linger: Seconds = 0.1
-    """How long a line waits for others [at most](#order-and-partitions): from 0 to 60."""
+    """How long a line waits for others [at most](agent-in-detail.md#order-and-partitions): from 0
+    to 60."""
     compression: BatchCompression = BatchCompression.ZSTD
     """Where a topic refuses it, batches are packed as gzip, or not at all."""
 
@@ -70,7 +71,7 @@ class AgentLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Cores that the process may use, such as 0.5; 0: no limit. Kept by pausing."""
     memory_bytes: Bytes = 0
     """Memory that the process may use; 0: no limit. Kept by having less in flight: see
-    [what can fail](#what-can-fail-and-what-to-do)."""
+    [what can fail](agent-failures.md#what-can-fail-and-what-to-do)."""
     journal_bytes: Bytes = 64 * 1024 * 1024
     """The size after which the journal begins a new file."""
 
@@ -134,7 +135,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     http_port: Port = 9464
     """The port of `/metrics`, `/healthz`, `/readyz` and `/status`; 0: any that is free."""
     http: PageLocks = PageLocks()
-    """[Who sees](#who-sees-the-pages) `/metrics` and `/status`: TLS, certificates, tokens."""
+    """[Who sees](#access-to-the-pages) `/metrics` and `/status`: TLS, certificates, tokens."""
     insecure: bool = False
     """Allows an `http_host` that other machines can reach, although nobody has to authenticate.
     Said at each start, and in `/metrics`."""

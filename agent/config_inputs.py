@@ -1,8 +1,8 @@
 """What an agent can be told about the files that it follows. Checked when it is loaded, once.
 
 An input that is wrong in itself is refused here; whether it fits the schema of its topic is seen
-when the registry is asked. Each key is explained at its field: `penstock keys` and docs/agent.md
-have it from there.
+when the registry is asked. Each key is explained at its field: `penstock keys` and
+docs/agent-configuration.md have it from there.
 """
 
 import codecs
@@ -100,7 +100,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     time: Time | None = None
     encoding: str = "utf-8"
     """Any that Python knows. What is not valid in it becomes U+FFFD, and is
-    [counted](#altered-text)."""
+    [counted](agent-in-detail.md#altered-text)."""
     multiline: Multiline | None = None
     start: str = "beginning"
     """Of files that are there when the input is new: `beginning`, `end`, or a date such as
@@ -126,7 +126,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Lines a second. It delays and never drops; 0: no limit."""
     partition_by: str = "agent"
     """`agent`, `source`, `random` or `field:NAME`:
-    [order and partitions](#order-and-partitions)."""
+    [order and partitions](agent-in-detail.md#order-and-partitions)."""
 
     def __post_init__(self) -> None:
         if not self.paths:

@@ -1,7 +1,7 @@
 """What an input can be told about its lines: their times, their joining, filters, redaction.
 
 Checked when a configuration is loaded, once. Each key is explained at its field: `penstock keys`
-and docs/agent.md have it from there.
+and docs/agent-configuration.md have it from there.
 """
 
 import re

@@ -1,6 +1,7 @@
 """What an audit can be told in its configuration file. Checked when it is loaded, once.
 
-Each key is explained at its field: `penstock keys` and docs/audit.md have it from there.
+Each key is explained at its field: `penstock keys` and
+docs/audit-configuration.md have it from there.
 """
 
 import re
@@ -67,11 +68,11 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What is told to a webhook, and when."""
 
     webhook: Url = ""
-    """An `http://` or `https://` URL that [alerts](#alerts) are posted to; without it nothing
-    is told, but all is shown. With `alerts.webhook_file` it stands in a file."""
+    """An `http://` or `https://` URL that [alerts](audit-failures.md#alerts) are posted to; without
+    it nothing is told, but all is shown. With `alerts.webhook_file` it stands in a file."""
     silent: Seconds = 600.0
     """An agent that was not heard for so long is told to be silent; the page
-    [shows it](#the-page) earlier. At least two windows, as an idle agent
+    [shows it](audit.md#the-page) earlier. At least two windows, as an idle agent
     is heard once in each; more than that where agents have a `ledger_interval` longer than a
     window."""
     late: Seconds = 86_400.0
@@ -109,7 +110,7 @@ class CountingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is asked about [consumer groups](#consumer-groups)."""
+    """What is asked about [consumer groups](audit-in-detail.md#consumer-groups)."""
 
     interval: Seconds = 30.0
     """From one look at the groups' offsets to the next; 0: they are not looked at."""
@@ -166,9 +167,9 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     port: Port = 8090
     """The port of page, API and metrics; 0: any that is free."""
     tls: ListenerTls | None = None
-    """[HTTPS](#behind-locks), and nothing else, on that port."""
+    """[HTTPS](#tls-and-logins), and nothing else, on that port."""
     users_file: FilePath = ""
-    """[Who may log in](#behind-locks) with a password."""
+    """[Who may log in](#tls-and-logins) with a password."""
     tokens_file: FilePath = ""
     """Programs that may ask with a token."""
     operators_file: FilePath = ""
@@ -183,7 +184,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Must be true for a `host` that other machines can reach where nobody has to log in, or where
     passwords go without `tls`."""
     inventory: FilePath = ""
-    """A file that says [who is expected to ship](#who-is-expected). It is read again when it
+    """A file that says [who is expected to ship](#expected-agents). It is read again when it
     changes."""
     window: WholeSeconds = 60
     """As agents, brokers and loaders have it; it divides an hour."""

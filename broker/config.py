@@ -1,6 +1,7 @@
 """What a broker can be told in its configuration file. Checked when it is loaded, once.
 
-Each key is explained at its field: `penstock keys` and docs/broker.md have it from there.
+Each key is explained at its field: `penstock keys` and
+docs/broker-configuration.md have it from there.
 """
 
 from typing import Any
@@ -138,7 +139,7 @@ class ReplicationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class AuthorizationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What holds beside the [ACLs](#what-clients-may-do)."""
+    """What holds beside the [ACLs](#authorization)."""
 
     super_users: tuple[str, ...] = ()
     """Principals that may do everything, whatever the ACLs say. `User:` before them may be left
@@ -221,7 +222,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     http_port: Port = 9095
     """The port of `/metrics`, `/healthz` and `/readyz`; 0: any that is free."""
     http: PageLocks = PageLocks()
-    """[Who sees](#who-sees-the-pages) `/metrics`: TLS, certificates, tokens."""
+    """[Who sees](#access-to-the-pages) `/metrics`: TLS, certificates, tokens."""
     rack: str = ""
     """Replicas of a partition are spread over racks, and clients are told them. Without it, the
     brokers of one machine are one rack, of which clients are told nothing."""
@@ -229,7 +230,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Allows addresses that other machines can reach, although nobody has to authenticate. Said at
     each start, and in `/metrics`."""
     authorization: AuthorizationConfig | None = None
-    """With it, clients may do what [ACLs](#what-clients-may-do) allow them and nothing else;
+    """With it, clients may do what [ACLs](#authorization) allow them and nothing else;
     `authorization: {}` is enough. Without it, everybody may do everything."""
     administration_log: AdministrationLogConfig = AdministrationLogConfig()
     """Where it is [remembered](administration.md) who changed what: topics, configs, ACLs, users,
@@ -250,15 +251,15 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     have the same. The embedded one makes its own. Keep it in a file:
     `zookeeper_secret_file`."""
     zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
-    """[How ZooKeeper is connected to](#zookeeper-behind-locks): TLS, and a login."""
+    """[How ZooKeeper is connected to](#a-zookeeper-with-tls-and-logins): TLS, and a login."""
     zookeeper_session_seconds: Seconds = 9.0
     """How long a silent broker counts as alive: from 2 to 60."""
     ledger: bool = True
-    """Whether it keeps a [ledger](#the-ledger)."""
+    """Whether it keeps a [ledger](broker-in-detail.md#the-ledger)."""
     registry: Url = ""
     """Where the schema registry is, `http://host:8081`, several separated by commas: it has the
-    schema of [the ledger](#the-ledger). Without one this broker keeps no ledger, and says so
-    when it starts."""
+    schema of [the ledger](broker-in-detail.md#the-ledger). Without one this broker keeps no ledger,
+    and says so when it starts."""
     registry_security: HttpSecurity = HttpSecurity()
     """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
     login."""

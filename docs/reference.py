@@ -12,24 +12,56 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
+from client.security import Security
+from cluster.security import ZooKeeperSecurity
 from deploy import role_pages
 from docs import code_map
+from ground.http_security import HttpSecurity
+from ground.page_locks import PageLocks
+from ground.server_tls import ListenerTls
 from penstock import outlining
 from penstock.cli import outlines
-from penstock.config.pages import with_tables
+from penstock.config.pages import links, with_tables
 from penstock.config.reference import KINDS, sections
 
 DOCS: Final = Path(__file__).resolve().parent
+CONNECTIONS: Final = DOCS / "secure-connections.md"
+
+
+class Connections(msgspec.Struct):
+    """What programs share, by the names that most of them have for it."""
+
+    security: Security = Security()
+    """Connections to brokers."""
+    registry_security: HttpSecurity = HttpSecurity()
+    """Requests to the registry; to an audit and to other programs' pages, too."""
+    zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
+    """Connections to ZooKeeper."""
+    tls: ListenerTls | None = None
+    """The certificate of a server: the audit, the registry, a broker's listener."""
+    http: PageLocks = PageLocks()
+    """Access to the pages of an agent, a broker or a mirror."""
 
 
 def committed() -> Iterator[tuple[Path, str]]:
     """Each file that is made from the code and committed, with the text that it should have."""
+    shared = sections(Connections)
+    yield CONNECTIONS, with_tables(CONNECTIONS.read_text(), shared)
+    elsewhere = links(shared, CONNECTIONS.name)
     for program, struct in KINDS.items():
-        page = DOCS / f"{program}.md"
-        yield page, with_tables(page.read_text(), sections(struct))
+        page = page_of(program)
+        yield page, with_tables(page.read_text(), sections(struct), elsewhere)
     yield outlines.FILE, outlining.text()
     for role in role_pages.roles():
         yield role / "README.md", role_pages.page(role)
+
+
+def page_of(program: str) -> Path:
+    """The page with the program's keys."""
+    own = DOCS / f"{program}-configuration.md"
+    return own if own.exists() else DOCS / f"{program}.md"
 
 
 def main() -> int:

@@ -121,6 +121,7 @@ class RunningHdfs(RunningServers):
         self._heap = heap
         self._write_configuration(
             {
+                **self.configuration,  # a client such as `hdfs dfs` reads this file first
                 "fs.defaultFS": self.uri,
                 "hadoop.tmp.dir": str(self._temporary),
                 # Each waits up to a minute for the other, and notices it at once.

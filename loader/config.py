@@ -1,6 +1,7 @@
 """What a loader can be told in its configuration file. Checked when it is loaded, once.
 
-Each key is explained at its field: `penstock keys` and docs/loader.md have it from there.
+Each key is explained at its field: `penstock keys` and
+docs/loader-configuration.md have it from there.
 """
 
 import re
@@ -112,7 +113,7 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tables: int = 4
     """Tables that are under way at a time."""
     without_spark: int = 50_000
-    """Records of a table that one load [reads without Spark](#a-load-of-little), whose jobs take
+    """Records of a table that one load [reads without Spark](#small-loads), whose jobs take
     longer to plan than these to read; 0: Spark reads all."""
 
     def __post_init__(self) -> None:
@@ -124,9 +125,9 @@ class CompletenessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """When an hour is called complete, and its files are merged."""
 
     settle: Seconds | None = None
-    """After its end an hour is called complete if no agent is known to write to the topic.
-    Without it, hours of events are [not complete](#complete-hours) then, as their agents may be
-    another cluster's; topics whose schema has no header have 900."""
+    """After its end an hour is called complete if no agent is known to write to the topic. Without
+    it, hours of events are [not complete](loader-in-detail.md#complete-hours) then, as their agents
+    may be another cluster's; topics whose schema has no header have 900."""
     deadline: Seconds = 6 * 3600.0
     """After an hour's end `_INCOMPLETE` says what is missing."""
     silent_agents: Seconds = 30 * 86_400.0
@@ -189,9 +190,10 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     root: Url
     """Where files go: `hdfs://namenode:8020/logs`, `s3a://bucket/logs`, `file:///srv/logs`,
     `viewfs:`; others (`abfs:`, `gs:`, `o3fs:` …) are refused, as files must be [created
-    atomically](#exactly-once). A table's first load needs a folder without files: what is there
-    and in no commit log is not added to. In the ledger a table stays at the root by the name that
-    this had with its first load, also if the same place is called otherwise later."""
+    atomically](loader-in-detail.md#exactly-once). A table's first load needs a folder without
+    files: what is there and in no commit log is not added to. In the ledger a table stays at the
+    root by the name that this had with its first load, also if the same place is called otherwise
+    later."""
     topics: tuple[str, ...] = ()
     """Names, or patterns (`*`, `?`, `[…]`); each topic becomes a table of its name. A topic
     whose name begins with `_` must be named, and so must a mirror's copy of schemas,
@@ -227,14 +229,15 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     tasks: Tasks = Tasks()
     completeness: CompletenessConfig = CompletenessConfig()
     dead_share: float = 0.01
-    """Of a table's records in one load that may be [dead letters](#what-cannot-be-decoded):
-    from 0 to 1; above it nothing is committed, if they are `few_dead` or more."""
+    """Of a table's records in one load that may be [dead
+    letters](loader-in-detail.md#what-cannot-be-decoded): from 0 to 1; above it nothing is
+    committed, if they are `few_dead` or more."""
     few_dead: int = 10
     """Fewer dead letters than this, of a table in one load, stop nothing, whatever share they are:
     one line that somebody has sent by hand holds no quiet table. 0: the share alone decides."""
     duplicate_share: float = 0.5
-    """Of a table's records in one load that may be [duplicates](#exactly-once), if they are a
-    hundred or more: from 0 to 1; above it nothing is committed."""
+    """Of a table's records in one load that may be [duplicates](loader-in-detail.md#exactly-once),
+    if they are a hundred or more: from 0 to 1; above it nothing is committed."""
     oldest: Seconds = 3_650 * 86_400.0
     """Before the load's start: rows of earlier times are dead letters."""
     newest: Seconds = 86_400.0
@@ -249,12 +252,13 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Whether what was loaded is told on `_audit`."""
     audit: Url = ""
     """The URL of [an audit service](audit.md), such as `http://audit:8090`: [complete
-    hours](#complete-hours) are what it says. Without it, agents' heartbeats decide."""
+    hours](loader-in-detail.md#complete-hours) are what it says. Without it, agents' heartbeats
+    decide."""
     audit_security: HttpSecurity = HttpSecurity()
-    """How the audit is asked, where it is [behind locks](audit.md#behind-locks)."""
+    """Requests to an audit with [TLS and logins](audit-configuration.md#tls-and-logins)."""
     check_files_hours: int = 48
     """Hours that are younger than so many, or were changed within that time, have their [files
-    checked](#checking-files) by each load; 0: only with `--check-files`."""
+    checked](loader-failures.md#checking-files) by each load; 0: only with `--check-files`."""
     check_files_bytes: Bytes = 256 * 1024 * 1024
     """So much of what lies in these hours, and seems untouched, has its content compared with its
     checksum by each load, in turn; what was modified always has."""

@@ -29,7 +29,7 @@ Asked = tuple[str, Hour]  # a topic and an hour of it
 
 
 class _Gate(msgspec.Struct, frozen=True):
-    """What it answers; see docs/audit.md. Fields that are not here are passed over."""
+    """What it answers; see docs/audit-in-detail.md. Fields that are not here are passed over."""
 
     complete: bool
     by: str = ""

@@ -1,13 +1,15 @@
 """The tables of keys in docs/: Markdown, between two comments in each program's page."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from penstock.config.reference import Key, Section, is_nothing, spoken, written
 
 BEGIN: Final = "<!-- keys: made by make reference from what stands at the fields -->"
 END: Final = "<!-- end of keys -->"
+NOWHERE: Final[Mapping[type, str]] = MappingProxyType({})
 _BETWEEN: Final = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 
 
@@ -15,26 +17,49 @@ class NoPlace(Exception):
     """The page does not say, once, where its table belongs."""
 
 
-def with_tables(page: str, reference: Sequence[Section]) -> str:
-    """The page, with what the keys mean now. Raises `NoPlace`."""
+def with_tables(
+    page: str, reference: Sequence[Section], elsewhere: Mapping[type, str] = NOWHERE
+) -> str:
+    """The page, with what the keys mean now. Raises `NoPlace`.
+
+    Each struct has one table: a second key of the same struct links to it, as does one whose struct
+    another page explains (`elsewhere`: the links, by struct)."""
     if len(_BETWEEN.findall(page)) != 1:
         raise NoPlace(f"expected {BEGIN} and {END}, once")
-    tables = "\n".join(_tables(reference))
+    tables = "\n".join(_tables(reference, elsewhere))
     return _BETWEEN.sub(lambda _: f"{BEGIN}\n\n{tables}\n{END}", page)
 
 
-def _tables(reference: Sequence[Section]) -> Iterator[str]:
-    below = {section.name: section for section in reference if section.name}
+def links(reference: Sequence[Section], page: str = "") -> dict[type, str]:
+    """The link to each struct's table in a page that has tables of these sections."""
+    found: dict[type, str] = {}
     for section in reference:
+        if section.struct is not None:
+            found.setdefault(section.struct, _link(section, page))
+    return found
+
+
+def _tables(reference: Sequence[Section], elsewhere: Mapping[type, str]) -> Iterator[str]:
+    below = {section.name: section for section in reference if section.name}
+    shown = {**links(reference), **elsewhere}
+    linked = {name: _target(section, shown) for name, section in below.items()}
+    for section in reference:
+        if section.name and linked[section.name] != _link(section):
+            continue
         if section.name:
             yield f"### {_heading(section.name)}\n\n{section.about}\n"
         yield "| key | type | default | |\n|---|---|---|---|"
         for key in section.keys:
-            yield f"| {' | '.join(_cells(key, below))} |"
+            yield f"| {' | '.join(_cells(key, below, linked))} |"
         yield ""
 
 
-def _cells(key: Key, below: dict[str, Section]) -> Iterator[str]:
+def _target(section: Section, shown: Mapping[type, str]) -> str:
+    own = _link(section)
+    return own if section.struct is None else shown.get(section.struct, own)
+
+
+def _cells(key: Key, below: Mapping[str, Section], linked: Mapping[str, str]) -> Iterator[str]:
     yield f"`{key.name}`"
     yield _choice([f"`{each}`" for each in key.allowed]) or key.type
     yield _default(key)
@@ -42,7 +67,7 @@ def _cells(key: Key, below: dict[str, Section]) -> Iterator[str]:
     section = next((each for each in _places(key.name) if each in below), None)
     if section is not None:
         first = meaning.partition(". ")[0] if meaning == below[section].about else meaning
-        meaning = f"{first.removesuffix('.')} ([keys](#{_anchor(_heading(section))}))."
+        meaning = f"{first.removesuffix('.')} ([keys]({linked[section]}))."
     yield meaning
 
 
@@ -70,6 +95,10 @@ def _places(name: str) -> tuple[str, ...]:
 
 def _heading(section: str) -> str:
     return f"Keys of `{section}`"
+
+
+def _link(section: Section, page: str = "") -> str:
+    return f"{page}#{_anchor(_heading(section.name))}"
 
 
 def _anchor(heading: str) -> str:

@@ -188,6 +188,7 @@ class Section(msgspec.Struct, frozen=True):
     name: str
     about: str
     keys: tuple[Key, ...]
+    struct: type | None = None
 
 
 def sections(program: type[msgspec.Struct]) -> tuple[Section, ...]:
@@ -230,7 +231,7 @@ def _sections(struct: inspect.StructType, name: str, said: str) -> Iterator[Sect
         if not meaning:
             raise Unexplained(f"{struct.cls.__module__}: {struct.cls.__name__}.{field.name}")
         keys.append(_key(full, field, meaning))
-    yield Section(name, said, tuple(keys))
+    yield Section(name, said, tuple(keys), struct.cls)
     yield from below
 
 

@@ -40,8 +40,8 @@ def command(
 ) -> int:
     """Run one agent until SIGTERM or Ctrl-C, or show the status of one that runs.
 
-    `penstock keys agent` explains every key of the file, as docs/agent.md does. SIGHUP has it read
-    again.
+    `penstock keys agent` explains every key of the file, as docs/agent-configuration.md does.
+    SIGHUP has it read again.
 
     \b
     Example:

@@ -34,7 +34,7 @@ def command(
 ) -> int:
     """Run one audit until SIGTERM or Ctrl-C, or tell it something.
 
-    `penstock keys audit` explains every key of the file, as docs/audit.md does.
+    `penstock keys audit` explains every key of the file, as docs/audit-configuration.md does.
 
     \b
     Example:

@@ -16,7 +16,7 @@ from penstock.config.options import configuration_options, configured, log_forma
 def command(*, config: Path | None, overrides: tuple[str, ...], log_format: LogFormat) -> int:
     """Run one broker until SIGTERM or Ctrl-C.
 
-    `penstock keys broker` explains every key of the file, as docs/broker.md does.
+    `penstock keys broker` explains every key of the file, as docs/broker-configuration.md does.
 
     \b
     Example:

@@ -51,7 +51,7 @@ ROW_FILE_BYTES: Final = 22.7
 
 # audit-folding, "decoded and folded": entries a second on a core.
 AUDIT_ENTRIES: Final = 120_081
-# docs/audit.md: an agent that ships, and a broker, write an entry every ten seconds.
+# docs/audit-configuration.md: an agent that ships, and a broker, write an entry every ten seconds.
 LEDGER_INTERVAL_SECONDS: Final = 10.0
 
 # groups, what offsets weigh: MB resident with 10,000 offsets.

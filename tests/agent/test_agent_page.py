@@ -1,4 +1,4 @@
-"""docs/agent.md against the code: formats, metrics, the unit file's command.
+"""docs/agent*.md against the code: formats and metrics.
 
 Keys are held by tests/penstock/config.
 """
@@ -12,8 +12,7 @@ from agent.status import AgentPhase, Status
 from ground.exposition import door_families
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGE = (ROOT / "docs" / "agent.md").read_text()
-UNIT = (ROOT / "deploy" / "systemd" / "penstock-agent.service").read_text()
+PAGE = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("agent*.md")))
 
 
 def test_every_format_is_explained() -> None:
@@ -34,13 +33,3 @@ def test_every_metric_is_explained() -> None:
     }
     shown = {f"{name}_info" if name == "penstock_agent" else name for name in shown}
     assert shown == named
-
-
-def test_the_unit_runs_the_command_as_systemd_wants_it() -> None:
-    settings = dict(re.findall(r"^(\w+)=(.*)$", UNIT, re.MULTILINE))
-    assert settings["Type"] == "notify"
-    assert settings["ExecStart"].endswith("/penstock agent --config /etc/penstock/agent.yaml")
-    assert settings["ExecReload"] == "/bin/kill -HUP $MAINPID"
-    assert settings["User"] not in {"", "root"}
-    assert int(settings["WatchdogSec"]) > 0
-    assert settings["RestartPreventExitStatus"] == "2"

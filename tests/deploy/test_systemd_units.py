@@ -1,6 +1,7 @@
 """What the units promise, read from their files. A real systemd runs one in tests/system/agent."""
 
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from agent.config import AgentLimits
 from broker.config import BrokerLimits
+from tests.docs.command_lines import misunderstood
 from tests.docs.pages import ROOT
 
 UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
@@ -26,6 +28,16 @@ PAGES = {
 MOST_EXPOSED = 2.5
 
 
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_runs_its_command_as_a_user_of_its_own(unit: Path) -> None:
+    found = dict(settings(unit))
+    program, *arguments = shlex.split(found["ExecStart"])
+    assert (Path(program).name, arguments[0]) == ("penstock", unit.stem.removeprefix("penstock-"))
+    assert misunderstood(arguments) is None
+    assert found["User"] == unit.stem
+    assert found.get("RestartPreventExitStatus") == ("2" if "Restart" in found else None)
+
+
 def settings(unit: Path) -> list[tuple[str, str]]:
     lines = unit.read_text(encoding="utf-8").splitlines()
     return [(name, value) for name, _, value in (line.partition("=") for line in lines) if value]
@@ -41,6 +53,8 @@ def test_no_program_waits_for_another_one(unit: Path) -> None:
 def test_the_agent_waits_for_nobody_and_is_back_at_once() -> None:
     found = dict(settings(AGENT))
     assert not {"Requires", "Wants", "After"} & found.keys()
+    assert (found["Type"], found["ExecReload"]) == ("notify", "/bin/kill -HUP $MAINPID")
+    assert int(found["WatchdogSec"]) > 0
     assert (found["Restart"], found["RestartSec"]) == ("always", "100ms")
     assert found["StartLimitIntervalSec"] == "0"
 
@@ -62,9 +76,6 @@ def test_the_agent_is_told_how_many_files_are_kept_and_may_have_all_that_it_open
 def test_servers_are_always_back_and_have_room(name: str) -> None:
     found = dict(settings(UNITS[0].with_name(f"{name}.service")))
     assert (found["Restart"], found["StartLimitIntervalSec"]) == ("always", "0")
-    assert found["RestartPreventExitStatus"] == "2"
-    assert f"/penstock {name.removeprefix('penstock-')} --" in found["ExecStart"]
-    assert found["User"] == name
     assert "PrivateTmp" in found
     wanted = {"penstock-broker": BrokerLimits().connections * 4 // 3}
     assert int(found["LimitNOFILE"]) > wanted.get(name, 4_096)

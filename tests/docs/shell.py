@@ -8,17 +8,50 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Self
 
 from harness.crowding import Patience
 from tests.docs.output import missing_line
+from tests.docs.pages import Block
 
 SECONDS_A_BLOCK = 240.0  # until the next load is done, on a busy machine
 _EVERY = 0.5
 _LAST_CHARACTERS = 4_000
+
+
+def follow(
+    shell: "Shell",
+    folder: Path,
+    blocks: Sequence[Block],
+    is_run: Callable[[Block], bool],
+    aimed: Callable[[str], str],
+) -> None:
+    """Types a page's blocks in their order, and holds what it shows against what they print."""
+    printed = ""
+    for block, following in zip_longest(blocks, blocks[1:]):
+        text = aimed(block.text)
+        if block.is_output:
+            missing = missing_line(text, printed)
+            assert missing is None, f"{block.where}: not printed: {missing}\n{printed}"
+        elif block.file:
+            (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / block.file).write_text(text, encoding="utf-8")
+        elif is_run(block):
+            if block.language == "python":
+                (folder / "example.py").write_text(text, encoding="utf-8")
+                text = f"{sys.executable} {folder}/example.py\n"
+            wanted = aimed(following.text) if following and following.is_output else ""
+            try:
+                printed = shell.run(
+                    text, exit_code=block.exit_code, tried_again=block.is_tried_again, wanted=wanted
+                )
+            except AssertionError as error:
+                raise AssertionError(f"{block.where}: {error}") from None
 
 
 class BlockFailed(AssertionError):

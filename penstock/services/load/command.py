@@ -144,7 +144,7 @@ def command(
 ) -> int:
     """Load what topics hold into a Hadoop filesystem, each event once.
 
-    `penstock keys loader` explains every key of the file, as docs/loader.md does.
+    `penstock keys loader` explains every key of the file, as docs/loader-configuration.md does.
 
     Exit code 3: there was nothing to do; 4: events are missing in the brokers; 5: another loader is
     at work; 6: too many events cannot be decoded; 7: Spark failed; 8: landed files are not what was

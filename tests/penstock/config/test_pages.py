@@ -21,7 +21,7 @@ from broker.standing import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
 from ground.exposition import certificate_family, door_families
 from penstock.config.configuration import load
-from penstock.config.pages import BEGIN, END, NoPlace, with_tables
+from penstock.config.pages import BEGIN, END, NoPlace, links, with_tables
 from penstock.config.reference import KINDS, Key, Section, sections
 from registry.http.metrics import Gauges, RegistryMetrics
 from wire.errors import ErrorCode
@@ -41,8 +41,8 @@ def key(name: str, **said: object) -> Key:
     return Key(**{"name": name, **of, **said})  # type: ignore[arg-type]
 
 
-def rows(*keys: Key, below: tuple[Section, ...] = ()) -> list[str]:
-    page = with_tables(f"{BEGIN}\n{END}", (Section("", "", keys), *below))
+def rows(*keys: Key) -> list[str]:
+    page = with_tables(f"{BEGIN}\n{END}", (Section("", "", keys),))
     return [line for line in page.splitlines() if line.startswith("| `")]
 
 
@@ -62,11 +62,18 @@ def test_a_row_says_type_default_and_meaning() -> None:
     ]
 
 
-def test_a_mapping_leads_to_its_keys() -> None:
+def test_a_struct_has_one_table() -> None:
+    """Its keys lead to it, in this page or another."""
     about = "How it goes. One of two."
-    inner = Section("many[]", about, (key("many[].one"),))
-    row, _ = rows(key("many", type="list of mappings", default=(), meaning=about), below=(inner,))
-    assert row == "| `many` | list of mappings | none | How it goes ([keys](#keys-of-many)). |"
+    shared = Section("many[]", about, (key("many[].one"),), Key)
+    again = Section("c", about, (key("c.one"),), Key)
+    many = key("many", type="list of mappings", default=(), meaning=about)
+    sections = (Section("", "", (many, key("c"))), shared, again)
+    page = with_tables(f"{BEGIN}\n{END}", sections)
+    row = "| `many` | list of mappings | none | How it goes ([keys](#keys-of-many)). |"
+    assert (row in page, page.count(".one` |"), page.count("](#keys-of-many)")) == (True, 1, 2)
+    page = with_tables(f"{BEGIN}\n{END}", sections, links((shared,), "x.md"))
+    assert (page.count(".one` |"), page.count("](x.md#keys-of-many)")) == (0, 2)
 
 
 def test_a_page_has_one_place_for_it() -> None:
@@ -130,10 +137,10 @@ def shown(document: Any, name: list[str]) -> bool:
 
 
 def explained(program: str) -> dict[str, set[str]]:
-    """The labels of each metric, as its page has them."""
+    """The labels of each metric, as its pages have them."""
     rows = re.findall(
         r"^\| (`penstock_.*?) \| (.*?) ?\| .+ \|$",
-        (DOCS / f"{program}.md").read_text(),
+        "\n".join(page.read_text() for page in DOCS.glob(f"{program}*.md")),
         re.MULTILINE,
     )
     return {

@@ -1,4 +1,4 @@
-"""docs/audit.md against the code: options, states, paths, metrics; what is deployed.
+"""docs/audit*.md against the code: options, states, paths, metrics.
 
 Keys are held by tests/penstock/config.
 """
@@ -40,8 +40,7 @@ from penstock.report.operator import accept, retire
 from penstock.services.audit import command as audit
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs" / "audit.md").read_text()
-UNIT = (ROOT / "deploy" / "systemd" / "penstock-audit.service").read_text()
+PAGE = "\n".join(page.read_text() for page in sorted((ROOT / "docs").glob("audit*.md")))
 CONFIG = AuditConfig(data_dir="/d")
 SEVEN_TWELVE = 1_795_158_720_000  # 2026-11-20, 07:12 UTC
 
@@ -111,7 +110,9 @@ def test_what_it_waits_for_is_said_as_it_shows() -> None:
 def test_every_option_is_explained() -> None:
     of_every_program = {"--config", "--set", "--help", "--log-format"}
     options = {option for each in audit.params for option in each.opts} - of_every_program
-    assert [each for each in options if f"`{each}`" not in section("Configuration")] == []
+    assert [
+        each for each in options if f"`{each}`" not in section("The audit's configuration")
+    ] == []
     options = {option for each in report.params for option in each.opts if each.opts[0][0] == "-"}
     assert [each for each in options if f"`{each}" not in section("The report")] == []
     for command, name in ((retire, "Retiring a host"), (accept, "Accepting a fault")):
@@ -174,19 +175,9 @@ def test_every_metric_is_explained_with_its_labels() -> None:
 
 
 def test_the_inventory_is_understood() -> None:
-    (shown,) = re.findall(r"```text\n(.*?)```", section("Who is expected"), re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", section("Expected agents"), re.DOTALL)
     columns = [(line[:35].rstrip(), line[35:]) for line in shown.splitlines()]
     plain, yaml = ("\n".join(column).strip() for column in zip(*columns, strict=True))
     assert [each.host for each in parsed(plain)] == ["web-1", "web-2"]
     hosts = {each.host: each.topics for each in parsed(yaml)}
     assert hosts == {"web-1": (), "web-2": ("clicks", "orders")}
-
-
-def test_the_unit_runs_the_command() -> None:
-    settings = dict(re.findall(r"^(\w+)=(.*)$", UNIT, re.MULTILINE))
-    _, *arguments = shlex.split(settings["ExecStart"].partition("/penstock ")[2])
-    with audit.make_context("audit", arguments) as context:
-        assert context.params["config"] == Path("/etc/penstock/audit.yaml")
-    assert settings["User"] not in {"", "root"}
-    assert settings["RestartPreventExitStatus"] == "2"
-    assert settings["StateDirectory"] == "penstock/audit"

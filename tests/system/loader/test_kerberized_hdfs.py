@@ -1,11 +1,15 @@
-"""Loads into an HDFS that wants Kerberos: with a keytab whose tickets end while a load goes on, and
-with what does not do.
+"""Loads into an HDFS that wants Kerberos: as docs/how-to/load-into-hdfs.md says, with a keytab
+whose tickets end while a load goes on, and with what does not do.
 """
 
 import base64
+import os
+import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +17,15 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from harness.hadoop import hadoop_classpath, why_no_hadoop
+from harness.hadoop import hadoop_classpath, hadoop_command, why_no_hadoop
 from harness.hdfs import RunningHdfs
 from harness.kdc import REALM, Kdc
-from harness.spark_jvm import quick_java
+from harness.spark_jvm import quick_java, quick_java_environment
 from loader.config import Kerberos, LoaderConfig, Tasks
+from tests.docs.pages import ROOT, blocks_of
+from tests.docs.shell import Shell, follow
 from tests.loader.application import BEGAN, Application
-from tests.penstock.running import REPOSITORY
+from tests.penstock.running import FORKS, REPOSITORY
 from tests.system.loader.programs import LoadProgram, reported
 
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -101,6 +107,39 @@ def rows_on(data: Path, table: str) -> int:
     files = [each for each in blocks if each.read_bytes()[:4] == b"PAR1"]
     columns = [pq.read_table(each).to_pydict() for each in files]
     return sum(each["_topic"].count(table) for each in columns if "_topic" in each)
+
+
+def test_the_how_to(
+    realm: Kdc,
+    kerberized: RunningHdfs,
+    application: Application,
+    config: LoaderConfig,
+    tmp_path: Path,
+) -> None:
+    application.write(50, time=round(time.time() * 1_000))
+    FORKS.write_command(tmp_path / "penstock")
+    conf, shell = kerberized.directory / "conf", "org.apache.hadoop.fs.FsShell"
+    words = hadoop_command(shell, configuration=conf, temporary=tmp_path, heap="128m")
+    (tmp_path / "hdfs").write_text(f'#!/bin/sh\nshift\nexec {shlex.join(words)} "$@"\n')
+    (tmp_path / "hdfs").chmod(0o755)
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path),
+        "KRB5CCNAME": str(tmp_path / "cache"), "SPARK_LOCAL_IP": "127.0.0.1",
+        "JAVA_TOOL_OPTIONS": " ".join(realm.java_options), **quick_java_environment(),
+    }  # fmt: skip
+    here = {
+        "dc1-a:9092": config.brokers[0], "http://dc1-a:8081": config.registry,
+        "hdfs://namenode:8020": kerberized.uri, "/etc/hadoop/conf": str(conf),
+        "/etc/penstock/penstock.keytab": str(realm.keytab("penstock")), "EXAMPLE.ORG": REALM,
+        "page_views": application.topic, "local[*]": "local[2]",
+    }  # fmt: skip
+
+    def aimed(text: str) -> str:
+        return reduce(lambda said, shown: said.replace(shown, here[shown]), here, text)
+
+    blocks, here_run = blocks_of(ROOT / "docs/how-to/load-into-hdfs.md"), Path(__file__).name
+    with Shell(tmp_path, environment) as typed:
+        follow(typed, tmp_path, blocks, lambda block: here_run in str(block.remarks), aimed)
 
 
 def test_a_ticket_that_has_ended(
