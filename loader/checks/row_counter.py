@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from loader.checks.comparing import UNKNOWN
+from loader.checks.comparison import UNKNOWN
 from loader.errors import LoaderError, StoreError
 from loader.store.store import Store
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ground.printable import one_line
-from loader.checks.comparing import UNKNOWN, FaultyFile, FileFaultKind, HourOutcome
+from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind, HourOutcome
 from loader.tables import HOUR_MILLIS
 
 Json = dict[str, Any]

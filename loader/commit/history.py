@@ -38,7 +38,7 @@ from loader.commit.layout import (
 )
 from loader.errors import LoaderError, RunTaken, StoreError
 from loader.manifests import VERSION, Manifest
-from loader.side_by_side import side_by_side
+from loader.parallel import side_by_side
 from loader.store.store import Entry, Store
 
 FEWEST_KEPT: Final = 10

@@ -20,8 +20,8 @@ from loader.commit.accounts import accounts_of, by_log
 from loader.commit.sources import LandedSources
 from loader.errors import Mismatch
 from loader.landing.pieces import PIECE_END, FileKind
+from loader.parallel import side_by_side
 from loader.reports import SliceReport, half_open
-from loader.side_by_side import side_by_side
 from loader.store.store import Entry, Store
 from loader.tables import Hour, Slice, hour_in_folder, hour_of
 

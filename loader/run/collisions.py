@@ -1,4 +1,4 @@
-"""Duplicates of a run, compared with what they repeat (loader/commit/settling.py): all of them are
+"""Duplicates of a run, compared with what they repeat (loader/commit/contests.py): all of them are
 read again from the brokers, here in the driver, with the events that have the same source and seq.
 A run without duplicates does nothing of this.
 
@@ -26,7 +26,7 @@ from ledger.claims import Claim, claims
 from ledger.lookup import lookup_at
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from ledger.reading import LedgerPositions, LedgerReader, id_of
-from loader.commit.settling import GONE, Contender, Named, Settled, settled
+from loader.commit.contests import GONE, Contender, Named, Settled, settled
 from loader.commit.staging import Staged, sources_of
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns

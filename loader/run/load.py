@@ -29,12 +29,12 @@ from loader.hours.audit import Audit
 from loader.hours.completeness import Watermarks
 from loader.hours.ledger_reading import read_watermarks
 from loader.ledger.observations import Observations
-from loader.planning.choosing import matching, tables_of
+from loader.planning.table_selection import matching, tables_of
 from loader.rewriting.row_format import check_format
 from loader.run.load_context import LoadContext, LoadRequest
+from loader.run.load_reports import tell_if_it_failed, tell_that_none_began, tell_which_succeeded
 from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.run.table import TableRun
-from loader.run.telling_loads import tell_if_it_failed, tell_that_none_began, tell_which_succeeded
 from loader.store.opening import open_store
 from loader.store.store import Store
 from loader.tables import TableSource

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from loader.checks.comparing import FaultyFile
+from loader.checks.comparison import FaultyFile
 from loader.tables import Hour
 
 

@@ -12,8 +12,8 @@ from uuid import UUID
 from client.brokers import Brokers
 from client.errors import ClientError
 from ledger.names import topic_id_text
-from loader.checks.checking import FileCheck
-from loader.checks.comparing import HourOutcome
+from loader.checks.comparison import HourOutcome
+from loader.checks.file_check import FileCheck
 from loader.checks.row_counter import RowCounter
 from loader.checks.statements import printable
 from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError

@@ -28,10 +28,10 @@ from loader.hours.closing import (
 )
 from loader.hours.completeness import AuditGate, Completeness
 from loader.hours.ledger_reading import topic_ends
-from loader.landing.here import TooLarge
+from loader.landing.without_spark import TooLarge
 from loader.manifests import Manifest
-from loader.rewriting.here import is_little, merge_here
 from loader.rewriting.row_format import RowFormat
+from loader.rewriting.without_spark import is_little, merge_here
 from loader.run.load_context import TableLoad
 from loader.tables import Hour
 

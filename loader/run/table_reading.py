@@ -34,7 +34,6 @@ from loader.commit.staging import (
 from loader.config import FileFormat
 from loader.decoding.decoded import COLLISION
 from loader.errors import LoaderError
-from loader.landing.here import TooLarge, is_little, is_of_here, land_here, rows_in
 from loader.landing.pieces import FileKind
 from loader.landing.task_spec import (
     NOTHING_BESIDES,
@@ -46,9 +45,10 @@ from loader.landing.task_spec import (
     landing_job,
     times_from,
 )
+from loader.landing.without_spark import TooLarge, is_little, is_of_here, land_here, rows_in
 from loader.manifests import Collision, KnownSources, Manifest
-from loader.planning.asking import ask, with_partings
 from loader.planning.facts import TopicFacts
+from loader.planning.log_queries import ask, with_partings
 from loader.planning.plan import Plan, plan
 from loader.planning.rebuild import plan_rebuild
 from loader.reports import LastBatch, check_hours

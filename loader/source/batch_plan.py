@@ -9,10 +9,10 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.offsets import offsets_of
 from loader.planning.slicing import Range, slices
-from loader.source.asking import bytes_per_offset, facts_of, times_of, topics_of
 from loader.source.description import CLIENT_ID
 from loader.source.options import Earliest, Latest, Position, SourceOptions
 from loader.source.ranges import Bound, Condition, earliest_time, narrowed, places, ranges
+from loader.source.topic_queries import bytes_per_offset, facts_of, times_of, topics_of
 from loader.tables import Slice
 
 # What a task costs Spark before it reads anything (15 to 30 ms) is worth about so many rows.

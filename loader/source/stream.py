@@ -23,11 +23,11 @@ from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import TopicFacts
 from loader.planning.plan import refusal, starts_of, vanished
 from loader.planning.slicing import Range, share
-from loader.source.asking import facts_and_epochs, facts_of, times_of, topics_of
 from loader.source.batch_plan import Task, tasks, tasks_of
 from loader.source.description import CLIENT_ID
 from loader.source.options import Latest, SourceOptions
 from loader.source.ranges import REMEDY, Bound, places
+from loader.source.topic_queries import facts_and_epochs, facts_of, times_of, topics_of
 
 VERSION: Final = 1
 

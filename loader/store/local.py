@@ -18,7 +18,7 @@ from crc32c import crc32c
 
 from ground.durable_files import sync_directory, sync_file
 from loader.errors import StoreError
-from loader.side_by_side import side_by_side
+from loader.parallel import side_by_side
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
 
 _SYNCING: Final = 8  # files at a time

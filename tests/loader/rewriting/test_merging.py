@@ -20,11 +20,11 @@ from loader.errors import Mismatch
 from loader.hours.closing import Merge, Merged
 from loader.landing.pieces import PIECE_END
 from loader.rewriting.groups import Footer, grouped, groups_of
-from loader.rewriting.here import merge_here
 from loader.rewriting.joined_rows import joined
 from loader.rewriting.merging import merge_hours, task_of
 from loader.rewriting.reshaping import reshape
 from loader.rewriting.row_format import RowFormat
+from loader.rewriting.without_spark import merge_here
 from loader.store.local import LocalStore
 from loader.tables import Hour
 from tests.loader.rewriting.row_files import (

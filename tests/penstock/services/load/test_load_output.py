@@ -12,7 +12,7 @@ from rich.console import Console
 
 from harness.hand_clock import HandClock
 from harness.waiting import wait_until
-from loader.checks.comparing import UNKNOWN, FaultyFile, FileFaultKind
+from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind
 from loader.errors import FilesDiffer, GapError, LoaderError, RunTaken
 from loader.run.outcomes import PartitionRange, TableOutcome
 from loader.tables import Hour

@@ -15,9 +15,9 @@ from loader.commit.sources import LandedSources
 from loader.commit.staging import staged
 from loader.config import LoaderConfig, Tasks
 from loader.errors import SparkFailed
-from loader.landing.here import AS_RECORDS, is_little, is_of_here, land_here, rows_in
 from loader.landing.pieces import FileKind
 from loader.landing.task_spec import landing_job
+from loader.landing.without_spark import AS_RECORDS, is_little, is_of_here, land_here, rows_in
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.store.local import LocalStore

@@ -17,8 +17,8 @@ from harness.apache_kafka import ApacheKafka
 from harness.waiting import wait_until
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
-from loader.planning.asking import ask, with_partings
 from loader.planning.facts import Parted, PartitionFacts, TopicFacts
+from loader.planning.log_queries import ask, with_partings
 from loader.planning.plan import Plan, plan
 from loader.reports import LastBatch
 from loader.tables import SourceTopic, TableSource

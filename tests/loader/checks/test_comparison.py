@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.checks.comparing import (
+from loader.checks.comparison import (
     UNKNOWN,
     CommittedFile,
     ExpectedHour,

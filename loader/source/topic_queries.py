@@ -14,10 +14,10 @@ from client.errors import UnknownTopic
 from client.offsets import offsets_of
 from client.partition_reader import PartitionReader
 from loader.manifests import PartitionState
-from loader.planning.asking import ask
-from loader.planning.choosing import matching
 from loader.planning.facts import TopicFacts
+from loader.planning.log_queries import ask
 from loader.planning.slicing import Range
+from loader.planning.table_selection import matching
 from loader.source.options import AtTime, Position, SourceOptions
 
 _SAMPLE_BYTES = 64 * 1024

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from loader.errors import StoreError
 from loader.hours.closing import Merge, Merged
-from loader.landing.here import opened, rows_in, write_here
+from loader.landing.without_spark import opened, rows_in, write_here
 from loader.rewriting.groups import Footer, Group, entries_of, groups_of, verified
 from loader.rewriting.joined_rows import join_files
 from loader.rewriting.row_format import RowFormat

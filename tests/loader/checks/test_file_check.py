@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loader.checks.checking import Checked, from_bytes, state_path, to_bytes
-from loader.checks.comparing import IN_TURN_MILLIS, CommittedFile, is_other, looked_at, to_look_at
+from loader.checks.comparison import IN_TURN_MILLIS, CommittedFile, is_other, looked_at, to_look_at
+from loader.checks.file_check import Checked, from_bytes, state_path, to_bytes
 from loader.commit.layout import manifest_path, published_path, visible_path
 from loader.errors import RunTaken
 from loader.manifests import Added, HourState

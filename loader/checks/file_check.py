@@ -22,7 +22,7 @@ from typing import Any, Final
 import msgspec
 
 from ground.known_types import known_type
-from loader.checks.comparing import (
+from loader.checks.comparison import (
     NO_HOUR,
     CommittedFile,
     Files,
@@ -42,7 +42,7 @@ from loader.commit.old_hours import recalled
 from loader.errors import RunTaken
 from loader.ledger.observations import divided
 from loader.manifests import Manifest
-from loader.side_by_side import side_by_side
+from loader.parallel import side_by_side
 from loader.store.store import PENSTOCK, Entry, Store
 from loader.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder, hour_of
 
