@@ -11,7 +11,7 @@ _Item = TypeVar("_Item")
 _Made = TypeVar("_Made")
 
 
-def side_by_side(
+def in_parallel(
     work: Callable[[_Item], _Made], items: Sequence[_Item], *, threads: int, size: int = 0
 ) -> list[_Made]:
     """What came of each, in their order. Raises what the first raised that failed. `size`: bytes

@@ -67,7 +67,7 @@ class ExpectedHour(msgspec.Struct, frozen=True):
         return sum(each.rows for each in self.known.values()) + self.others_rows
 
 
-def follow(known: Mapping[Hour, Files], manifest: Manifest) -> None:
+def apply_run(known: Mapping[Hour, Files], manifest: Manifest) -> None:
     """The files of these hours, as they are after the run that comes next."""
     for hour in manifest.rebuilt:
         if hour in known:
@@ -107,7 +107,7 @@ def expected(table: str, hour: Hour, state: HourState, known: Files) -> Expected
     )
 
 
-def to_look_at(
+def to_verify(
     known: Mapping[str, CommittedFile],
     there: Mapping[str, Entry],
     *,
@@ -138,18 +138,18 @@ def _in_turn(files: Mapping[str, CommittedFile], most_bytes: int, now: int) -> I
         yield path
 
 
-def is_other(file: CommittedFile, found: str) -> bool:
+def is_different(file: CommittedFile, found: str) -> bool:
     """Whether that is the checksum of another content. Those that were made in another way, or of
     a file that is gone meanwhile, say nothing."""
     method, _, _ = file.checksum.rpartition(":")
     return found.rpartition(":")[0] == method and found != file.checksum
 
 
-def looked_at(file: CommittedFile, entry: Entry, found: str, now: int) -> CommittedFile:
+def verified_file(file: CommittedFile, entry: Entry, found: str, now: int) -> CommittedFile:
     """What is known of it then."""
     if not found:
         return file
-    if is_other(file, found):
+    if is_different(file, found):
         return file._replace(modified=0)
     return file._replace(modified=entry.modified, verified=now)
 

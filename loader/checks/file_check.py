@@ -27,13 +27,13 @@ from loader.checks.comparison import (
     CommittedFile,
     Files,
     HourOutcome,
+    apply_run,
     compared,
     expected,
-    follow,
-    is_other,
-    looked_at,
+    is_different,
     to_count,
-    to_look_at,
+    to_verify,
+    verified_file,
 )
 from loader.checks.statements import digest, statements, weight
 from loader.commit.history import History
@@ -42,7 +42,7 @@ from loader.commit.old_hours import recalled
 from loader.errors import RunTaken
 from loader.ledger.observations import divided
 from loader.manifests import Manifest
-from loader.parallel import side_by_side
+from loader.parallel import in_parallel
 from loader.store.store import PENSTOCK, Entry, Store
 from loader.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder, hour_of
 
@@ -251,9 +251,9 @@ class FileCheck:
         if max(self._history.runs(), default=0) != latest.run:
             raise self._taken()
         said = self._told(before, found, all_=all_)
-        looked_at = {each.hour for each in found}
+        checked_hours = {each.hour for each in found}
         faulty = {each.hour for each in found if each.faults}
-        faulty |= {hour for hour in before.faulty if hour not in looked_at}
+        faulty |= {hour for hour in before.faulty if hour not in checked_hours}
         kept = {*self._young(latest, now), *sorted(faulty)[-MOST_FAULTY:]}
         listed_still = {
             hour for hour, state in latest.hours.items() if state.files and not state.unlisted
@@ -280,9 +280,9 @@ class FileCheck:
         others = {hour: files for hour, files in known.items() if hour not in before.files}
         for run in runs:
             if run > before.run:
-                follow(known, self._history.read(run))
+                apply_run(known, self._history.read(run))
             elif all_:
-                follow(others, self._history.read(run))
+                apply_run(others, self._history.read(run))
         return known
 
     def _spoilt(
@@ -297,7 +297,7 @@ class FileCheck:
         """Files whose content is not what was committed. What was looked at is noted in `known`."""
         files = {path: (hour, file) for hour in hours for path, file in known[hour].items()}
         entries = {path: entry for hour in hours for path, entry in there.get(hour, {}).items()}
-        wanted = to_look_at(
+        wanted = to_verify(
             {path: file for path, (_, file) in files.items()},
             entries,
             all_=all_,
@@ -306,11 +306,11 @@ class FileCheck:
         )
         spoilt = set()
         size = sum(entries[path].size for path in wanted)
-        sums = side_by_side(self._checksum, wanted, threads=READERS, size=size)
+        sums = in_parallel(self._checksum, wanted, threads=READERS, size=size)
         for path, found in zip(wanted, sums, strict=True):
             hour, file = files[path]
-            known[hour][path] = looked_at(file, entries[path], found, now)
-            if is_other(file, found):
+            known[hour][path] = verified_file(file, entries[path], found, now)
+            if is_different(file, found):
                 spoilt.add(path)
         return spoilt
 

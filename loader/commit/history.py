@@ -38,7 +38,7 @@ from loader.commit.layout import (
 )
 from loader.errors import LoaderError, RunTaken, StoreError
 from loader.manifests import VERSION, Manifest
-from loader.parallel import side_by_side
+from loader.parallel import in_parallel
 from loader.store.store import Entry, Store
 
 FEWEST_KEPT: Final = 10
@@ -246,7 +246,7 @@ def with_checksums(store: Store, manifest: Manifest) -> Manifest:
         return manifest
     staged = [each.staged for each in manifest.adds]
     size = sum(each.bytes for each in manifest.adds)
-    sums = side_by_side(store.checksum, staged, threads=READERS, size=size)
+    sums = in_parallel(store.checksum, staged, threads=READERS, size=size)
     added = zip(manifest.adds, sums, strict=True)
     return msgspec.structs.replace(
         manifest, adds=tuple(msgspec.structs.replace(each, checksum=one) for each, one in added)

@@ -20,7 +20,7 @@ from loader.commit.accounts import accounts_of, by_log
 from loader.commit.sources import LandedSources
 from loader.errors import Mismatch
 from loader.landing.pieces import PIECE_END, FileKind
-from loader.parallel import side_by_side
+from loader.parallel import in_parallel
 from loader.reports import SliceReport, half_open
 from loader.store.store import Entry, Store
 from loader.tables import Hour, Slice, hour_in_folder, hour_of
@@ -203,7 +203,7 @@ def _reports(
     entries = sorted(said.items())
     for at in range(0, len(entries), REPORTS_AT_ONCE):
         some = entries[at : at + REPORTS_AT_ONCE]
-        for report in side_by_side(
+        for report in in_parallel(
             lambda each: _report(store, each[1], each[0]), some, threads=READERS
         ):
             sources.add(report)

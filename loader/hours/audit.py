@@ -25,7 +25,7 @@ _LONGEST_NAME: Final = 255
 _OK: Final = 200
 _REFUSED: Final = range(400, 500)
 
-Asked = tuple[str, Hour]  # a topic and an hour of it
+Question = tuple[str, Hour]  # a topic and an hour of it
 
 
 class _Gate(msgspec.Struct, frozen=True):
@@ -67,9 +67,9 @@ class Audit:
         self._seconds = seconds
         self.away: Waiting | None = None  # once it is not asked any more
 
-    def ask(self, asked: Iterable[Asked]) -> dict[Asked, HourVerdict]:
+    def ask(self, asked: Iterable[Question]) -> dict[Question, HourVerdict]:
         """One after the other."""
-        answers: dict[Asked, HourVerdict] = {}
+        answers: dict[Question, HourVerdict] = {}
         with HttpClient(self._url, access=self._access, most_bytes=_MOST_BYTES) as client:
             for each in asked:
                 answers[each] = self.away or self._answer(client, *each)

@@ -129,7 +129,7 @@ def files_left(latest: Manifest, gone: Mapping[Hour, Sequence[str]]) -> dict[Hou
     }
 
 
-def as_found(
+def with_remaining(
     latest: Manifest,
     left: Mapping[Hour, Sequence[str]],
     sizes: Mapping[str, int],

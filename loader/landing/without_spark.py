@@ -38,12 +38,12 @@ def is_little(job: LandingJob, records: int) -> bool:
     return sum(each.end - each.first + AS_RECORDS for each in job.slices) <= records
 
 
-def is_of_here(path: str) -> bool:
-    """Whether a staged file was left by `land_here`."""
+def is_without_spark(path: str) -> bool:
+    """Whether a staged file was left by `land_without_spark`."""
     return path.endswith(f"/{FILE}")
 
 
-def land_here(
+def land_without_spark(
     store: Store, job: LandingJob, directory: str, brokers: Brokers, done: Callable[[int], None]
 ) -> None:
     """Reads all slices, and stages their files in the directory. `done` hears how many are done
@@ -53,11 +53,11 @@ def land_here(
         for number, piece in enumerate(job.slices, 1):
             seen = job.seen_in(piece)
             pieces = landed(piece, spec, seen, brokers, schemas, most_hours=MOST_HOURS)
-            write_here(store, pieces, directory)
+            write_pieces(store, pieces, directory)
             done(number)
 
 
-def write_here(store: Store, pieces: Iterable[pa.RecordBatch], directory: str) -> None:
+def write_pieces(store: Store, pieces: Iterable[pa.RecordBatch], directory: str) -> None:
     """The files that consist of them, as Spark would write these. Raises TooLarge before any is
     written."""
     files: dict[str, list[bytes | pa.Buffer]] = defaultdict(list)
@@ -72,7 +72,7 @@ def write_here(store: Store, pieces: Iterable[pa.RecordBatch], directory: str) -
         store.write(f"{directory}/{folder}/{FILE}", b"".join(parts))
 
 
-def rows_in(store: Store, path: str) -> int:
+def rows_in_file(store: Store, path: str) -> int:
     """Of a Parquet file that was staged here, as the store gives it back. Raises StoreError."""
     return int(opened(store, path).metadata.num_rows)
 

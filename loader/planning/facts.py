@@ -7,7 +7,7 @@ import msgspec
 from loader.manifests import TopicState
 
 
-class Parted(msgspec.Struct, frozen=True, kw_only=True):
+class Divergence(msgspec.Struct, frozen=True, kw_only=True):
     """The log is another one than was read, though of the same name and id."""
 
     same_to: int  # up to there it is the same; -1 if nobody knows
@@ -22,7 +22,7 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     earliest: int
     end: int  # what transactions have still open lies behind it
     epoch_end: int | None = None  # where the epoch of the last batch read ended; if that is known
-    parted: Parted | None = None  # as batches tell; None: nothing speaks against it
+    parted: Divergence | None = None  # as batches tell; None: nothing speaks against it
 
 
 class TopicFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from client.errors import Refused, Unsupported
 from client.metadata import TopicMetadata
 from client.offsets import offsets_of
 from loader.manifests import PartitionState, TopicState
-from loader.planning.facts import Parted, PartitionFacts, TopicFacts, is_another
+from loader.planning.facts import Divergence, PartitionFacts, TopicFacts, is_another
 from loader.reports import LastBatch
 from wire.acls import Operation
 from wire.batch import BatchHeader
@@ -32,7 +32,9 @@ from wire.messages.list_offsets import EARLIEST, LATEST
 Earlier = Callable[[str, int], Iterable[LastBatch]]  # of a partition, from runs before
 
 
-def ask(brokers: Brokers, topics: Mapping[str, Iterable[PartitionState]]) -> dict[str, TopicFacts]:
+def query_facts(
+    brokers: Brokers, topics: Mapping[str, Iterable[PartitionState]]
+) -> dict[str, TopicFacts]:
     """The facts of these topics, those that exist, where so much of each has been read before.
 
     Raises a ClientError if a partition has no leader for longer than the brokers' patience.
@@ -149,7 +151,7 @@ def described(found: BatchHeader | None) -> str:
     )
 
 
-def with_partings(
+def with_divergences(
     brokers: Brokers,
     facts: Mapping[str, TopicFacts],
     state: Iterable[TopicState],
@@ -188,7 +190,7 @@ def _parted(
     brokers: Brokers,
     facts: Mapping[str, TopicFacts],
     known: Mapping[TopicPartition, PartitionState],
-) -> dict[TopicPartition, Parted]:
+) -> dict[TopicPartition, Divergence]:
     """Logs that are others, or shorter than they were, and epochs do not say how far the same."""
     asked = {
         target: offset
@@ -208,19 +210,19 @@ def _parted(
     return parted
 
 
-def _apart(state: PartitionState, found: str) -> Parted:
+def _apart(state: PartitionState, found: str) -> Divergence:
     last = state.next_offset - 1
     was = f"one that ends at {last}" if state.last is None else str(state.last)
-    return Parted(same_to=-1, was=was, found=found)
+    return Divergence(same_to=-1, was=was, found=found)
 
 
 def _located(
     brokers: Brokers,
     target: TopicPartition,
     facts: PartitionFacts,
-    parted: Parted,
+    parted: Divergence,
     earlier: Earlier,
-) -> Parted:
+) -> Divergence:
     """With how far the logs are the same: to the newest batch of an earlier run that is there."""
     for each in candidates(facts, earlier(target.topic, target.partition)):
         header = batches_at(brokers, {target: each.next_offset - 1})[target]

@@ -101,7 +101,7 @@ def added(topic: str, partition: int, facts: PartitionFacts) -> Start:
     return Start(offset=facts.earliest, skipped=facts.earliest, gap=lost)
 
 
-def made_anew(topic: str, facts: PartitionFacts, known: PartitionState) -> Start:
+def recreated(topic: str, facts: PartitionFacts, known: PartitionState) -> Start:
     """Of a partition of a topic that is another one now."""
     gap = Gap(
         topic=topic,
@@ -113,7 +113,7 @@ def made_anew(topic: str, facts: PartitionFacts, known: PartitionState) -> Start
     return Start(offset=facts.earliest, gap=gap)
 
 
-def reading_on(topic: str, facts: PartitionFacts, known: PartitionState) -> Start:
+def continued(topic: str, facts: PartitionFacts, known: PartitionState) -> Start:
     """Of a partition that has been read up to an offset."""
 
     def gap(first: int, end: int, why: Why, **more: Any) -> Gap:
@@ -230,9 +230,9 @@ def starts_of(facts: TopicFacts, known: TopicState | None) -> dict[int, Start]:
         elif state is None or (anew and state.absent):  # that it was gone was accepted already
             starts[partition] = added(facts.topic, partition, found)
         elif anew:
-            starts[partition] = made_anew(facts.topic, found, state)
+            starts[partition] = recreated(facts.topic, found, state)
         else:
-            starts[partition] = reading_on(facts.topic, found, state)
+            starts[partition] = continued(facts.topic, found, state)
     return starts
 
 

@@ -121,14 +121,14 @@ def entries_of(store: Store, directory: str, groups: Sequence[Group]) -> list[En
 def verified(
     groups: Sequence[Group],
     entries: Sequence[Entry],
-    rows_in: Callable[[str], int],
+    rows_in_file: Callable[[str], int],
     target: RowFormat,
 ) -> tuple[Merged, ...]:
     """What was merged, if each new file, by its path, has as many rows as the old ones. Raises
     Mismatch."""
     found: dict[Merge, list[MergedFile]] = {}
     for group, entry in zip(groups, entries, strict=True):
-        before, after = sum(map(rows_in, group.files)), rows_in(entry.path)
+        before, after = sum(map(rows_in_file, group.files)), rows_in_file(entry.path)
         if before != after:
             raise Mismatch(
                 f"{hour_folder(group.merge.hour)}: {len(group.files)} files have {before:,} rows,"

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from loader.errors import StoreError
 from loader.hours.closing import Merge, Merged
-from loader.landing.without_spark import opened, rows_in, write_here
+from loader.landing.without_spark import opened, rows_in_file, write_pieces
 from loader.rewriting.groups import Footer, Group, entries_of, groups_of, verified
 from loader.rewriting.joined_rows import join_files
 from loader.rewriting.row_format import RowFormat
@@ -25,7 +25,7 @@ def is_little(merges: Sequence[Merge]) -> bool:
     return max(sizes, default=0) <= HOUR_BYTES and sum(sizes) <= ALL_BYTES
 
 
-def merge_here(
+def merge_without_spark(
     store: Store,
     merges: Sequence[Merge],
     sizes: Mapping[str, int],
@@ -45,10 +45,10 @@ def merge_here(
             mine = [files[path] for path in group.files]
             try:
                 pieces = join_files(mine, group.number, merge.hour, target.compression)
-                write_here(store, pieces, f"{directory}/joined")
+                write_pieces(store, pieces, f"{directory}/joined")
             except (pa.ArrowException, OSError) as error:
                 raise StoreError(f"{group.files[0]} and others cannot be read: {error}") from error
             groups.append(group)
     entries = entries_of(store, directory, groups)
-    rows |= {entry.path: rows_in(store, entry.path) for entry in entries}
+    rows |= {entry.path: rows_in_file(store, entry.path) for entry in entries}
     return verified(groups, entries, rows.__getitem__, target)

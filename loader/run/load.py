@@ -32,7 +32,7 @@ from loader.ledger.observations import Observations
 from loader.planning.table_selection import matching, tables_of
 from loader.rewriting.row_format import check_format
 from loader.run.load_context import LoadContext, LoadRequest
-from loader.run.load_reports import tell_if_it_failed, tell_that_none_began, tell_which_succeeded
+from loader.run.load_reports import report_failure, report_no_start, report_successes
 from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.run.table import TableRun
 from loader.store.opening import open_store
@@ -67,11 +67,11 @@ def load(
         if not request.dry_run:
             store.prove()
     except LoaderError as error:
-        if not stopping.is_set() and not request.says_nothing_of_loads:
+        if not stopping.is_set() and not request.is_unreported:
             _tell_that_none_began(config, request, error, began)
         raise
     with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
-        tables = asked_for(config, request, brokers)
+        tables = tables_for(config, request, brokers)
         with closing(RegistryClient(config.registry_address)) as registry:
             context = LoadContext(
                 config=config,
@@ -95,7 +95,7 @@ def load(
             )
             with ThreadPoolExecutor(config.tasks.tables, "table") as threads:
                 outcomes = list(threads.map(lambda table: run_table(context, table), tables))
-            tell_which_succeeded(context, tables, outcomes, began)
+            report_successes(context, tables, outcomes, began)
             return outcomes
 
 
@@ -104,14 +104,14 @@ def _tell_that_none_began(
 ) -> None:
     try:
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
-            tables = asked_for(config, request, brokers)
+            tables = tables_for(config, request, brokers)
     except (LoaderError, ClientError) as other:
         log.warning("the ledger was not told that nothing can be loaded: %s", other)
         return
-    tell_that_none_began(config, tables, error, began)
+    report_no_start(config, tables, error, began)
 
 
-def asked_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:
+def tables_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:
     """The tables of this load. Raises LoaderError if what was asked for is none of them."""
     known = brokers.refresh(None)
     tables = tables_of(config, [name for name in known.topics if known.has(name)])
@@ -150,7 +150,7 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
     outcome = TableOutcome(table.name)
     began = context.now()
     try:
-        context.go_on(table.name)
+        context.check_stopped(table.name)
         with sole_loader(context.store.root, table.name), context.brokers() as brokers:
             run = TableRun(context, table, brokers)
             outcome = run.outcome
@@ -165,7 +165,7 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
     if outcome.error is not None and context.stopping.is_set():
         said = "before anything was" if outcome.run is None else f"after run {outcome.run} had been"
         outcome.error = Interrupted(f"table {table.name}: stopped {said} committed")
-    tell_if_it_failed(context, table, outcome, began)
+    report_failure(context, table, outcome, began)
     context.watcher.ended(outcome)
     return outcome
 

@@ -53,7 +53,7 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
         return self.dry_run or self.check_files is not None
 
     @property
-    def says_nothing_of_loads(self) -> bool:
+    def is_unreported(self) -> bool:
         """Whether it is no load as those that come by themselves."""
         return self.reads_nothing or bool(self.rebuild)
 
@@ -85,7 +85,7 @@ class LoadContext(msgspec.Struct, frozen=True):
     def brokers(self) -> Brokers:
         return Brokers(self.config.bootstrap, client_id="penstock-loader")
 
-    def go_on(self, table: str) -> None:
+    def check_stopped(self, table: str) -> None:
         """Raises Interrupted if nobody wants more of this load."""
         if self.stopping.is_set():
             raise Interrupted(f"table {table}: stopped before anything was committed")
@@ -118,6 +118,6 @@ class TableLoad(msgspec.Struct, frozen=True):
         self.outcome.warnings.append(text)
         self.context.watcher.warned(self.name, text)
 
-    def go_on(self) -> None:
+    def check_stopped(self) -> None:
         """Raises Interrupted if nobody wants more of this load."""
-        self.context.go_on(self.name)
+        self.context.check_stopped(self.name)

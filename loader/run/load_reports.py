@@ -112,7 +112,7 @@ def weight(said: Mapping[str, Any]) -> int:
     return _TRIED + sum(len(text.encode()) for text in texts)
 
 
-def tell_if_it_failed(
+def report_failure(
     context: LoadContext, table: TableSource, outcome: TableOutcome, began: int
 ) -> None:
     """After a load of this table that was begun then."""
@@ -127,7 +127,7 @@ def tell_if_it_failed(
         context.watcher.warned(table.name, text)
 
 
-def tell_which_succeeded(
+def report_successes(
     context: LoadContext,
     tables: Sequence[TableSource],
     outcomes: Sequence[TableOutcome],
@@ -155,7 +155,7 @@ def tell_which_succeeded(
         log.warning("the ledger was not told which tables are loaded: %s", error)
 
 
-def tell_that_none_began(
+def report_no_start(
     config: LoaderConfig, tables: Sequence[TableSource], error: Exception, began: int
 ) -> None:
     """What kept a load from beginning with any table."""
@@ -179,7 +179,7 @@ def tell_that_none_began(
 
 
 def _is_told(context: LoadContext) -> bool:
-    return context.config.ledger and not context.request.says_nothing_of_loads
+    return context.config.ledger and not context.request.is_unreported
 
 
 def _is_loaded(outcome: TableOutcome) -> bool:

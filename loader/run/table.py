@@ -144,7 +144,7 @@ class TableRun:
     def _commit(self, manifest: Manifest, previous: Manifest | None, attempt: Attempt) -> Manifest:
         """Raises RunTaken if another loader was faster."""
         context = self._load.context
-        self._load.go_on()
+        self._load.check_stopped()
         topics = self._load.topics if context.config.ledger else ()
         origins = origins_of(self._load.brokers, topics)
         manifest = in_ledger(manifest, previous, context.config, origins)

@@ -67,7 +67,7 @@ def table_columns(
             f"table {table.name}: the registry has no schema for {topics} "
             f"(subject {table.topics[0].topic}-value)"
         )
-    reader = that_reads_all(table.name, found)
+    reader = common_reader(table.name, found)
     return TableColumns(
         Columns(reader.schema, header=header, with_cluster=table.with_cluster),
         reader.schema,
@@ -76,7 +76,7 @@ def table_columns(
     )
 
 
-def that_reads_all(table: str, found: Sequence[LatestSchema]) -> LatestSchema:
+def common_reader(table: str, found: Sequence[LatestSchema]) -> LatestSchema:
     """The newest with which the others can be read. Raises NoSchema if there is none."""
     newest_first = sorted(found, key=lambda each: -each.id)
     refusals: list[str] = []

@@ -18,20 +18,20 @@ from loader.errors import LoaderError
 from loader.hours.closing import (
     Merge,
     Merged,
-    as_found,
     close_manifest,
     files_left,
     gone_files,
     merge_of,
     open_hours,
     to_close,
+    with_remaining,
 )
 from loader.hours.completeness import AuditGate, Completeness
 from loader.hours.ledger_reading import topic_ends
 from loader.landing.without_spark import TooLarge
 from loader.manifests import Manifest
 from loader.rewriting.row_format import RowFormat
-from loader.rewriting.without_spark import is_little, merge_here
+from loader.rewriting.without_spark import is_little, merge_without_spark
 from loader.run.load_context import TableLoad
 from loader.tables import Hour
 
@@ -115,7 +115,7 @@ def _as_found(
     rows = context.spark.count_rows(
         f"{load.name}: counting what is left", list(uris.values()), context.config.format
     )
-    return as_found(latest, left, sizes, {path: rows[uri] for path, uri in uris.items()})
+    return with_remaining(latest, left, sizes, {path: rows[uri] for path, uri in uris.items()})
 
 
 def _merged(
@@ -134,7 +134,7 @@ def _merged(
             merges.append(found)
     if not merges:
         return ()
-    load.go_on()
+    load.check_stopped()
     target = RowFormat(context.config.format, context.config.compression, latest.schema)
     try:
         merged = _merged_here(load, merges, sizes, folder, target)
@@ -148,7 +148,7 @@ def _merged(
                 target=target,
             )
     except LoaderError as error:
-        load.go_on()
+        load.check_stopped()
         # An hour whose files cannot become fewer is complete all the same.
         load.warn(f"small files stay as they are: {error}")
         return ()
@@ -169,6 +169,8 @@ def _merged_here(
     if not little or not context.config.tasks.without_spark:
         return None
     try:
-        return merge_here(context.store, merges, sizes, directory=f"{folder}/here", target=target)
+        return merge_without_spark(
+            context.store, merges, sizes, directory=f"{folder}/here", target=target
+        )
     except TooLarge:
         return None

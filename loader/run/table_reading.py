@@ -45,10 +45,16 @@ from loader.landing.task_spec import (
     landing_job,
     times_from,
 )
-from loader.landing.without_spark import TooLarge, is_little, is_of_here, land_here, rows_in
+from loader.landing.without_spark import (
+    TooLarge,
+    is_little,
+    is_without_spark,
+    land_without_spark,
+    rows_in_file,
+)
 from loader.manifests import Collision, KnownSources, Manifest
 from loader.planning.facts import TopicFacts
-from loader.planning.log_queries import ask, with_partings
+from loader.planning.log_queries import query_facts, with_divergences
 from loader.planning.plan import Plan, plan
 from loader.planning.rebuild import plan_rebuild
 from loader.reports import LastBatch, check_hours
@@ -86,8 +92,8 @@ def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
     request, config = load.context.request, load.context.config
     state = () if latest is None else latest.topics
     known = {topic.topic: topic.partitions for topic in state}
-    facts = ask(load.brokers, {topic: known.get(topic, ()) for topic in load.topics})
-    facts = with_partings(
+    facts = query_facts(load.brokers, {topic: known.get(topic, ()) for topic in load.topics})
+    facts = with_divergences(
         load.brokers,
         facts,
         state,
@@ -287,7 +293,7 @@ class TableReading:
     ) -> Staged:
         """What these slices become, in a folder of this name. `seen` is by partition."""
         context = self._load.context
-        self._load.go_on()
+        self._load.check_stopped()
         directory = f"{self.folder}/{name}"
         job = landing_job(self._spec(only_hours), [[each] for each in slices], seen, besides)
         if not self._landed_here(job, directory, again=name != PIECES):
@@ -307,10 +313,10 @@ class TableReading:
 
         def done(slices: int) -> None:
             advanced(slices)
-            self._load.go_on()
+            self._load.check_stopped()
 
         try:
-            land_here(context.store, job, directory, self._load.brokers, done)
+            land_without_spark(context.store, job, directory, self._load.brokers, done)
         except TooLarge:
             context.store.delete(directory)
             return False
@@ -347,7 +353,7 @@ class TableReading:
         concerned = [file for file in left.files if file.kind in kinds]
         if not concerned:
             return left
-        self._load.go_on()
+        self._load.check_stopped()
         self._load.doing(f"making {config.format} of {len(concerned)} files")
         directory = f"{self.folder}/rows"
         context.spark.reshape(
@@ -364,7 +370,9 @@ class TableReading:
         context = self._load.context
         store, format_ = context.store, context.config.format
         here = {
-            file.path: rows_in(store, file.path) for file in left.files if is_of_here(file.path)
+            file.path: rows_in_file(store, file.path)
+            for file in left.files
+            if is_without_spark(file.path)
         }
         paths = {store.uri(file.path): file for file in left.files if file.path not in here}
         if not paths:

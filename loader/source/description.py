@@ -71,7 +71,7 @@ def row_schema(description: Description, columns: Columns) -> pa.Schema:
     return pa.schema(fields)
 
 
-def row_schema_in_sparks_words(description: Description) -> str:
+def row_schema_for_spark(description: Description) -> str:
     return spark_json(row_schema(description, description.columns))
 
 

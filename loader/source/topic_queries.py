@@ -15,7 +15,7 @@ from client.offsets import offsets_of
 from client.partition_reader import PartitionReader
 from loader.manifests import PartitionState
 from loader.planning.facts import TopicFacts
-from loader.planning.log_queries import ask
+from loader.planning.log_queries import query_facts
 from loader.planning.slicing import Range
 from loader.planning.table_selection import matching
 from loader.source.options import AtTime, Position, SourceOptions
@@ -33,7 +33,7 @@ def topics_of(brokers: Brokers, options: SourceOptions) -> tuple[str, ...]:
 def facts_of(brokers: Brokers, topics: Iterable[str]) -> dict[str, TopicFacts]:
     """Of topics that must exist."""
     wanted = list(topics)
-    facts = ask(brokers, dict.fromkeys(wanted, ()))
+    facts = query_facts(brokers, dict.fromkeys(wanted, ()))
     for topic in wanted:
         if topic not in facts:
             raise UnknownTopic(f"no topic {topic}")
@@ -45,7 +45,7 @@ def facts_and_epochs(
 ) -> dict[str, TopicFacts]:
     """Of those topics that exist. The leaders' epochs are asked for last: what lies before the
     ends that were found was written in these epochs, or earlier ones."""
-    facts = ask(brokers, topics)
+    facts = query_facts(brokers, topics)
     if not facts:
         return facts
     known = brokers.persist(lambda: brokers.refresh(list(facts)))

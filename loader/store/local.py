@@ -18,7 +18,7 @@ from crc32c import crc32c
 
 from ground.durable_files import sync_directory, sync_file
 from loader.errors import StoreError
-from loader.parallel import side_by_side
+from loader.parallel import in_parallel
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
 
 _SYNCING: Final = 8  # files at a time
@@ -137,7 +137,7 @@ class LocalStore:
             if folder.is_relative_to(self._folder)
         }
         with _as_store_error("sync", "files"):
-            side_by_side(_sync, sorted(wanted | above), threads=_SYNCING)
+            in_parallel(_sync, sorted(wanted | above), threads=_SYNCING)
 
     def delete(self, path: str) -> None:
         target = self._at(path)

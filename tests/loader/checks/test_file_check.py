@@ -7,7 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loader.checks.comparison import IN_TURN_MILLIS, CommittedFile, is_other, looked_at, to_look_at
+from loader.checks.comparison import (
+    IN_TURN_MILLIS,
+    CommittedFile,
+    is_different,
+    to_verify,
+    verified_file,
+)
 from loader.checks.file_check import Checked, from_bytes, state_path, to_bytes
 from loader.commit.layout import manifest_path, published_path, visible_path
 from loader.errors import RunTaken
@@ -297,19 +303,19 @@ FILE = CommittedFile(3, 10, "t", "CRC32C:01", modified=5, verified=NOW)
 
 
 def test_what_says_nothing_of_the_content() -> None:
-    assert is_other(FILE, "CRC32C:02")
-    assert not is_other(FILE, "CRC32C:01")
-    assert not is_other(FILE, "MD5-of-CRC:02")
-    assert not is_other(FILE, "")
+    assert is_different(FILE, "CRC32C:02")
+    assert not is_different(FILE, "CRC32C:01")
+    assert not is_different(FILE, "MD5-of-CRC:02")
+    assert not is_different(FILE, "")
     entry = Entry("p", False, 10, 9)
-    assert looked_at(FILE, entry, "", NOW + 1) == FILE
-    assert looked_at(FILE, entry, "CRC32C:02", NOW + 1).modified == 0
-    assert looked_at(FILE, entry, "CRC32C:01", NOW + 1)[4:] == (9, NOW + 1)
+    assert verified_file(FILE, entry, "", NOW + 1) == FILE
+    assert verified_file(FILE, entry, "CRC32C:02", NOW + 1).modified == 0
+    assert verified_file(FILE, entry, "CRC32C:01", NOW + 1)[4:] == (9, NOW + 1)
     for there in (Entry("p", False, 11, 9), None):
         entries = {} if there is None else {"p": there}
-        assert to_look_at({"p": FILE}, entries, all_=True, most_bytes=9, now=NOW) == []
+        assert to_verify({"p": FILE}, entries, all_=True, most_bytes=9, now=NOW) == []
     nobody_knows = {"p": FILE._replace(checksum="")}
-    assert to_look_at(nobody_knows, {"p": entry}, all_=True, most_bytes=9, now=NOW) == []
+    assert to_verify(nobody_knows, {"p": entry}, all_=True, most_bytes=9, now=NOW) == []
 
 
 def test_the_state_of_a_former_release_is_read() -> None:

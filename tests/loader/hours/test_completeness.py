@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from ledger.agents import Agents, AgentSaid, Beat, HostRetired
-from loader.hours.audit import Asked
+from loader.hours.audit import Question
 from loader.hours.completeness import (
     MOST_NAMES,
     AuditGate,
@@ -174,13 +174,13 @@ ENDS = {"a": TopicEnd("1", {0: 10, 1: 0}), "b": TopicEnd("", {0: 5})}
 
 
 def gate(
-    answers: Mapping[Asked, HourVerdict], now: int = GATE_NOW, settle_millis: int | None = None
+    answers: Mapping[Question, HourVerdict], now: int = GATE_NOW, settle_millis: int | None = None
 ) -> Completeness:
     return AuditGate(answers, ENDS, now, settle_millis)
 
 
 READ = {"a": loaded(10, topic="a", topic_id=""), "b": loaded(7, topic="b", topic_id="")}
-ANSWERS: dict[Asked, HourVerdict] = {
+ANSWERS: dict[Question, HourVerdict] = {
     ("a", hour(0)): Complete("audit: agents"),
     ("b", hour(0)): Complete("audit: brokers"),
     ("a", hour(1)): Complete("audit: agents"),

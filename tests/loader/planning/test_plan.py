@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from client.delivery import TopicPartition
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
-from loader.planning.facts import Parted, PartitionFacts, TopicFacts
+from loader.planning.facts import Divergence, PartitionFacts, TopicFacts
 from loader.planning.plan import Gap, Plan, Why, plan
 from loader.planning.rebuild import plan_rebuild
 from loader.tables import SourceTopic, TableSource
@@ -38,7 +38,7 @@ def facts(
 
 def other_log(found: dict[str, TopicFacts], *, same_to: int) -> dict[str, TopicFacts]:
     """As batches tell."""
-    parted = Parted(same_to=same_to, was="2 to 3", found="1 to 8")
+    parted = Divergence(same_to=same_to, was="2 to 3", found="1 to 8")
     return {
         name: replace(
             topic,

@@ -24,7 +24,7 @@ from loader.rewriting.joined_rows import joined
 from loader.rewriting.merging import merge_hours, task_of
 from loader.rewriting.reshaping import reshape
 from loader.rewriting.row_format import RowFormat
-from loader.rewriting.without_spark import merge_here
+from loader.rewriting.without_spark import merge_without_spark
 from loader.store.local import LocalStore
 from loader.tables import Hour
 from tests.loader.rewriting.row_files import (
@@ -58,7 +58,7 @@ def _merge(
     store = LocalStore(f"file://{root}")
     directory = "_penstock/clicks/staging/run-2-x"
     if how == HERE:
-        return merge_here(store, merges, sizes, directory=directory, target=kept_as)
+        return merge_without_spark(store, merges, sizes, directory=directory, target=kept_as)
     return merge_hours(spark, store, merges, sizes, directory=directory, target=kept_as, **how)
 
 

@@ -15,11 +15,11 @@ from loader.run.table_form import (
     LatestSchema,
     TableForm,
     check_format,
+    common_reader,
     form_of,
     in_form,
     next_form,
     table_columns,
-    that_reads_all,
 )
 from loader.tables import SourceTopic, TableSource
 from schemas.parsing import parse
@@ -130,15 +130,15 @@ def test_the_newest_that_reads_all_has_the_say(texts: dict[int, str], chosen: in
         latest(cluster, number, text)
         for cluster, (number, text) in zip(CLUSTERS, texts.items(), strict=False)
     ]
-    assert that_reads_all("views", found).id == chosen
+    assert common_reader("views", found).id == chosen
     of_one_schema = [latest(cluster, 3, PLAIN) for cluster in CLUSTERS]
-    assert that_reads_all("views", of_one_schema).id == 3
+    assert common_reader("views", of_one_schema).id == 3
 
 
 def test_if_none_reads_all_two_are_named() -> None:
     found = [latest("dc1", 3, NEEDS_COUNTRY), latest("dc2", 4, NEEDS_REFERER)]
     with pytest.raises(NoSchema) as caught:
-        that_reads_all("views", found)
+        common_reader("views", found)
     said = str(caught.value)
     assert said.startswith("table views: none of its topics' latest schemas can read")
     assert "referer" in said
