@@ -1,19 +1,18 @@
-"""What should lie in an hour's folder, and what is wrong with what does. Pure.
+"""The expected content of an hour's folder, and how the actual content differs from it. Pure.
 
-A manifest says of the files that its own run has added how large they are, and of all others only
-which hours have them, and what these come to. So what runs said is kept (checking.py). A file stays
-one of its hour until a run replaces it, also if somebody has taken it away and the hour was closed
-without it: its rows were committed, and are missing.
+A manifest has the sizes of the files that its own run added; of other files it has only the hours
+that they are in, and totals. So what runs committed is remembered between checks (file_check.py). A
+file belongs to its hour until a run replaces it, even if somebody deleted it and the hour was
+closed without it: its rows were committed, and are missing.
 
-Rule 1: a file that is as long as it was committed is taken for what it was, unless its content was
-        looked at, and is another, or all are counted.
-Rule 2: what a plain reader would see, and no run has written, is too much.
-Rule 3: of files of which only the sum is known, only the sum is compared.
-Rule 4: the content of a file that was never looked at, or was modified since, is looked at by the
-        next load.
-Rule 5: those that nobody has touched are looked at in turn, a certain number of bytes by each load,
-        as bytes also change where no file system notices. Who asks for a check has all looked at.
-Rule 6: a file whose size is wrong needs no looking at, and one without a checksum cannot be.
+Rule 1: a file of the committed size counts as unchanged, unless its content was verified and
+        differs, or all rows are counted.
+Rule 2: a file that readers see and that no run wrote is extra.
+Rule 3: where only the total of several files is known, only the total is compared.
+Rule 4: the next load verifies the content of a file that was never verified, or was modified since.
+Rule 5: unmodified files are verified in turn, a certain number of bytes in each load, since bytes
+        can also change without the filesystem noticing. A check on request verifies all of them.
+Rule 6: a file of the wrong size need not be verified; one without a checksum cannot be.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,27 +27,27 @@ from loader.store.store import Entry
 from loader.tables import Hour
 
 NO_HOUR: Final = HourState(rows=0, files=())
-IN_TURN_MILLIS: Final = 3_600_000  # a file is not looked at again within this time
-UNKNOWN: Final = -1  # rows of what nobody has counted, or can
+IN_TURN_MILLIS: Final = 3_600_000  # a file is not verified again within this time
+UNKNOWN: Final = -1  # number of rows of a file that was not or cannot be counted
 
 
 class CommittedFile(NamedTuple):
-    """As the run that added it has counted it; and when its content was last found to be that."""
+    """A file as the run that added it counted it, and when its content was last verified."""
 
     rows: int
     bytes: int
-    topic: str = ""  # empty: of several
-    checksum: str = ""  # empty: nobody knows
-    modified: int = 0  # as it was when its content was looked at; 0: never, or it was wrong
-    verified: int = 0  # when that was, milliseconds
+    topic: str = ""  # empty: of several topics
+    checksum: str = ""  # empty: unknown
+    modified: int = 0  # modification time when its content was verified; 0: never, or it differed
+    verified: int = 0  # when it was verified, milliseconds
 
 
 Files = dict[str, CommittedFile]  # by path
 
 
 class ExpectedHour(msgspec.Struct, frozen=True):
-    """What should lie in its folder: files that are known, others by name or by number, and what
-    these others come to."""
+    """The expected content of an hour's folder: known files, others by name or only by number, and
+    the totals of these others."""
 
     hour: Hour
     folder: str
@@ -64,11 +63,11 @@ class ExpectedHour(msgspec.Struct, frozen=True):
 
     @property
     def rows(self) -> int:
-        return sum(each.rows for each in self.known.values()) + self.others_rows
+        return sum(file.rows for file in self.known.values()) + self.others_rows
 
 
 def apply_run(known: Mapping[Hour, Files], manifest: Manifest) -> None:
-    """The files of these hours, as they are after the run that comes next."""
+    """Applies the next run's manifest to the files of these hours."""
     for hour in manifest.rebuilt:
         if hour in known:
             known[hour].clear()
@@ -86,10 +85,10 @@ def apply_run(known: Mapping[Hour, Files], manifest: Manifest) -> None:
 
 
 def expected(table: str, hour: Hour, state: HourState, known: Files) -> ExpectedHour:
-    """`state` is what the newest manifest says of the hour. Where it has no names any more, those
-    that are known may be among them: then only the sum is."""
+    """`state` is the hour's in the newest manifest. If that has no names of files any more, known
+    files may be among its unlisted ones; then only the total is compared."""
     listed = set(state.files)
-    of_hour = {path: each for path, each in known.items() if path in listed}
+    of_hour = {path: file for path, file in known.items() if path in listed}
     if state.unlisted:
         known = of_hour
     others = frozenset(listed - known.keys())
@@ -102,60 +101,60 @@ def expected(table: str, hour: Hour, state: HourState, known: Files) -> Expected
         known,
         others,
         state.unlisted,
-        max(0, state.rows - sum(each.rows for each in of_hour.values())),
-        max(0, state.bytes - sum(each.bytes for each in of_hour.values())),
+        max(0, state.rows - sum(file.rows for file in of_hour.values())),
+        max(0, state.bytes - sum(file.bytes for file in of_hour.values())),
     )
 
 
 def to_verify(
     known: Mapping[str, CommittedFile],
-    there: Mapping[str, Entry],
+    present: Mapping[str, Entry],
     *,
     all_: bool,
     most_bytes: int,
     now: int,
 ) -> list[str]:
-    """Of files that should be there, those whose content is to be looked at now."""
+    """The files to verify now, of those that are expected."""
     fitting = [
         path
         for path, file in known.items()
-        if file.checksum and path in there and there[path].size == file.bytes
+        if file.checksum and path in present and present[path].size == file.bytes
     ]
     if all_:
         return sorted(fitting)
-    touched = {path for path in fitting if known[path].modified != there[path].modified}
+    touched = {path for path in fitting if known[path].modified != present[path].modified}
     others = {path: known[path] for path in fitting if path not in touched}
     return sorted({*touched, *_in_turn(others, most_bytes, now)})
 
 
 def _in_turn(files: Mapping[str, CommittedFile], most_bytes: int, now: int) -> Iterator[str]:
-    """Those that were not looked at for longest; one at least."""
-    left = most_bytes
-    for path, file in sorted(files.items(), key=lambda each: (each[1].verified, each[0])):
-        if left <= 0 or 0 <= now - file.verified < IN_TURN_MILLIS:
+    """The files that were verified longest ago, at least one."""
+    budget = most_bytes
+    for path, file in sorted(files.items(), key=lambda item: (item[1].verified, item[0])):
+        if budget <= 0 or 0 <= now - file.verified < IN_TURN_MILLIS:
             return
-        left -= file.bytes
+        budget -= file.bytes
         yield path
 
 
-def is_different(file: CommittedFile, found: str) -> bool:
-    """Whether that is the checksum of another content. Those that were made in another way, or of
-    a file that is gone meanwhile, say nothing."""
+def is_different(file: CommittedFile, checksum: str) -> bool:
+    """Whether the checksum is of different content. One of another method, or of a file that is
+    gone, is no evidence."""
     method, _, _ = file.checksum.rpartition(":")
-    return found.rpartition(":")[0] == method and found != file.checksum
+    return checksum.rpartition(":")[0] == method and checksum != file.checksum
 
 
-def verified_file(file: CommittedFile, entry: Entry, found: str, now: int) -> CommittedFile:
-    """What is known of it then."""
-    if not found:
+def verified_file(file: CommittedFile, entry: Entry, checksum: str, now: int) -> CommittedFile:
+    """The file's record after its content was compared."""
+    if not checksum:
         return file
-    if is_different(file, found):
+    if is_different(file, checksum):
         return file._replace(modified=0)
     return file._replace(modified=entry.modified, verified=now)
 
 
 class FileFaultKind(StrEnum):
-    """As the ledger calls it."""
+    """The ledger's names for what is wrong with a file."""
 
     MISSING = "missing"
     EXTRA = "extra"
@@ -163,13 +162,14 @@ class FileFaultKind(StrEnum):
 
 
 class FaultyFile(NamedTuple):
-    """A file, or the folder of files that cannot be told apart, that is not as it should be."""
+    """A file that differs from what was committed; or the folder, if its files cannot be told
+    apart."""
 
     path: str
     fault: FileFaultKind
     committed_rows: int
     found_rows: int
-    topic: str = ""  # empty: of any
+    topic: str = ""  # empty: any
 
     def __str__(self) -> str:
         if self.fault is FileFaultKind.EXTRA and not self.committed_rows:
@@ -177,12 +177,14 @@ class FaultyFile(NamedTuple):
         if self.fault is FileFaultKind.MISSING and self.found_rows <= 0:
             return f"{self.path} is missing ({_rows(self.committed_rows)})"
         if self.found_rows == self.committed_rows:
-            return f"{self.path} has other bytes than were committed ({_rows(self.found_rows)})"
+            return (
+                f"{self.path} differs in content from what was committed ({_rows(self.found_rows)})"
+            )
         return f"{self.path} has {_rows(self.found_rows)}, not {_rows(self.committed_rows)}"
 
 
 class HourOutcome(NamedTuple):
-    """What came of one hour. `files` and `rows` are those that should be there."""
+    """The result of checking an hour. `files` and `rows` are the expected numbers."""
 
     hour: Hour
     folder: str
@@ -193,69 +195,70 @@ class HourOutcome(NamedTuple):
 
 def to_count(
     hour: ExpectedHour,
-    there: Mapping[str, int],
+    sizes: Mapping[str, int],
     *,
     all_: bool,
     spoilt: Collection[str] = frozenset(),
 ) -> list[str]:
-    """Files whose rows decide, or are to be told. Sizes are by path. `spoilt` are those whose
-    content is not what was committed."""
-    wanted = [
+    """The files whose rows are needed for a verdict or a report. `sizes` are by path; `spoilt`
+    files differ from the committed content."""
+    paths = [
         path
-        for path, size in there.items()
+        for path, size in sizes.items()
         if (known := hour.known.get(path)) is not None
         and (all_ or known.bytes != size or path in spoilt)
     ]
-    pool = _pool(hour, there)
-    if pool and (all_ or not _as_many(hour, there, pool)):
-        wanted += pool
-    return sorted({*wanted, *_extra(hour, there)})
+    pool = _pool(hour, sizes)
+    if pool and (all_ or not _as_many(hour, sizes, pool)):
+        paths += pool
+    return sorted({*paths, *_extra(hour, sizes)})
 
 
 def compared(
     hour: ExpectedHour,
-    there: Mapping[str, int],
+    sizes: Mapping[str, int],
     rows: Mapping[str, int],
     *,
     all_: bool,
     spoilt: Collection[str] = frozenset(),
 ) -> HourOutcome:
-    """`rows` are those of the files that were to be counted; one that could not be is UNKNOWN."""
-    faults = [*_of_known(hour, there, rows, spoilt), *_of_others(hour, there, rows, all_)]
+    """The outcome for an hour. `rows` are those of the files that `to_count` named, UNKNOWN if
+    unreadable."""
+    faults = [*_of_known(hour, sizes, rows, spoilt), *_of_others(hour, sizes, rows, all_)]
     faults += [
         FaultyFile(path, FileFaultKind.EXTRA, 0, rows.get(path, UNKNOWN))
-        for path in _extra(hour, there)
+        for path in _extra(hour, sizes)
     ]
     return HourOutcome(hour.hour, hour.folder, hour.files, hour.rows, tuple(sorted(faults)))
 
 
 def _of_known(
     hour: ExpectedHour,
-    there: Mapping[str, int],
+    sizes: Mapping[str, int],
     rows: Mapping[str, int],
     spoilt: Collection[str],
 ) -> list[FaultyFile]:
-    found = []
+    faults = []
     for path, known in hour.known.items():
-        if path not in there:
-            found.append(FaultyFile(path, FileFaultKind.MISSING, known.rows, 0, known.topic))
+        if path not in sizes:
+            faults.append(FaultyFile(path, FileFaultKind.MISSING, known.rows, 0, known.topic))
         elif path in spoilt or (
-            path in rows and (rows[path], there[path]) != (known.rows, known.bytes)
+            path in rows and (rows[path], sizes[path]) != (known.rows, known.bytes)
         ):
-            found.append(
+            faults.append(
                 FaultyFile(path, FileFaultKind.CHANGED, known.rows, rows[path], known.topic)
             )
-    return found
+    return faults
 
 
 def _of_others(
-    hour: ExpectedHour, there: Mapping[str, int], rows: Mapping[str, int], all_: bool
+    hour: ExpectedHour, sizes: Mapping[str, int], rows: Mapping[str, int], all_: bool
 ) -> list[FaultyFile]:
-    if not hour.unlisted and (gone := sorted(hour.others - there.keys())):
-        only = hour.others_rows if len(hour.others) == 1 else UNKNOWN
-        return [FaultyFile(path, FileFaultKind.MISSING, only, 0) for path in gone]
-    pool = _pool(hour, there)
-    as_many = _as_many(hour, there, pool)
+    if not hour.unlisted and (gone := sorted(hour.others - sizes.keys())):
+        rows_each = hour.others_rows if len(hour.others) == 1 else UNKNOWN
+        return [FaultyFile(path, FileFaultKind.MISSING, rows_each, 0) for path in gone]
+    pool = _pool(hour, sizes)
+    as_many = _as_many(hour, sizes, pool)
     if as_many and not all_:
         return []
     counts = [rows.get(path, UNKNOWN) for path in pool]
@@ -267,36 +270,36 @@ def _of_others(
 
 
 def _fault(hour: ExpectedHour, pool: Sequence[str], count: int) -> FileFaultKind:
-    """What is wrong with files that can only be judged together."""
+    """The fault of files that can only be judged together."""
     if not hour.unlisted:
         return FileFaultKind.CHANGED
-    wanted = hour.others_rows
+    expected_count = hour.others_rows
     if count == UNKNOWN:
-        count, wanted = len(pool), len(hour.others) + hour.unlisted
-    if count == wanted:
+        count, expected_count = len(pool), len(hour.others) + hour.unlisted
+    if count == expected_count:
         return FileFaultKind.CHANGED
-    return FileFaultKind.MISSING if count < wanted else FileFaultKind.EXTRA
+    return FileFaultKind.MISSING if count < expected_count else FileFaultKind.EXTRA
 
 
-def _pool(hour: ExpectedHour, there: Mapping[str, int]) -> list[str]:
-    """Files of which only the sum is known. Those without a name cannot be told from others."""
+def _pool(hour: ExpectedHour, sizes: Mapping[str, int]) -> list[str]:
+    """The files that are known only as a total. Unlisted files cannot be told from others."""
     if hour.unlisted:
-        return sorted(there.keys() - hour.known.keys())
-    return sorted(hour.others & there.keys())
+        return sorted(sizes.keys() - hour.known.keys())
+    return sorted(hour.others & sizes.keys())
 
 
-def _as_many(hour: ExpectedHour, there: Mapping[str, int], pool: Sequence[str]) -> bool:
+def _as_many(hour: ExpectedHour, sizes: Mapping[str, int], pool: Sequence[str]) -> bool:
     return (
         len(pool) == len(hour.others) + hour.unlisted
-        and sum(there[path] for path in pool) == hour.others_bytes
+        and sum(sizes[path] for path in pool) == hour.others_bytes
     )
 
 
-def _extra(hour: ExpectedHour, there: Mapping[str, int]) -> list[str]:
+def _extra(hour: ExpectedHour, sizes: Mapping[str, int]) -> list[str]:
     if hour.unlisted:
         return []
-    return sorted(there.keys() - hour.known.keys() - hour.others)
+    return sorted(sizes.keys() - hour.known.keys() - hour.others)
 
 
 def _rows(count: int) -> str:
-    return "nobody knows how many rows" if count < 0 else f"{count:,} rows"
+    return "an unknown number of rows" if count < 0 else f"{count:,} rows"

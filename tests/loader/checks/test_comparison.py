@@ -139,7 +139,7 @@ def test_faults_in_words() -> None:
         str(FaultyFile("a", FileFaultKind.EXTRA, 8, 9)): "a has 9 rows, not 8 rows",
         str(
             FaultyFile("a", FileFaultKind.CHANGED, 8, -1)
-        ): "a has nobody knows how many rows, not 8 rows",
+        ): "a has an unknown number of rows, not 8 rows",
     }
     assert list(said) == list(said.values())
 

@@ -147,7 +147,7 @@ def test_all_hours_with_all_their_rows(table: Table) -> None:
     table.write(path(hour(1_000), "a"), b"\n" * 20)  # as long as it was
     table.write(path(hour(2_000), "odd"), lines(1))
     found = {each.hour: [str(fault) for fault in each.faults] for each in check.asked(None, NOW)}
-    unreadable = "has nobody knows how many rows, not 5 rows"
+    unreadable = "has an unknown number of rows, not 5 rows"
     assert found == {
         hour(2_000): [f"{path(hour(2_000), 'odd')} was written by no run (1 rows)"],
         hour(1_000): [f"{path(hour(1_000), 'a')} {unreadable}"],
