@@ -74,10 +74,10 @@ def test_files_come_and_their_staging_goes(store: LocalStore) -> None:
 def test_nothing_is_removed_before_its_replacement_is_there(store: LocalStore) -> None:
     store.replace(f"{AT}/old", b"rows")
     made = committed(store, adds=(added("new"),), removes=(f"{AT}/old",))
-    with pytest.raises(StoreError, match="its 1 rows are committed, and the file is neither"):
+    with pytest.raises(StoreError, match="the file with 1 committed rows is neither"):
         publish(store, made)
     store.replace(f"{AT}/new", b"cut off: too long")
-    with pytest.raises(StoreError, match="its 1 rows are committed"):
+    with pytest.raises(StoreError, match="1 committed rows"):
         publish(store, made)
     assert visible(store) == [f"{AT}/new", f"{AT}/old"]
     assert not History(store, "t").is_visible(1)
@@ -341,7 +341,7 @@ def test_the_ledger_is_given_up_at_its_first_refusal(
     later.commit()
     later.commit(RunKind.CLOSE)
     (warning,) = later.warnings
-    assert warning.startswith("run 1 is not in the ledger yet, and none after it: ")
+    assert warning.startswith("run 1 and later ones are not in the ledger yet: ")
     # Files do not wait for it, nor does a run that has nothing to say.
     assert [history.is_visible(run) for run in history.runs()] == [True] * 5
     assert history.unpublished() == [1, 2, 3, 4]
