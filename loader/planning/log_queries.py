@@ -1,13 +1,13 @@
-"""The questions to the cluster when a run is planned: where logs begin and end, and whether they
-are those that were read. Few requests, whichever number of partitions there are.
+"""Queries the cluster for a plan: where logs begin and end, and whether they are still those that
+were read. Needs few requests, however many partitions there are.
 
-A topic's id says which topic it is, and not which log: a broker whose directory was removed begins
-an empty one under the same id. Leader epochs tell, where the broker begins a new one with it. Where
-they do not, batches do: the last one that was read must be there still, at the same offsets, with
-the same CRC. So one batch is asked for of each partition in which something is new, and of one that
-is another log, as many of earlier runs as it takes to find where they part.
+A topic's id identifies the topic, but not the log: a broker whose directory was removed starts an
+empty one under the same id. Leader epochs reveal this if the broker begins a new one with it.
+Otherwise batches do: the last one that was read must still be there, at the same offsets, with the
+same CRC. So one batch is fetched of each partition with new records; if it differs, earlier ones
+are fetched until one is found that both logs have.
 
-Compaction writes batches anew. Of topics that are compacted nothing can be told by batches.
+Compaction rewrites batches, so batches of compacted topics prove nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,35 +29,35 @@ from wire.acls import Operation
 from wire.batch import BatchHeader
 from wire.messages.list_offsets import EARLIEST, LATEST
 
-Earlier = Callable[[str, int], Iterable[LastBatch]]  # of a partition, from runs before
+Earlier = Callable[[str, int], Iterable[LastBatch]]  # of a partition, from earlier runs
 
 
 def query_facts(
     brokers: Brokers, topics: Mapping[str, Iterable[PartitionState]]
 ) -> dict[str, TopicFacts]:
-    """The facts of these topics, those that exist, where so much of each has been read before.
+    """The facts about these topics, if they exist; partitions have been read up to these states.
 
     Raises a ClientError if a partition has no leader for longer than the brokers' patience.
     """
-    known = {topic: tuple(partitions) for topic, partitions in topics.items()}
-    there = _existing(brokers, known)
+    states = {topic: tuple(partitions) for topic, partitions in topics.items()}
+    topics_before = _existing(brokers, states)
     while True:
-        found = _facts(brokers, there, known)
-        # The answers say nothing of ids. If no topic was made anew meanwhile, they are of these.
-        again = _existing(brokers, known)
-        if _ids(again) == _ids(there):
-            return found
-        there = again
+        facts = _facts(brokers, topics_before, states)
+        # Answers have no ids. They are about these topics if none was recreated meanwhile.
+        again = _existing(brokers, states)
+        if _ids(again) == _ids(topics_before):
+            return facts
+        topics_before = again
 
 
 def _existing(brokers: Brokers, names: Iterable[str]) -> dict[str, TopicMetadata]:
-    wanted = list(names)
-    if not wanted:
+    topics = list(names)
+    if not topics:
         return {}
 
     def attempt() -> dict[str, TopicMetadata]:
-        known = brokers.refresh(wanted)
-        return {name: known.topic(name, Operation.READ) for name in wanted if known.has(name)}
+        metadata = brokers.refresh(topics)
+        return {name: metadata.topic(name, Operation.READ) for name in topics if metadata.has(name)}
 
     return brokers.persist(attempt)
 
@@ -68,18 +68,18 @@ def _ids(topics: Mapping[str, TopicMetadata]) -> dict[str, object]:
 
 def _facts(
     brokers: Brokers,
-    there: Mapping[str, TopicMetadata],
-    known: Mapping[str, tuple[PartitionState, ...]],
+    existing: Mapping[str, TopicMetadata],
+    states: Mapping[str, tuple[PartitionState, ...]],
 ) -> dict[str, TopicFacts]:
     targets = [
         TopicPartition(name, partition.index)
-        for name, topic in there.items()
+        for name, topic in existing.items()
         for partition in topic.partitions
     ]
     epochs = {
         TopicPartition(name, state.partition): state.leader_epoch
-        for name, topic in there.items()
-        for state in known[name]
+        for name, topic in existing.items()
+        for state in states[name]
         if state.leader_epoch >= 0 and state.partition < len(topic.partitions)
     }
     epoch_ends = end_offsets_of_epochs(brokers, epochs)
@@ -91,7 +91,7 @@ def _facts(
         return PartitionFacts(
             leader_epoch=leader_epoch,
             earliest=earliest[target],
-            # Retention may have passed the end as it was asked for.
+            # Retention may have passed the end since that was queried.
             end=max(ends[target], earliest[target]),
             epoch_end=None if epoch_end < 0 else epoch_end,
         )
@@ -101,52 +101,55 @@ def _facts(
             topic=name,
             topic_id="" if topic.id is None else str(topic.id),
             partitions={
-                each.index: of_partition(TopicPartition(name, each.index), each.leader_epoch)
-                for each in topic.partitions
+                partition.index: of_partition(
+                    TopicPartition(name, partition.index), partition.leader_epoch
+                )
+                for partition in topic.partitions
             },
         )
-        for name, topic in there.items()
+        for name, topic in existing.items()
     }
 
 
-def asked_offset(facts: PartitionFacts, known: PartitionState) -> int | None:
-    """Whose batch tells whether the log is the one that was read. None if none does: epochs have
-    told already, nothing was read or is to be, or the log begins behind it now."""
-    if facts.epoch_end is not None and facts.epoch_end < known.next_offset:
+def asked_offset(facts: PartitionFacts, state: PartitionState) -> int | None:
+    """The offset whose batch shows whether the log is the one that was read. None if no batch does:
+    epochs have answered already, nothing was read or is to be read, or the log now begins later."""
+    if facts.epoch_end is not None and facts.epoch_end < state.next_offset:
         return None
-    offset = (known.next_offset if known.last is None else known.last.next_offset) - 1
-    return offset if facts.earliest <= offset < facts.end != known.next_offset else None
+    offset = (state.next_offset if state.last is None else state.last.next_offset) - 1
+    return offset if facts.earliest <= offset < facts.end != state.next_offset else None
 
 
-def is_same(known: PartitionState, found: BatchHeader) -> bool:
+def is_same(state: PartitionState, header: BatchHeader) -> bool:
     """Whether the batch at that offset is the one that was read."""
-    if known.last is not None:
-        return is_batch(known.last, found)
-    # Penstock 0.1 kept nothing of it. But what it read ended where a batch did.
-    return not found.base_offset < known.next_offset < found.next_offset
+    if state.last is not None:
+        return is_batch(state.last, header)
+    # Penstock 0.1 stored no batch, but it stopped at the end of one.
+    return not header.base_offset < state.next_offset < header.next_offset
 
 
-def is_batch(known: LastBatch, found: BatchHeader) -> bool:
-    seen = (found.base_offset, found.next_offset, found.crc)
-    return seen == (known.base_offset, known.next_offset, known.crc)
+def is_batch(last: LastBatch, header: BatchHeader) -> bool:
+    seen = (header.base_offset, header.next_offset, header.crc)
+    return seen == (last.base_offset, last.next_offset, last.crc)
 
 
 def candidates(facts: PartitionFacts, earlier: Iterable[LastBatch]) -> list[LastBatch]:
-    """Those that may be there still, the newest first."""
-    known = {each.next_offset: each for each in earlier}
-    return [known[end] for end in sorted(known, reverse=True) if facts.earliest < end <= facts.end]
+    """Batches that may still be in the log, the newest first."""
+    by_end = {batch.next_offset: batch for batch in earlier}
+    return [
+        by_end[end] for end in sorted(by_end, reverse=True) if facts.earliest < end <= facts.end
+    ]
 
 
-def described(found: BatchHeader | None) -> str:
-    """What is there now, in words."""
-    if found is None:
+def describe(header: BatchHeader | None) -> str:
+    if header is None:
         return "the log ends before that"
     return str(
         LastBatch(
-            base_offset=found.base_offset,
-            next_offset=found.next_offset,
-            crc=found.crc,
-            max_timestamp=found.max_timestamp,
+            base_offset=header.base_offset,
+            next_offset=header.next_offset,
+            crc=header.crc,
+            max_timestamp=header.max_timestamp,
         )
     )
 
@@ -157,84 +160,87 @@ def with_divergences(
     state: Iterable[TopicState],
     earlier: Earlier,
 ) -> dict[str, TopicFacts]:
-    """The same facts, with which logs are not those that were read."""
-    known = {
-        TopicPartition(topic.topic, each.partition): each
+    """The facts, with the logs that diverge from those that were read."""
+    states = {
+        TopicPartition(topic.topic, partition.partition): partition
         for topic in state
-        if (there := facts.get(topic.topic)) is not None and not is_another(there, topic)
-        for each in topic.partitions
-        if each.partition in there.partitions
+        if (topic_facts := facts.get(topic.topic)) is not None
+        and not is_another(topic_facts, topic)
+        for partition in topic.partitions
+        if partition.partition in topic_facts.partitions
     }
-    parted = _parted(brokers, facts, known)
-    if not parted:
+    divergences = _diverged(brokers, facts, states)
+    if not divergences:
         return dict(facts)
-    compacted = {name: _is_compacted(brokers, name) for name in {each.topic for each in parted}}
+    compacted = {
+        name: _is_compacted(brokers, name) for name in {target.topic for target in divergences}
+    }
     located = {
-        target: _located(brokers, target, _of(facts, target), each, earlier)
-        for target, each in parted.items()
+        target: _locate(brokers, target, _of(facts, target), divergence, earlier)
+        for target, divergence in divergences.items()
         if not compacted[target.topic]
     }
     return {
         name: replace(
             topic,
             partitions={
-                index: replace(each, parted=located.get(TopicPartition(name, index)))
-                for index, each in topic.partitions.items()
+                index: replace(partition, divergence=located.get(TopicPartition(name, index)))
+                for index, partition in topic.partitions.items()
             },
         )
         for name, topic in facts.items()
     }
 
 
-def _parted(
+def _diverged(
     brokers: Brokers,
     facts: Mapping[str, TopicFacts],
-    known: Mapping[TopicPartition, PartitionState],
+    states: Mapping[TopicPartition, PartitionState],
 ) -> dict[TopicPartition, Divergence]:
-    """Logs that are others, or shorter than they were, and epochs do not say how far the same."""
-    asked = {
+    """Logs that differ or are shorter, if epochs do not show up to where they are the same."""
+    offsets = {
         target: offset
-        for target, state in known.items()
+        for target, state in states.items()
         if (offset := asked_offset(_of(facts, target), state)) is not None
     }
-    batches = batches_at(brokers, asked) if asked else {}
-    parted = {}
-    for target, state in known.items():
-        there = _of(facts, target)
+    batches = batches_at(brokers, offsets) if offsets else {}
+    divergences = {}
+    for target, state in states.items():
+        partition_facts = _of(facts, target)
         header = batches.get(target)
-        cut = there.epoch_end is None or there.epoch_end >= state.next_offset
+        cut = partition_facts.epoch_end is None or partition_facts.epoch_end >= state.next_offset
         if header is not None and not is_same(state, header):
-            parted[target] = _apart(state, described(header))
-        elif cut and there.end < state.next_offset:
-            parted[target] = _apart(state, described(None))
-    return parted
+            divergences[target] = _divergence(state, describe(header))
+        elif cut and partition_facts.end < state.next_offset:
+            divergences[target] = _divergence(state, describe(None))
+    return divergences
 
 
-def _apart(state: PartitionState, found: str) -> Divergence:
+def _divergence(state: PartitionState, found: str) -> Divergence:
     last = state.next_offset - 1
     was = f"one that ends at {last}" if state.last is None else str(state.last)
     return Divergence(same_to=-1, was=was, found=found)
 
 
-def _located(
+def _locate(
     brokers: Brokers,
     target: TopicPartition,
     facts: PartitionFacts,
-    parted: Divergence,
+    divergence: Divergence,
     earlier: Earlier,
 ) -> Divergence:
-    """With how far the logs are the same: to the newest batch of an earlier run that is there."""
-    for each in candidates(facts, earlier(target.topic, target.partition)):
-        header = batches_at(brokers, {target: each.next_offset - 1})[target]
-        if header is not None and is_batch(each, header):
-            return replace(parted, same_to=each.next_offset)
-    return parted
+    """Finds where the logs diverge: after the newest batch of an earlier run that still exists."""
+    for batch in candidates(facts, earlier(target.topic, target.partition)):
+        header = batches_at(brokers, {target: batch.next_offset - 1})[target]
+        if header is not None and is_batch(batch, header):
+            return replace(divergence, same_to=batch.next_offset)
+    return divergence
 
 
 def _is_compacted(brokers: Brokers, topic: str) -> bool:
-    """Nothing can be told of what is. Where brokers do not say, it is not."""
+    """Whether batches prove nothing, since the topic is compacted. False if brokers do not say."""
     try:
-        configs = {each.name: each.value for each in topic_configs(brokers, topic)}
+        configs = {config.name: config.value for config in topic_configs(brokers, topic)}
     except (Refused, Unsupported):
         return False
     return "compact" in (configs.get("cleanup.policy") or "")

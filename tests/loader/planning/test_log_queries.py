@@ -107,7 +107,7 @@ def test_a_topic_made_anew_is_noticed(brokers: Brokers, new_topic: str) -> None:
     wait_until(lambda: not brokers.refresh([new_topic]).has(new_topic))
     admin.create_topic(brokers, new_topic)
     write(brokers, new_topic, 9)  # beyond what was read: offsets say nothing
-    with pytest.raises(GapError, match="the topic was deleted and made anew"):
+    with pytest.raises(GapError, match="the topic was deleted and created again"):
         planned(brokers, new_topic, state)
     assert ranges(planned(brokers, new_topic, state, accept_gap=True)) == [(0, 0, 9)]
 
@@ -196,7 +196,7 @@ def parted(
     topic = TopicState(topic=TOPIC, cluster="c", topic_id="", partitions=(state,))
     earlier = [last(each) for each in reversed(was_read)]
     found = with_divergences(brokers, topics, [topic], lambda _topic, _partition: earlier)
-    return found[TOPIC].partitions[0].parted
+    return found[TOPIC].partitions[0].divergence
 
 
 def test_the_log_that_was_read(scripted: Scripted) -> None:

@@ -56,7 +56,7 @@ def test_a_topic_is_a_table_unless_it_feeds_another() -> None:
 
 def test_two_tables_in_one_folder_are_refused() -> None:
     views = Table(topics={"dc1.views": "dc1"})
-    with pytest.raises(LoaderError, match="topic views and `tables: views` would land in one"):
+    with pytest.raises(LoaderError, match="topic views and `tables: views` would land in the same"):
         tables_of(config(("*",), {"views": views}), ["views", "dc1.views"])
 
 
