@@ -1,5 +1,5 @@
-"""Small files of hours become few without Spark, where there is little of them: the driver joins
-them itself, hour by hour, as tasks would. Of Parquet alone.
+"""Merges small files without Spark if there is little data: the driver joins them itself, hour by
+hour, as tasks would. Only for Parquet.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ from loader.rewriting.joined_rows import join_files
 from loader.rewriting.row_format import RowFormat
 from loader.store.store import Store
 
-HOUR_BYTES: Final = 4 * 1024 * 1024  # of one hour's files, which take ten times that in memory
-ALL_BYTES: Final = 32 * 1024 * 1024  # of a table's, in one load: a second or two
+HOUR_BYTES: Final = 4 * 1024 * 1024  # of an hour's files, which take ten times that in memory
+ALL_BYTES: Final = 32 * 1024 * 1024  # of a table's files in one load: a second or two
 
 
 def is_little(merges: Sequence[Merge]) -> bool:
-    """Whether the driver joins these files itself."""
-    sizes = [each.bytes for each in merges]
+    """Whether the driver merges these files itself."""
+    sizes = [merge.bytes for merge in merges]
     return max(sizes, default=0) <= HOUR_BYTES and sum(sizes) <= ALL_BYTES
 
 
@@ -33,21 +33,21 @@ def merge_without_spark(
     directory: str,
     target: RowFormat,
 ) -> tuple[Merged, ...]:
-    """As `merge_hours`. Raises TooLarge if they grow too much, and StoreError."""
+    """Like `merge_hours`. Raises TooLarge if the data grows too much, and StoreError."""
     groups: list[Group] = []
     rows: dict[str, int] = {}
     for merge in merges:
         files = {path: opened(store, path) for path in merge.files}
-        rows |= {path: each.metadata.num_rows for path, each in files.items()}
-        # What is before the brace is a name that whoever wrote the file has given it.
-        known = {path: Footer(str(each.schema).partition("{")[2]) for path, each in files.items()}
-        for group in groups_of([merge], sizes, known, first=len(groups)):
-            mine = [files[path] for path in group.files]
+        rows |= {path: file.metadata.num_rows for path, file in files.items()}
+        # The name before the brace depends on the program that wrote the file.
+        footers = {path: Footer(str(file.schema).partition("{")[2]) for path, file in files.items()}
+        for group in groups_of([merge], sizes, footers, first=len(groups)):
+            inputs = [files[path] for path in group.files]
             try:
-                pieces = join_files(mine, group.number, merge.hour, target.compression)
+                pieces = join_files(inputs, group.number, merge.hour, target.compression)
                 write_pieces(store, pieces, f"{directory}/joined")
             except (pa.ArrowException, OSError) as error:
-                raise StoreError(f"{group.files[0]} and others cannot be read: {error}") from error
+                raise StoreError(f"cannot merge {group.files[0]} and others: {error}") from error
             groups.append(group)
     entries = entries_of(store, directory, groups)
     rows |= {entry.path: rows_in_file(store, entry.path) for entry in entries}
