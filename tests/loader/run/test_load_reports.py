@@ -217,7 +217,7 @@ def test_a_ledger_that_takes_nothing_is_a_warning(
         refusing.said.status, refusing.said.hang_up = 403, True
         outcome = outcome_of(spark, msgspec.structs.replace(config, registry=refusing.url))
     assert outcome.error is not None
-    assert any("the ledger was not told" in each for each in outcome.warnings)
+    assert any("cannot report in the ledger" in each for each in outcome.warnings)
     state = folder_of(config, "_penstock/~loads")
     assert not state.exists()
     outcome = outcome_of(spark, config)

@@ -75,7 +75,7 @@ def test_the_union_of_all_columns_as_a_footer_beside_the_files() -> None:
 
 
 def test_a_form_that_cannot_be_kept_is_named_with_what_to_do() -> None:
-    said = r"table t: column `a` is long in its files, and string in the latest .* `tables:`"
+    said = r"table t: column `a` is long in its files, but string in the latest .* `tables:`"
     with pytest.raises(LoaderError, match=said):
         form(columns(field("a", "string")), form(columns(field("a", "long"))))
     with pytest.raises(LoaderError, match=r"kept as parquet.*`format: orc`.*`tables:`"):
@@ -155,4 +155,4 @@ def test_fields_that_no_column_takes_are_named(registry: RegistryClient, new_top
     other, left_out = ("dc1", "country") if newest == ids[1] else ("dc2", "referer")
     assert set(found.writers) == set(ids)
     (warning,) = found.warnings
-    assert warning.startswith(f"{left_out} of {other}.{table.name}-value, version 1 cannot be")
+    assert warning.startswith(f"{left_out} of {other}.{table.name}-value, version 1 will not be")
