@@ -70,7 +70,7 @@ def test_what_would_go_wrong_is_said(checking: Checking, new_topic: str) -> None
     below_a_file = f"file://{checking.folder}/file/x"
     for settings, said in (
         ({"format": "avro", "compression": "lz4"}, "`compression: lz4`"),
-        ({"root": "ftp://server/logs"}, "roots may be on"),
+        ({"root": "ftp://server/logs"}, "ftp:// is not supported"),
         ({"root": below_a_file}, "is no folder that can be written to"),
     ):
         assert said in checking.run("--offline", topics=["a"], **settings).stderr
