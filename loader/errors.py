@@ -12,7 +12,7 @@ printed and goes into the ledger.
     ├── DeadRecord           1  `format("penstock")` cannot decode a record, and may not skip it
     ├── NoSchema             1  a topic has no schema to read its events with
     ├── Mismatch             1  staged files differ from what was read: nothing is committed
-    ├── GapError             4  events are gone: by retention, or since a topic was created anew
+    ├── GapError             4  events are gone: by retention, or since a topic was recreated
     ├── RunTaken             5  another loader committed this run, or is working on it
     ├── TooManyDead          6  the share of undecodable records is too high: nothing is committed
     ├── TooManyDuplicates    6  the share of duplicates is too high: nothing is committed

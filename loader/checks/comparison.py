@@ -85,8 +85,9 @@ def apply_run(known: Mapping[Hour, Files], manifest: Manifest) -> None:
 
 
 def expected(table: str, hour: Hour, state: HourState, known: Files) -> ExpectedHour:
-    """`state` is the hour's in the newest manifest. If that has no names of files any more, known
-    files may be among its unlisted ones; then only the total is compared."""
+    """The expected content of an hour, whose `state` is in the newest manifest. If that has no
+    names of files any more, known files may be among its unlisted ones; then only the total is
+    compared."""
     listed = set(state.files)
     of_hour = {path: file for path, file in known.items() if path in listed}
     if state.unlisted:

@@ -67,7 +67,7 @@ class History:
         return self.read(runs[-1]) if runs else None
 
     def read(self, run: int) -> Manifest:
-        """Raises StoreError if the manifest cannot be read: none is ever skipped."""
+        """The manifest of a run. Raises StoreError if it cannot be read: none is ever skipped."""
         path = manifest_path(self.table, run)
         data = self.store.read(path, self._most_bytes)
         if data is None:
@@ -90,8 +90,8 @@ class History:
         return manifest
 
     def commit(self, manifest: Manifest) -> None:
-        """Raises RunTaken if another loader was faster, and LoaderError if the manifest is too long
-        to be read again. After StoreError the outcome is unknown."""
+        """Commits a run. Raises RunTaken if another loader was faster, and LoaderError if the
+        manifest is too long to be read again. After StoreError the outcome is unknown."""
         self._check_visible(manifest.run - 1)
         data = msgspec.json.encode(manifest)
         if len(data) > self._most_bytes:

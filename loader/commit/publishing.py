@@ -130,7 +130,7 @@ def _time_at(store: Store) -> int:
 
 
 def _publish(store: Store, history: History, manifest: Manifest) -> None:
-    """Returns early if another loader has made the run visible."""
+    """Makes files and markers visible. Returns early if another loader has done it."""
     adds: dict[str, list[Added]] = defaultdict(list)
     removes: dict[str, list[str]] = defaultdict(list)
     markers: dict[str, list[Marker]] = defaultdict(list)
@@ -182,7 +182,7 @@ def _mark(store: Store, marker: Marker) -> None:
 
 
 def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
-    """Excludes hours whose files somebody has deleted."""
+    """Markers that differ, except in hours whose files somebody has deleted."""
     by_path = {marker.path: marker for manifest in manifests for marker in manifest.markers}
     folders = {_folder(path) for path in by_path}
     had_files = {
@@ -259,7 +259,7 @@ class Publication:
             self.rolled_forward = newest
 
     def _restore_markers(self, newest: int) -> None:
-        """Covers the load before this one, which may have made two runs."""
+        """Restores markers of the previous load, which may have made two runs."""
         for path in restore_markers(self._history.store, self._history, since=newest - 1):
             self._warn(f"{path} differed from what the newest run wrote; it was restored")
 

@@ -34,8 +34,9 @@ NOTHING: Final = (0, 0)
 
 
 class BatchDecoder:
-    """Rows have the batch's `topic` and `partition`, and `cluster` if the table has that column.
-    Rows outside of `times`, from and to in milliseconds, are out of range."""
+    """Decodes batches of one partition. Rows get `topic` and `partition`, and `cluster` if the
+    table has that column. Those outside of `times`, from and to in milliseconds, are out of range.
+    """
 
     def __init__(
         self,

@@ -40,7 +40,8 @@ _MICROS: Final = pa.scalar(1000, pa.int64())  # per millisecond
 
 
 class Columns:
-    """Raises `NoSchema` if the reader's schema cannot be represented as columns."""
+    """The columns of a table. Raises `NoSchema` if the reader's schema cannot be represented as
+    columns."""
 
     def __init__(self, reader: AvroSchema, *, header: HeaderColumns, with_cluster: bool) -> None:
         self.reader: Final = reader

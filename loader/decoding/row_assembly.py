@@ -19,7 +19,7 @@ WANTED_TIME: Final = "time from `oldest` to `newest`"
 
 
 class RowAssembly:
-    """For the batches of one partition. Excludes rows outside of `times`, in milliseconds."""
+    """Assembles rows of one partition. Excludes rows outside of `times`, in milliseconds."""
 
     def __init__(
         self,

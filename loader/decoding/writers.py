@@ -19,7 +19,8 @@ MOST_WRITERS: Final = 10_000
 
 
 class SchemaSource(Protocol):
-    """Raises `RegistryError`, or `InvalidSchema` for a registered schema that is not Avro."""
+    """Looks up schemas. Raises `RegistryError`, or `InvalidSchema` if a registered schema is not
+    Avro."""
 
     def schema(self, schema_id: int) -> AvroSchema: ...
 

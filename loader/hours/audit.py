@@ -50,7 +50,7 @@ class _AuditError(Exception):
 
 
 class Audit:
-    """May be used by any thread."""
+    """The client of the audit service. May be used by any thread."""
 
     def __init__(
         self,

@@ -203,5 +203,5 @@ class AuditGate(msgspec.Struct, frozen=True):
         return read if isinstance(read, Waiting) else verdict
 
     def _by_time(self, settle_millis: int | None) -> Watermarks:
-        """Without agents, only the topics' ends and time count."""
+        """Judges only by the topics' ends and time."""
         return Watermarks(Agents(), self.ends, self.now, settle_millis)

@@ -89,7 +89,7 @@ def landing_job(
     seen: Mapping[Partition, Seen],
     besides: Besides = NOTHING_BESIDES,
 ) -> LandingJob:
-    """`seen` is by partition, and must cover the partitions of the slices."""
+    """Packs a job. `seen` is by partition, and must cover the partitions of the slices."""
 
     def with_besides(piece: Slice) -> Slice:
         if piece.number not in besides:

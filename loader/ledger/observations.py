@@ -52,7 +52,7 @@ class LastTold(msgspec.Struct, frozen=True):
 
 
 class Observations:
-    """May be used by any thread."""
+    """Writes observations to the ledger. May be used by any thread."""
 
     def __init__(self, config: LoaderConfig, store: Store | None) -> None:
         """Without a store, if it is unreachable, only the clock counts."""

@@ -90,7 +90,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def at_the_beginning(facts: PartitionFacts) -> Start:
-    """The start in a partition of a topic of which nothing was read yet."""
+    """The start in a partition of a topic that was never read."""
     return Start(offset=facts.earliest)
 
 
@@ -183,7 +183,7 @@ def plan(
     max_records: int | None,
     records_per_task: int,
 ) -> Plan:
-    """Raises GapError if events are gone that should be read, unless that is accepted."""
+    """Plans a run. Raises GapError if events that should be read are gone, unless accepted."""
     states = {topic.topic: topic for topic in state}
     starts = {
         source.topic: starts_of(facts[source.topic], states.get(source.topic))

@@ -25,7 +25,7 @@ def plan_rebuild(
     accept_gap: bool,
     records_per_task: int,
 ) -> Plan:
-    """`lowest` is the lowest offset, by partition, of the rows in the files to be replaced.
+    """Plans a rebuild. `lowest` has the lowest offset in the files to replace, by partition.
 
     The state does not change. Raises GapError for rows that are no longer in the log.
     """

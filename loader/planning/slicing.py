@@ -24,7 +24,7 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def divide(ranges: Sequence[Range], offsets: int) -> tuple[Slice, ...]:
-    """Slices of about so many offsets."""
+    """Slices of about this many offsets each."""
     return slices(ranges, [-(-range_.offsets // offsets) for range_ in ranges])
 
 

@@ -30,7 +30,7 @@ class Footer(msgspec.Struct, frozen=True):
 
 
 def grouped(sizes: Mapping[str, int], wanted: int) -> list[list[str]]:
-    """Divides the files into so many groups of about equal size, none empty."""
+    """Divides the files into this many groups of about equal size, none empty."""
     groups: list[list[str]] = [[] for _ in range(min(wanted, len(sizes)))]
     heap = [(0, index) for index in range(len(groups))]
     for path in sorted(sizes, key=lambda path: (-sizes[path], path)):

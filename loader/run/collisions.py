@@ -76,8 +76,8 @@ class Comparison:
         self._since = load.context.now()  # claims are read from this time on
 
     def settle(self, folders: Sequence[str]) -> Settled:
-        """`folders` have the reports of the slices. Raises TooManyDuplicates, and errors of
-        reading."""
+        """Compares and decides. `folders` have the reports of the slices. Raises TooManyDuplicates,
+        and errors of reading."""
         all_settled = Settled()
         sources = sources_of(self._load.context.store, folders)
         with WriterSchemas(self._spec) as schemas:

@@ -132,7 +132,7 @@ def watermarks(
     store: Store,
     tables: Sequence[TableSource],
 ) -> Watermarks | None:
-    """None if no hour can be judged now: then none is closed, and the next load does it."""
+    """The agents' watermarks. None if they cannot be read: then no hour is closed in this load."""
     topics = sorted({source.topic for table in tables for source in table.topics})
     now = int(time.time() * 1000)
     try:

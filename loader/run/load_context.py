@@ -55,7 +55,8 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadContext(msgspec.Struct, frozen=True):
-    """May be used by many threads; each table has its own connections to brokers."""
+    """What all tables of a load share. May be used by many threads; connections to brokers are made
+    for each table."""
 
     config: LoaderConfig
     request: LoadRequest

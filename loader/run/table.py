@@ -37,7 +37,7 @@ from loader.tables import TableSource
 
 
 class TableRun:
-    """Used once, by one thread."""
+    """One run of one table. Used once, by one thread."""
 
     def __init__(self, context: LoadContext, table: TableSource, brokers: Brokers) -> None:
         self.outcome = TableOutcome(table.name)
@@ -55,7 +55,8 @@ class TableRun:
         self._check = TableCheck(self._load)
 
     def run(self) -> None:
-        """Raises LoaderError, ClientError or SchemaError; `outcome` has what was done before."""
+        """Runs all steps. Raises LoaderError, ClientError or SchemaError; `outcome` has what was
+        done."""
         began = time.monotonic()
         try:
             self._run()
@@ -143,7 +144,7 @@ class TableRun:
             return self._commit(manifest, latest, attempt)
 
     def _commit(self, manifest: Manifest, previous: Manifest | None, attempt: Attempt) -> Manifest:
-        """Raises RunTaken if another loader was faster."""
+        """Commits and publishes a run. Raises RunTaken if another loader was faster."""
         context = self._load.context
         self._load.check_stopped()
         topics = self._load.topics if context.config.ledger else ()

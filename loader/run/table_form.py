@@ -56,7 +56,7 @@ class TableColumns(msgspec.Struct, frozen=True):
 def table_columns(
     registry: RegistryClient, table: TableSource, header: HeaderColumns
 ) -> TableColumns:
-    """Raises NoSchema."""
+    """The columns for the latest schemas of a table's topics. Raises NoSchema."""
     schemas = list(_latest(registry, table))
     if not schemas:
         topics = ", ".join(source.topic for source in table.topics)

@@ -58,7 +58,8 @@ def _narrowed(brokers: Brokers, whole: list[Range], conditions: Sequence[Conditi
 def tasks(
     ranges: Sequence[Range], options: SourceOptions, bytes_per_offset: Sequence[float] = ()
 ) -> list[Task]:
-    """`bytes_per_offset` has a value for each range; used if tasks are limited in bytes."""
+    """Divides ranges into tasks. If tasks are limited in bytes, `bytes_per_offset` has a value for
+    each range."""
     sizes = bytes_per_offset or [0.0] * len(ranges)
     counts = [_count(range_, options, size) for range_, size in zip(ranges, sizes, strict=True)]
     divided = slices(ranges, counts, from_within=True)

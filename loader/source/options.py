@@ -154,7 +154,7 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_options(given: Mapping[str, str]) -> SourceOptions:
-    """Raises OptionRefused."""
+    """Parses and checks the options. Raises OptionRefused."""
     names = {name.lower(): name for name in OPTIONS}
     for key in given:
         if key.lower() not in names:

@@ -75,7 +75,7 @@ class StreamOffset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def from_json(text: Mapping[str, Any]) -> StreamOffset:
-    """Raises LoaderError if the text is invalid, or of another version."""
+    """Parses an offset. Raises LoaderError if the text is invalid, or of another version."""
     version = text.get("version")
     if version != VERSION:
         raise LoaderError(

@@ -66,7 +66,7 @@ def creation_for(gateway: Any, files: Any, root: Any, configuration: Any) -> Cre
 
 
 class RenamedCreation:
-    """For filesystems on which a rename is atomic and refuses to overwrite."""
+    """Creates files where a rename is atomic and refuses to overwrite."""
 
     def __init__(self, gateway: Any, files: Any, root: Any, configuration: Any) -> None:
         self._files = files
@@ -109,7 +109,7 @@ class RenamedCreation:
 
 
 class ConditionalCreation:
-    """For filesystems on which a file appears when it is closed, unless that is refused."""
+    """Creates files where a file appears when it is closed, unless that is refused."""
 
     def __init__(self, files: Any, root: Any) -> None:
         self._files = files
