@@ -215,7 +215,7 @@ def to_count(
     return sorted({*paths, *_extra(hour, sizes)})
 
 
-def compared(
+def outcome_of(
     hour: ExpectedHour,
     sizes: Mapping[str, int],
     rows: Mapping[str, int],
@@ -225,7 +225,10 @@ def compared(
 ) -> HourOutcome:
     """The outcome for an hour. `rows` are those of the files that `to_count` named, UNKNOWN if
     unreadable."""
-    faults = [*_of_known(hour, sizes, rows, spoilt), *_of_others(hour, sizes, rows, all_)]
+    faults = [
+        *_faults_of_known(hour, sizes, rows, spoilt),
+        *_faults_of_others(hour, sizes, rows, all_),
+    ]
     faults += [
         FaultyFile(path, FileFaultKind.EXTRA, 0, rows.get(path, UNKNOWN))
         for path in _extra(hour, sizes)
@@ -233,7 +236,7 @@ def compared(
     return HourOutcome(hour.hour, hour.folder, hour.files, hour.rows, tuple(sorted(faults)))
 
 
-def _of_known(
+def _faults_of_known(
     hour: ExpectedHour,
     sizes: Mapping[str, int],
     rows: Mapping[str, int],
@@ -252,7 +255,7 @@ def _of_known(
     return faults
 
 
-def _of_others(
+def _faults_of_others(
     hour: ExpectedHour, sizes: Mapping[str, int], rows: Mapping[str, int], all_: bool
 ) -> list[FaultyFile]:
     if not hour.unlisted and (gone := sorted(hour.others - sizes.keys())):
@@ -267,10 +270,10 @@ def _of_others(
     if as_many and count == hour.others_rows:
         return []
     path = pool[0] if len(pool) == 1 and not hour.unlisted else hour.folder
-    return [FaultyFile(path, _fault(hour, pool, count), hour.others_rows, count)]
+    return [FaultyFile(path, _fault_kind(hour, pool, count), hour.others_rows, count)]
 
 
-def _fault(hour: ExpectedHour, pool: Sequence[str], count: int) -> FileFaultKind:
+def _fault_kind(hour: ExpectedHour, pool: Sequence[str], count: int) -> FileFaultKind:
     """The fault of files that can only be judged together."""
     if not hour.unlisted:
         return FileFaultKind.CHANGED

@@ -28,9 +28,9 @@ from loader.checks.comparison import (
     Files,
     HourOutcome,
     apply_run,
-    compared,
     expected,
     is_different,
+    outcome_of,
     to_count,
     to_verify,
     verified_file,
@@ -214,13 +214,13 @@ class FileCheck:
         """Returns the faults of young hours. Faults of older hours only go to the ledger."""
         latest, before = self._initial_state()
         young = self._young(latest, now)
-        outcomes = self._checked(latest, before, {*young, *before.faulty}, now, all_=False)
+        outcomes = self._check(latest, before, {*young, *before.faulty}, now, all_=False)
         return [outcome for outcome in outcomes if outcome.faults and outcome.hour in young]
 
-    def asked(self, hours: Collection[Hour] | None, now: int) -> list[HourOutcome]:
+    def on_request(self, hours: Collection[Hour] | None, now: int) -> list[HourOutcome]:
         """Returns the outcome for these hours, or for all."""
         latest, before = self._initial_state()
-        return self._checked(latest, before, hours, now, all_=True)
+        return self._check(latest, before, hours, now, all_=True)
 
     def _initial_state(self) -> tuple[Manifest, Checked]:
         latest = self._history.latest()
@@ -234,7 +234,7 @@ class FileCheck:
         young = {Hour(hour) for hour in range(hour_of(since), this + 1, HOUR_MILLIS)}
         return young | {hour for hour, state in latest.hours.items() if state.at > since}
 
-    def _checked(
+    def _check(
         self,
         latest: Manifest,
         before: Checked,
@@ -345,7 +345,7 @@ class FileCheck:
         ]
         rows = self._count(paths) if paths else {}
         return [
-            compared(hour, sizes.get(hour.hour, {}), rows, all_=all_, spoilt=spoilt)
+            outcome_of(hour, sizes.get(hour.hour, {}), rows, all_=all_, spoilt=spoilt)
             for hour in expected_hours
         ]
 

@@ -28,7 +28,7 @@ from loader.commit.layout import (
     part_path,
     success_marker,
 )
-from loader.commit.old_hours import faded
+from loader.commit.old_hours import trimmed_hours
 from loader.commit.sources import after_run
 from loader.commit.staging import Staged, StagedFile, check
 from loader.decoding.decoded import COLLISION
@@ -103,7 +103,7 @@ def load_manifest(
         passages=passages(plan.slices, staged.reports, staged.sources, before),
         dead=dict(_total(report.dead for report in reports)),
         duplicates=sum(report.duplicates for report in reports),
-        hours=faded(hours, now),
+        hours=trimmed_hours(hours, now),
         sources=after_run(
             () if previous is None else previous.sources,
             staged.sources,
@@ -314,7 +314,7 @@ def rebuild_manifest(
         rebuilt=tuple(sorted(hours)),
         dead=dict(_total(report.dead for report in reports)),
         duplicates=sum(report.duplicates for report in reports),
-        hours=faded(_hours_rebuilt(previous, adds, hours, run, now), now),
+        hours=trimmed_hours(_hours_rebuilt(previous, adds, hours, run, now), now),
         sources=after_run(previous.sources, staged.sources, now=now, forget=terms.forget_after),
         schema=terms.schema,
         ledger_seq=previous.ledger_seq + previous.ledger_entries,

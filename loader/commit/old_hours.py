@@ -21,7 +21,7 @@ LISTED_MILLIS: Final = 30 * DAY_MILLIS  # since its last change
 REMEMBERED_MILLIS: Final = 365 * DAY_MILLIS
 
 
-def faded(hours: Mapping[Hour, HourState], now: int) -> dict[Hour, HourState]:
+def trimmed_hours(hours: Mapping[Hour, HourState], now: int) -> dict[Hour, HourState]:
     """The hours as a manifest keeps them."""
     return {
         hour: _without_list(state) if _age(hour, state, now) > LISTED_MILLIS else state
@@ -46,7 +46,7 @@ class _Success(msgspec.Struct, frozen=True):
     bytes: int
 
 
-def as_marked(success: bytes) -> HourState | None:
+def state_from_marker(success: bytes) -> HourState | None:
     """The state of a complete hour from its marker. None if another program wrote the marker."""
     try:
         marker = msgspec.json.decode(success, type=known_type(_Success))
@@ -81,7 +81,7 @@ def recalled(store: Store, manifest: Manifest, hours: Iterable[Hour], now: int) 
         if hour in manifest.hours or not may_be_forgotten(hour, now):
             continue
         success = store.read(f"{hour_path(manifest.table, hour)}/{SUCCESS}")
-        if success is not None and (state := as_marked(success)) is not None:
+        if success is not None and (state := state_from_marker(success)) is not None:
             states[hour] = state
     return msgspec.structs.replace(manifest, hours={**manifest.hours, **states})
 

@@ -91,7 +91,7 @@ def clean(store: Store, table: str, *, abandoned_after: int = ABANDONED_MILLIS) 
     needs to wait.
     """
     first_error: StoreError | None = None
-    for path in _left_over(store, table, abandoned_after):
+    for path in _leftovers(store, table, abandoned_after):
         try:
             store.delete(path)
         except StoreError as error:
@@ -100,7 +100,7 @@ def clean(store: Store, table: str, *, abandoned_after: int = ABANDONED_MILLIS) 
         raise first_error
 
 
-def _left_over(store: Store, table: str, abandoned_after: int) -> Iterator[str]:
+def _leftovers(store: Store, table: str, abandoned_after: int) -> Iterator[str]:
     visible = History(store, table).newest_visible()
     candidates: list[Entry] = []
     for entry in store.list(staging(table)):
@@ -112,13 +112,13 @@ def _left_over(store: Store, table: str, abandoned_after: int) -> Iterator[str]:
     candidates.extend(store.list(CREATING))
     if not candidates:
         return
-    latest = _time_at(store) - abandoned_after
+    latest = _store_time(store) - abandoned_after
     for entry in candidates:
         if _last_written(store, entry) < latest:
             yield entry.path
 
 
-def _time_at(store: Store) -> int:
+def _store_time(store: Store) -> int:
     """The time of the store's clock, in milliseconds: that of a newly written file."""
     path = f"{CREATING}/{uuid.uuid4().hex}"
     store.replace(path, b"")
@@ -237,7 +237,7 @@ class Publication:
         self._ledger_failed = False
         self.rolled_forward: int | None = None  # an interrupted run that this load made visible
 
-    def make_up(self) -> None:
+    def publish_unfinished(self) -> None:
         """Publishes runs that were interrupted or that the ledger lacks."""
         runs = self._history.runs()
         if runs:

@@ -165,7 +165,7 @@ def sources_of(store: Store, directories: Iterable[str]) -> Mapping[int, Mapping
     return by_slice
 
 
-def not_remembered(results: Staged) -> Iterator[str]:
+def memory_warnings(results: Staged) -> Iterator[str]:
     """Warns about sources whose duplicates cannot be recognized."""
     scattered = results.sources.scattered
     if scattered:

@@ -25,7 +25,7 @@ from loader.commit.layout import (
     success_marker,
 )
 from loader.commit.next_state import at_rest
-from loader.commit.old_hours import faded
+from loader.commit.old_hours import trimmed_hours
 from loader.config import CompletenessConfig
 from loader.errors import Mismatch
 from loader.hours.completeness import Complete, HourVerdict
@@ -206,7 +206,7 @@ def close_manifest(
         adds=tuple(adds),
         removes=tuple(removes),
         markers=tuple(markers),
-        hours=faded(hours, now),
+        hours=trimmed_hours(hours, now),
         sources=previous.sources,
         schema=previous.schema,
         format=previous.format,

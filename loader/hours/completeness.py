@@ -55,7 +55,7 @@ class Waiting(msgspec.Struct, frozen=True):
 HourVerdict = Complete | Waiting
 
 
-def together(verdicts: Iterable[HourVerdict]) -> HourVerdict:
+def combined(verdicts: Iterable[HourVerdict]) -> HourVerdict:
     """The verdict of all topics that feed a table."""
     waiting, by = [], []
     for verdict in verdicts:
@@ -100,7 +100,7 @@ class Watermarks(msgspec.Struct, frozen=True):
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
     ) -> HourVerdict:
         """See `Completeness`."""
-        return together(self._judge(topic, state, hour, events) for topic, state in topics.items())
+        return combined(self._judge(topic, state, hour, events) for topic, state in topics.items())
 
     def _judge(self, topic: str, state: TopicState | None, hour: Hour, events: bool) -> HourVerdict:
         end = self.ends[topic]
@@ -196,7 +196,7 @@ class AuditGate(msgspec.Struct, frozen=True):
         answers = [answer for answer in by_topic if answer is not None]
         if len(answers) < len(by_topic):
             return None
-        verdict = together(answers)
+        verdict = combined(answers)
         if isinstance(verdict, Waiting):
             return verdict
         read = self._by_time(0).judge(topics, hour, events=False)

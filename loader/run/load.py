@@ -67,7 +67,7 @@ def load(
             store.prove()
     except LoaderError as error:
         if not stopping.is_set() and not request.is_unreported:
-            _tell_that_none_began(config, request, error, began)
+            _report_no_start(config, request, error, began)
         raise
     with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
         tables = tables_for(config, request, brokers)
@@ -98,7 +98,7 @@ def load(
             return outcomes
 
 
-def _tell_that_none_began(
+def _report_no_start(
     config: LoaderConfig, request: LoadRequest, error: LoaderError, began: int
 ) -> None:
     try:

@@ -66,10 +66,10 @@ class TableRun:
     def _run(self) -> None:
         load, context = self._load, self._load.context
         if not context.request.dry_run:
-            self._make_up()
+            self._publish_unfinished()
             self._clean()
         if (hours_to_check := context.request.check_files) is not None:
-            self._check.asked(hours_to_check or None)
+            self._check.on_request(hours_to_check or None)
             return
         latest = self._history.latest()
         self.outcome.destination = destination_of(latest, context.config)
@@ -112,9 +112,9 @@ class TableRun:
         except LoaderError as error:
             load.warn(str(error))
 
-    def _make_up(self) -> None:
+    def _publish_unfinished(self) -> None:
         try:
-            self._publication.make_up()
+            self._publication.publish_unfinished()
         finally:
             self.outcome.rolled_forward = self._publication.rolled_forward
 

@@ -47,14 +47,14 @@ class TableCheck:
             return
         self._raise_for(wrong)
 
-    def asked(self, hours: Collection[Hour] | None) -> None:
+    def on_request(self, hours: Collection[Hour] | None) -> None:
         """Checks these hours, or all. Raises FilesDiffer, StoreError, RunTaken."""
         latest = self._load.history.latest()
         if latest is None:
             self._load.warn("nothing to check: the table was never loaded")
             return
         young_hours = self._load.context.config.check_files_hours
-        outcomes = self._files(young_hours, latest).asked(hours, self._load.context.now())
+        outcomes = self._files(young_hours, latest).on_request(hours, self._load.context.now())
         self._load.outcome.checked = [outcome.hour for outcome in outcomes]
         self._raise_for([outcome for outcome in outcomes if outcome.faults])
 

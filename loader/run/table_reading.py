@@ -25,7 +25,7 @@ from loader.commit.old_hours import recalled
 from loader.commit.sources import LandedSources, seen_in
 from loader.commit.staging import (
     Staged,
-    not_remembered,
+    memory_warnings,
     read_again,
     reshaped,
     staged,
@@ -168,7 +168,7 @@ class TableReading:
         """Stages and verifies everything, and returns the manifest. Raises LoaderError."""
         latest, hours = self._latest, self._load.context.request.rebuild
         results = self._staged(() if latest is None or hours else latest.sources, hours)
-        for warning in not_remembered(results):
+        for warning in memory_warnings(results):
             self._load.warn(warning)
         if latest is not None and hours:
             result = self._rebuilt(latest, results, hours)

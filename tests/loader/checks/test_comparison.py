@@ -14,7 +14,7 @@ from loader.checks.comparison import (
     FaultyFile,
     FileFaultKind,
     HourOutcome,
-    compared,
+    outcome_of,
     to_count,
 )
 from loader.checks.statements import MOST_FAULTS, digest, printable, statements, weight
@@ -33,7 +33,7 @@ def outcome(
 ) -> list[FaultyFile]:
     wanted = to_count(hour, sizes, all_=all_)
     counted = {path: rows[path] for path in wanted}
-    return list(compared(hour, sizes, counted, all_=all_).faults)
+    return list(outcome_of(hour, sizes, counted, all_=all_).faults)
 
 
 def others(names: set[str], rows: int, size: int, unlisted: int = 0) -> ExpectedHour:

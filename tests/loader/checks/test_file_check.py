@@ -127,7 +127,7 @@ def test_old_hours_are_looked_at_when_they_change(table: Table) -> None:
     table.commit(now=later)
     assert table.young(later) == []
     assert len(table.told) == 1
-    table.check().asked([hour(1)], later)  # what else is looked at does not matter
+    table.check().on_request([hour(1)], later)  # what else is looked at does not matter
     table.write(path(old, "a"), lines(5))
     assert table.young(later) == []
     assert table.told[1:] == [statement(1_000, 1, 5)]
@@ -139,21 +139,23 @@ def test_old_hours_are_looked_at_when_they_change(table: Table) -> None:
 def test_all_hours_with_all_their_rows(table: Table) -> None:
     table.commit([added(hour(1_000), "a", 5), added(hour(1), "a", 2)], now=NOW - 2 * TWO_DAYS)
     check = table.check()
-    assert [(each.hour, each.faults) for each in check.asked(None, NOW)] == [
+    assert [(each.hour, each.faults) for each in check.on_request(None, NOW)] == [
         (hour(1_000), ()),
         (hour(1), ()),
     ]
     assert table.counted == [path(hour(1_000), "a"), path(hour(1), "a")]
     table.write(path(hour(1_000), "a"), b"\n" * 20)  # as long as it was
     table.write(path(hour(2_000), "odd"), lines(1))
-    found = {each.hour: [str(fault) for fault in each.faults] for each in check.asked(None, NOW)}
+    found = {
+        each.hour: [str(fault) for fault in each.faults] for each in check.on_request(None, NOW)
+    }
     unreadable = "has an unknown number of rows, not 5 rows"
     assert found == {
         hour(2_000): [f"{path(hour(2_000), 'odd')} was written by no run (1 rows)"],
         hour(1_000): [f"{path(hour(1_000), 'a')} {unreadable}"],
         hour(1): [],
     }
-    (one,) = check.asked([hour(1)], NOW)
+    (one,) = check.on_request([hour(1)], NOW)
     assert (one.files, one.rows, one.faults) == (1, 2, ())
 
 
@@ -280,7 +282,7 @@ def test_whoever_asks_has_all_looked_at(tmp_path: Path) -> None:
     table = committed(tmp_path, "a")
     assert table.young() == []
     flip(tmp_path / path(hour(1), "a"), untouched=True)
-    (found,) = table.check().asked([hour(1)], NOW)
+    (found,) = table.check().on_request([hour(1)], NOW)
     assert [each.fault.value for each in found.faults] == ["changed"]
 
 
@@ -295,7 +297,7 @@ def test_checksums_are_remembered_as_long_as_a_manifest_names_the_files(tmp_path
     old = NOW + 72 * HOUR_MILLIS
     assert table.young(old) == []
     flip(tmp_path / path(hour(1), "a"), untouched=True)
-    (found,) = table.check().asked([hour(1)], old)
+    (found,) = table.check().on_request([hour(1)], old)
     assert [each.fault.value for each in found.faults] == ["changed"]
 
 

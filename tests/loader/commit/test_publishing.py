@@ -337,7 +337,7 @@ def test_the_ledger_is_given_up_at_its_first_refusal(
     for _ in range(3):
         Load(history, scripted, nobody).commit()
     later = Load(history, scripted, nobody)
-    later.publication.make_up()
+    later.publication.publish_unfinished()
     later.commit()
     later.commit(RunKind.CLOSE)
     (warning,) = later.warnings
@@ -354,7 +354,7 @@ def test_what_was_not_made_visible_is(
     Load(history, scripted, nobody).commit()
     history.commit(following(history))
     later = Load(history, scripted, nobody)
-    later.publication.make_up()
+    later.publication.publish_unfinished()
     assert history.is_visible(2)
     assert later.publication.rolled_forward == 2
 
@@ -369,11 +369,11 @@ def test_brokers_are_told_how_far_the_newest_run_came(
     assert log.consumed == {0: 20}  # and nothing of what is not there
     load.commit(RunKind.CLOSE)
     assert history.unpublished() == [1, 2]
-    Load(history, scripted, nobody).publication.make_up()
+    Load(history, scripted, nobody).publication.publish_unfinished()
     assert log.consumed == {0: 30}
     # Killed before they were told.
     history.commit(following(history))
-    Load(history, scripted, nobody).publication.make_up()
+    Load(history, scripted, nobody).publication.publish_unfinished()
     assert log.consumed == {0: 40}
 
 

@@ -11,7 +11,7 @@ from loader.commit.staging import (
     Staged,
     StagedFile,
     check,
-    not_remembered,
+    memory_warnings,
     read_again,
     reshaped,
     staged,
@@ -126,10 +126,10 @@ def test_divided_rows_join_the_others(store: Store) -> None:
 def test_what_cannot_be_remembered_is_told() -> None:
     plain, wild = piece(0, 0, 10), piece(1, 10, 20)
     left = left_by(report(plain, {HOUR: 10}, sources={"a": ((0, 9),)}))
-    assert list(not_remembered(left)) == []
+    assert list(memory_warnings(left)) == []
     wildly = report(wild, {HOUR: 10}, scattered=("b", "c"))
     untracked = msgspec.structs.replace(report(plain, {HOUR: 10}), untracked=1_234)
-    scattered, many = not_remembered(left_by(untracked, wildly))
+    scattered, many = memory_warnings(left_by(untracked, wildly))
     assert scattered.startswith("the numbers of 2 sources, such as b, are too scattered")
     assert many.startswith("1,234 rows are of more sources than a task can remember")
 
