@@ -218,7 +218,7 @@ class FileCheck:
         return [outcome for outcome in outcomes if outcome.faults and outcome.hour in young]
 
     def on_request(self, hours: Collection[Hour] | None, now: int) -> list[HourOutcome]:
-        """Returns the outcome for these hours, or for all."""
+        """Checks all content of these hours, or of all hours."""
         latest, before = self._initial_state()
         return self._check(latest, before, hours, now, all_=True)
 

@@ -41,7 +41,7 @@ _LONG_RUN: Final = 8  # rows: if most runs are shorter, sorting pays
 
 
 class Duplicates:
-    """The memory of one slice."""
+    """Recognizes duplicates among the events of one slice."""
 
     def __init__(
         self,

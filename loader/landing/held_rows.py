@@ -112,7 +112,7 @@ class HeldRows:
         return self.bytes >= self._memory_bytes
 
     def add(self, rows: pa.RecordBatch, times: pa.Int64Array, bounds: tuple[int, int]) -> None:
-        """`bounds` are the earliest and the latest of the rows' times."""
+        """Adds rows; `bounds` are the earliest and the latest of their times."""
         first, last = map(hour_of, bounds)
         if first == last:
             self._add_to(first, rows)

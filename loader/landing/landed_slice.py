@@ -97,7 +97,8 @@ class _Account(msgspec.Struct):
 
 
 class LandedSlice(msgspec.Struct):
-    """Counts, and decides nothing. With `only_hours`, windows of other hours are not counted."""
+    """Counts a slice, and decides nothing. With `only_hours`, windows of other hours are not
+    counted."""
 
     piece: Slice
     window_millis: int

@@ -18,7 +18,7 @@ class KnownSchemas(Protocol):
 
 
 class WriterSchemas:
-    """Connects to the registry when it first needs it."""
+    """Looks up writers' schemas. Connects to the registry when it first needs it."""
 
     def __init__(self, spec: KnownSchemas) -> None:
         self._texts = spec.writer_schemas

@@ -183,7 +183,7 @@ def _reports(context: LoadContext) -> bool:
 
 
 def _is_loaded(outcome: TableOutcome) -> bool:
-    """True also if files differ, since all new events were loaded then."""
+    """Whether the table's new events were loaded; true also if files differ."""
     error = outcome.error
     return outcome.run is not None or error is None or isinstance(error, FilesDiffer)
 

@@ -236,7 +236,7 @@ def _is_no_further(start: StreamOffset, end: StreamOffset) -> bool:
 
 
 class TopicStream:
-    """Connects to the brokers when it first needs them."""
+    """Plans the batches of a stream. Connects to the brokers when it first needs them."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options: Final = options
