@@ -86,7 +86,7 @@ def no_ticket(trace: str) -> str:
     line = trace[trace.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
     cure = _cure(line)
     if cure is None or cure is Cure.NO_KEY:  # without a keytab, Java mentions a password
-        return f"no valid Kerberos ticket: {_GET_ONE}"
+        return f"no Kerberos ticket: {_GET_ONE}"
     return f"no Kerberos ticket: {cure}"
 
 

@@ -40,7 +40,7 @@ def test_values_that_cannot_be(key: str, value: Any, why: str) -> None:
     ("spark", "why"),
     [
         ({"master": "spark://a:7077"}, "standalone clusters do not pass tickets to executors"),
-        ({"conf": {"spark.kerberos.keytab": "/x"}}, "take `spark.kerberos.keytab` out"),
+        ({"conf": {"spark.kerberos.keytab": "/x"}}, "`kerberos` replaces `spark.kerberos.keytab`"),
     ],
 )
 def test_where_kerberos_would_be_of_no_use(spark: dict[str, Any], why: str) -> None:

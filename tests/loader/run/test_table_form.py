@@ -78,7 +78,7 @@ def test_a_form_that_cannot_be_kept_is_named_with_what_to_do() -> None:
     said = r"table t: column `a` is long in its files, but string in the latest .* `tables:`"
     with pytest.raises(LoaderError, match=said):
         form(columns(field("a", "string")), form(columns(field("a", "long"))))
-    with pytest.raises(LoaderError, match=r"kept as parquet.*`format: orc`.*`tables:`"):
+    with pytest.raises(LoaderError, match=r"in format parquet.*`format: orc`.*`tables:`"):
         check_format("t", form(columns()), FileFormat.ORC)
     nested = columns(header=HeaderColumns.NESTED)
     with pytest.raises(LoaderError, match=r"`header: flat`, or, for `header: nested`.*`tables:`"):

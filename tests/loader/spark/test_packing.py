@@ -115,9 +115,9 @@ def test_packs_are_kept_with_other_caches() -> None:
 
 
 def test_a_missing_one_is_named_with_who_needs_it(tmp_path: Path) -> None:
-    with pytest.raises(NotPackable, match=r"^a needs lost, which is not installed for .*python"):
+    with pytest.raises(NotPackable, match=r"^a requires lost, which is not installed for .*python"):
         required(tmp_path, {"penstock": ["a"], "a": ["lost"]})
-    with pytest.raises(NotPackable, match=r"^the loader needs penstock, which is not installed"):
+    with pytest.raises(NotPackable, match=r"^the loader requires penstock, which is not installed"):
         required(tmp_path / "empty", {})
 
 

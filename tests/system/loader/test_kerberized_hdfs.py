@@ -120,7 +120,7 @@ def test_a_ticket_that_has_ended(
 
     assert (code, output) == (1, "")
     (line,) = [each for each in load.said.splitlines() if "Kerberos" in each]
-    assert "no valid Kerberos ticket: configure `kerberos`, or run `kinit`" in line
+    assert "no Kerberos ticket: configure `kerberos`, or run `kinit`" in line
     assert "Traceback" not in load.said
 
 
