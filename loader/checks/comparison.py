@@ -138,18 +138,18 @@ def _in_turn(files: Mapping[str, CommittedFile], most_bytes: int, now: int) -> I
         yield path
 
 
-def is_different(file: CommittedFile, checksum: str) -> bool:
+def differs(file: CommittedFile, checksum: str) -> bool:
     """Whether the checksum is of different content. One of another method, or of a file that is
     gone, is no evidence."""
     method, _, _ = file.checksum.rpartition(":")
     return checksum.rpartition(":")[0] == method and checksum != file.checksum
 
 
-def verified_file(file: CommittedFile, entry: Entry, checksum: str, now: int) -> CommittedFile:
+def verified(file: CommittedFile, entry: Entry, checksum: str, now: int) -> CommittedFile:
     """The file's record after its content was compared."""
     if not checksum:
         return file
-    if is_different(file, checksum):
+    if differs(file, checksum):
         return file._replace(modified=0)
     return file._replace(modified=entry.modified, verified=now)
 

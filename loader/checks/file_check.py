@@ -28,12 +28,12 @@ from loader.checks.comparison import (
     Files,
     HourOutcome,
     apply_run,
+    differs,
     expected,
-    is_different,
     outcome_of,
     to_count,
     to_verify,
-    verified_file,
+    verified,
 )
 from loader.checks.statements import digest, statements, weight
 from loader.commit.history import History
@@ -312,8 +312,8 @@ class FileCheck:
         sums = in_parallel(self._checksum, wanted, threads=READERS, size=size)
         for path, checksum in zip(wanted, sums, strict=True):
             hour, file = files[path]
-            known[hour][path] = verified_file(file, entries[path], checksum, now)
-            if is_different(file, checksum):
+            known[hour][path] = verified(file, entries[path], checksum, now)
+            if differs(file, checksum):
                 spoilt.add(path)
         return spoilt
 

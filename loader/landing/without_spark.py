@@ -38,11 +38,11 @@ def is_little(job: LandingJob, records: int) -> bool:
     return sum(piece.end - piece.first + AS_RECORDS for piece in job.slices) <= records
 
 
-def is_without_spark(path: str) -> bool:
+def is_local(path: str) -> bool:
     return path.endswith(f"/{FILE}")
 
 
-def land_without_spark(
+def land_locally(
     store: Store, job: LandingJob, directory: str, brokers: Brokers, done: Callable[[int], None]
 ) -> None:
     """Reads all slices, and stages their files in the directory. `done` receives the number of

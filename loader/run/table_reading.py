@@ -45,13 +45,7 @@ from loader.landing.task_spec import (
     landing_job,
     times_from,
 )
-from loader.landing.without_spark import (
-    TooLarge,
-    is_little,
-    is_without_spark,
-    land_without_spark,
-    rows_in_file,
-)
+from loader.landing.without_spark import TooLarge, is_little, is_local, land_locally, rows_in_file
 from loader.manifests import Collision, KnownSources, Manifest
 from loader.planning.facts import TopicFacts
 from loader.planning.log_queries import query_facts, with_divergences
@@ -314,7 +308,7 @@ class TableReading:
             self._load.check_stopped()
 
         try:
-            land_without_spark(context.store, job, directory, self._load.brokers, done)
+            land_locally(context.store, job, directory, self._load.brokers, done)
         except TooLarge:
             context.store.delete(directory)
             return False
@@ -370,7 +364,7 @@ class TableReading:
         counted = {
             file.path: rows_in_file(store, file.path)
             for file in results.files
-            if is_without_spark(file.path)
+            if is_local(file.path)
         }
         paths = {store.uri(file.path): file for file in results.files if file.path not in counted}
         if not paths:

@@ -21,11 +21,7 @@ from loader.config import LoaderConfig
         ("check_files_hours", -1, "`check_files_hours` must not be negative"),
         ("audit", "audit:8090", "`audit`: the URL 'audit:8090': a URL begins with http://"),
         ("audit", "http://u:secret@a", "`audit`: the URL: a user and password"),
-        (
-            "audit",
-            "http://a,http://b",
-            "`audit`: must be one URL: a single audit covers all clusters",
-        ),
+        ("audit", "http://a,http://b", "`audit`: must be one URL: a single audit covers all"),
         ("kerberos", {"principal": "me", "keytab": ""}, "needs a `principal` and its `keytab`"),
     ],
 )

@@ -7,13 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loader.checks.comparison import (
-    IN_TURN_MILLIS,
-    CommittedFile,
-    is_different,
-    to_verify,
-    verified_file,
-)
+from loader.checks.comparison import IN_TURN_MILLIS, CommittedFile, differs, to_verify, verified
 from loader.checks.file_check import Checked, from_bytes, state_path, to_bytes
 from loader.commit.layout import manifest_path, published_path, visible_path
 from loader.errors import RunTaken
@@ -146,9 +140,7 @@ def test_all_hours_with_all_their_rows(table: Table) -> None:
     assert table.counted == [path(hour(1_000), "a"), path(hour(1), "a")]
     table.write(path(hour(1_000), "a"), b"\n" * 20)  # as long as it was
     table.write(path(hour(2_000), "odd"), lines(1))
-    found = {
-        each.hour: [str(fault) for fault in each.faults] for each in check.on_request(None, NOW)
-    }
+    found = {each.hour: [str(one) for one in each.faults] for each in check.on_request(None, NOW)}
     unreadable = "has an unknown number of rows, not 5 rows"
     assert found == {
         hour(2_000): [f"{path(hour(2_000), 'odd')} was written by no run (1 rows)"],
@@ -305,14 +297,14 @@ FILE = CommittedFile(3, 10, "t", "CRC32C:01", modified=5, verified=NOW)
 
 
 def test_what_says_nothing_of_the_content() -> None:
-    assert is_different(FILE, "CRC32C:02")
-    assert not is_different(FILE, "CRC32C:01")
-    assert not is_different(FILE, "MD5-of-CRC:02")
-    assert not is_different(FILE, "")
+    assert differs(FILE, "CRC32C:02")
+    assert not differs(FILE, "CRC32C:01")
+    assert not differs(FILE, "MD5-of-CRC:02")
+    assert not differs(FILE, "")
     entry = Entry("p", False, 10, 9)
-    assert verified_file(FILE, entry, "", NOW + 1) == FILE
-    assert verified_file(FILE, entry, "CRC32C:02", NOW + 1).modified == 0
-    assert verified_file(FILE, entry, "CRC32C:01", NOW + 1)[4:] == (9, NOW + 1)
+    assert verified(FILE, entry, "", NOW + 1) == FILE
+    assert verified(FILE, entry, "CRC32C:02", NOW + 1).modified == 0
+    assert verified(FILE, entry, "CRC32C:01", NOW + 1)[4:] == (9, NOW + 1)
     for there in (Entry("p", False, 11, 9), None):
         entries = {} if there is None else {"p": there}
         assert to_verify({"p": FILE}, entries, all_=True, most_bytes=9, now=NOW) == []

@@ -38,13 +38,11 @@ def facts(
 
 def other_log(found: dict[str, TopicFacts], *, same_to: int) -> dict[str, TopicFacts]:
     """As batches tell."""
-    parted = Divergence(same_to=same_to, was="2 to 3", found="1 to 8")
+    other = Divergence(same_to=same_to, was="2 to 3", found="1 to 8")
     return {
         name: replace(
             topic,
-            partitions={
-                at: replace(each, divergence=parted) for at, each in topic.partitions.items()
-            },
+            partitions={at: replace(log, divergence=other) for at, log in topic.partitions.items()},
         )
         for name, topic in found.items()
     }

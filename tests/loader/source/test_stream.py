@@ -224,9 +224,7 @@ def test_topics_that_come_and_go(new_application: NewApplication, query: NewQuer
     start, rows = stream.batch(start)
     assert rows == numbered(0, 2)
     other = query(two)
-    with pytest.raises(
-        OptionRefused, match=f"read topic {one.topic}, which option `topic` does not"
-    ):
+    with pytest.raises(OptionRefused, match=f"read topic {one.topic}, which option `topic` does"):
         other.batch(start)
 
 
