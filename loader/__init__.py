@@ -1,18 +1,19 @@
-"""The loader: from a cluster's topics into files in Hadoop, exactly once. Docs: docs/loader.md.
+"""The loader: moves events from a cluster's topics into files in Hadoop, exactly once
+(docs/loader.md).
 
-    run/        a load, and what the run of each of its tables does, in the order in which it must
-    planning/   what a run reads, fixed before anything is read
-    spark/      the session, what is shipped to executors, the job whose tasks read
+    run/        a load, and the steps of each table's run in their order
+    planning/   what a run reads, fixed before it reads anything
+    spark/      the Spark session, the environment for executors, the job that reads topics
     landing/    a task: a slice of a partition becomes pieces of files
-    decoding/   batches become a table's rows, by columns/
-    rewriting/  Spark's jobs over files that are there: counted, given another form, merged
-    commit/     what a run did becomes true by one manifest, and visible afterwards
-    hours/      which hours are complete, and what is done when one is
-    ledger/     what the audit is told of it
-    checks/     whether files are still what was committed
-    store/      the filesystem that all of this lies in
+    decoding/   batches become rows of a table, with the help of columns/
+    rewriting/  Spark jobs over existing files: counting, conversion, merging
+    commit/     one manifest makes a run take effect; publishing makes it visible
+    hours/      which hours are complete, and how they are closed
+    ledger/     what the loader reports to the audit
+    checks/     whether files are still as they were committed
+    store/      the filesystem that holds all of this
     source/     the data source `penstock`: a topic as a DataFrame, without a load
 
-What all of them agree on lies here: the configuration, the errors, what a table, an hour and a
-slice are, a task's report, and the manifest.
+The modules beside these folders are shared by them: configuration, errors, the terms table, hour
+and slice, a task's report, and the manifest.
 """

@@ -1,7 +1,6 @@
-"""What a loader can be told in its configuration file. Checked when it is loaded, once.
+"""The loader's configuration file, checked once when it is loaded.
 
-Each key is explained at its field: `penstock keys` and
-docs/loader-configuration.md have it from there.
+The docstring of each field is its explanation in `penstock keys` and docs/loader-configuration.md.
 """
 
 import re
@@ -31,7 +30,7 @@ from ground.settings import (
 from schemas.remote.address import RegistryAddress, check_registry
 from schemas.remote.urls import parse_urls
 
-SETTLE_SECONDS: Final = 900.0  # for topics without Penstock's header, which agents do not write to
+SETTLE_SECONDS: Final = 900.0  # for topics without Penstock's header: agents do not write to them
 
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]{0,63}")  # part of file names: no hyphen
 
@@ -39,7 +38,7 @@ _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._]{0,63}")  # part of file names: 
 def check_cluster_name(key: str, name: str) -> None:
     if not _CLUSTER.fullmatch(name):
         raise ValueError(
-            f"`{key}: {name}` is part of file names: letters, digits, `.` and `_`, at most 64"
+            f"`{key}: {name}` is part of file names: use letters, digits, `.` and `_`, at most 64"
         )
 
 
@@ -51,17 +50,17 @@ def _check_name(key: str, name: str) -> None:
 
 
 def _check_audit(url: str, security: HttpSecurity) -> None:
-    """One URL, or none."""
+    """Accepts one URL, or none."""
     if not url:
         return
     first, *others = parse_urls(url)
     if others:
-        raise ValueError("one audit knows all clusters")
+        raise ValueError("must be one URL: a single audit covers all clusters")
     check_scheme(security, first.scheme)
 
 
 class FileFormat(StrEnum):
-    """How rows are kept."""
+    """The format of the rows' files."""
 
     PARQUET = "parquet"
     ORC = "orc"
@@ -70,7 +69,7 @@ class FileFormat(StrEnum):
 
 
 class FileCompression(StrEnum):
-    """How files are packed; not every format knows every one."""
+    """The compression of files; formats support some of these."""
 
     ZSTD = "zstd"
     SNAPPY = "snappy"
@@ -80,41 +79,41 @@ class FileCompression(StrEnum):
 
 
 class HeaderColumns(StrEnum):
-    """Where the fields of an event's header stand: columns of their own, or in one of structs."""
+    """The columns of an event's header: separate ones, or a single struct."""
 
     FLAT = "flat"
     NESTED = "nested"
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Topics of one schema, of several clusters, that land together, told apart by `_cluster`."""
+    """Topics of the same schema from several clusters that land in one table, distinguished by
+    `_cluster`."""
 
     topics: dict[str, str]
-    """Each topic, with the name of the cluster that it came from."""
+    """The topics, each with the name of the cluster that it comes from."""
 
     def __post_init__(self) -> None:
         if not self.topics:
-            raise ValueError("`topics` must name one topic at least")
+            raise ValueError("`topics` must name at least one topic")
         for topic, cluster in self.topics.items():
             _check_name("topics", topic)
             check_cluster_name("topics", cluster)
         if len(set(self.topics.values())) < len(self.topics):
-            raise ValueError("`topics`: each needs a cluster name of its own")
+            raise ValueError("`topics`: two topics have the same cluster name")
 
 
 class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the work is divided."""
+    """The division of the work into tasks."""
 
     records: int = 2_000_000
-    """Offsets that one task reads, about."""
+    """The approximate number of offsets that one task reads."""
     memory_bytes: Bytes = 128 * 1024 * 1024
-    """Rows that a task holds back before it writes; however large a partition is, it does not
-    take more."""
+    """The memory for rows that a task has not written yet, however large the partition is."""
     tables: int = 4
-    """Tables that are under way at a time."""
+    """The number of tables that are loaded at a time."""
     without_spark: int = 50_000
-    """Records of a table that one load [reads without Spark](#small-loads), whose jobs take
-    longer to plan than these to read; 0: Spark reads all."""
+    """Up to this many records of a table, a load [reads them without Spark](#small-loads),
+    whose jobs would take longer to plan than to run; 0: always with Spark."""
 
     def __post_init__(self) -> None:
         check_positive(self, "records", "memory_bytes", "tables")
@@ -122,20 +121,20 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class CompletenessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When an hour is called complete, and its files are merged."""
+    """When an hour is declared complete, and its files are merged."""
 
     settle: Seconds | None = None
-    """After its end an hour is called complete if no agent is known to write to the topic. Without
-    it, hours of events are [not complete](loader-in-detail.md#complete-hours) then, as their agents
-    may be another cluster's; topics whose schema has no header have 900."""
+    """If no agent is known to write to the topic, an hour is complete this long after its end.
+    Default: hours with events stay [incomplete](loader-in-detail.md#complete-hours) then, since their agents may
+    belong to another cluster; 900 for topics whose schema has no header."""
     deadline: Seconds = 6 * 3600.0
-    """After an hour's end `_INCOMPLETE` says what is missing."""
+    """The time after an hour's end when `_INCOMPLETE` is written, which lists what is missing."""
     silent_agents: Seconds = 30 * 86_400.0
-    """An agent that was not heard of for so long is not waited for."""
+    """Agents without a sign of life for this long are not waited for."""
     merge_below: Bytes = 64 * 1024 * 1024
-    """Files smaller than this are merged when an hour is complete."""
+    """When an hour is complete, files smaller than this are merged."""
     merge_to: Bytes = 512 * 1024 * 1024
-    """Files are merged into some of about this size."""
+    """The approximate size of merged files."""
 
     def __post_init__(self) -> None:
         check_not_negative(self, "deadline", *([] if self.settle is None else ["settle"]))
@@ -143,24 +142,23 @@ class CompletenessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 class Hive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The tables are registered in a Hive metastore that Spark is configured for."""
+    """Registers the tables in the Hive metastore that Spark is configured for."""
 
     database: str = "default"
-    """The tables' database. It must be there."""
+    """The tables' database, which must exist."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_]{1,128}", self.database):
-            raise ValueError("`database` may have letters, digits and `_`, at most 128")
+            raise ValueError("`database`: use letters, digits and `_`, at most 128")
 
 
 class Kerberos(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who the loader is to a Hadoop that wants Kerberos: HDFS, YARN, Hive's metastore."""
+    """The loader's identity for a Hadoop with Kerberos: HDFS, YARN, Hive's metastore."""
 
     principal: str
-    """`penstock@EXAMPLE.ORG`."""
+    """The principal's name, `penstock@EXAMPLE.ORG`."""
     keytab: FilePath
-    """The principal's key. Tickets are got with it, and renewed for as long as the loader
-    runs."""
+    """The principal's key. Tickets are obtained with it, and renewed while the loader runs."""
 
     def __post_init__(self) -> None:
         if not self.principal or not self.keytab:
@@ -168,13 +166,13 @@ class Kerberos(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Spark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the work is done. `conf` is Spark's own configuration, handed on as it is."""
+    """Where Spark runs, and its configuration."""
 
     master: str = "local[*]"
-    """`local[*]`, `yarn`, `spark://host:7077`, `k8s://https://host:6443`."""
+    """The cluster: `local[*]`, `yarn`, `spark://host:7077`, `k8s://https://host:6443`."""
     conf: dict[str, str | int | float | bool] = {}
     """[Spark's own configuration](#spark-hadoop-and-java), and Hadoop's as `spark.hadoop.*`,
-    handed on as it is."""
+    passed on unchanged."""
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -185,110 +183,105 @@ class Spark(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One loader."""
+    """The configuration of one loader."""
 
     root: Url
-    """Where files go: `hdfs://namenode:8020/logs`, `s3a://bucket/logs`, `file:///srv/logs`,
-    `viewfs:`; others (`abfs:`, `gs:`, `o3fs:` …) are refused, as files must be [created
-    atomically](loader-in-detail.md#exactly-once). A table's first load needs a folder without
-    files: what is there and in no commit log is not added to. In the ledger a table stays at the
-    root by the name that this had with its first load, also if the same place is called otherwise
-    later."""
+    """The folder of all files: `hdfs://namenode:8020/logs`, `s3a://bucket/logs`,
+    `file:///srv/logs`, `viewfs:`. Others (`abfs:`, `gs:`, `o3fs:` …) are rejected, since files
+    must be [created atomically](loader-in-detail.md#exactly-once). A table's first load fails if its folder already
+    has files. The ledger keeps the root's name at a table's first load, even if the same folder
+    gets another name later."""
     topics: tuple[str, ...] = ()
-    """Names, or patterns (`*`, `?`, `[…]`); each topic becomes a table of its name. A topic
-    whose name begins with `_` must be named, and so must a mirror's copy of schemas,
-    `dc1._schemas`."""
+    """Names or patterns (`*`, `?`, `[…]`); each topic becomes a table of the same name. Patterns
+    do not match topics whose names begin with `_`, nor a mirror's copy of schemas,
+    `dc1._schemas`: these must be named in full."""
     exclude: tuple[str, ...] = ()
-    """Names or patterns of topics that are not loaded, although `topics` has them."""
+    """Names or patterns of topics that are not loaded although they match `topics`."""
     tables: dict[str, Table] = {}
-    """Topics that land together, under the table's name: see [topics of several
+    """Tables that several topics land in, by name: see [topics of several
     clusters](#topics-of-several-clusters)."""
     cluster: str = "local"
-    """The cluster's name; stands in file names and in the ledger. Letters, digits, `.` and
-    `_`."""
+    """The cluster's name, used in file names and in the ledger: letters, digits, `.` and `_`."""
     brokers: tuple[HostAndPort, ...] = ("127.0.0.1:9092",)
-    """Some brokers of the cluster."""
+    """Bootstrap servers: some brokers of the cluster."""
     security: Security = Security()
-    """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
+    """[The connection to the brokers](secure-connections.md): TLS, and a login."""
     registry: Url = "http://127.0.0.1:8081"
     """The schema registry; several instances separated by commas."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
+    """[The connection to the registry](secure-connections.md#a-registry-behind-locks): TLS, and a
     login."""
     format: FileFormat = FileFormat.PARQUET
-    """How rows are kept. `avro` needs Spark's Avro module (`spark.jars.packages`)."""
+    """The file format. `avro` needs Spark's Avro module (`spark.jars.packages`)."""
     compression: FileCompression = FileCompression.ZSTD
-    """How files are packed. JSON has no zstd: it gets gzip; Avro has no lz4."""
+    """The compression of files. JSON has no zstd and gets gzip instead; Avro has no lz4."""
     header: HeaderColumns = HeaderColumns.FLAT
-    """`flat`: `time`, `host`, `app`, `source`, `seq`, `position` are columns; `nested`: one
-    column `header`."""
+    """`flat`: columns `time`, `host`, `app`, `source`, `seq`, `position`; `nested`: one column
+    `header`."""
     spark: Spark = Spark()
     kerberos: Kerberos | None = None
-    """[Who the loader is to Hadoop](#kerberos), where Hadoop wants Kerberos. Without it: whoever
-    has logged in by `kinit`."""
+    """[The loader's identity](#kerberos) for a Hadoop with Kerberos. Default: that of the user who
+    logged in by `kinit`."""
     tasks: Tasks = Tasks()
     completeness: CompletenessConfig = CompletenessConfig()
     dead_share: float = 0.01
-    """Of a table's records in one load that may be [dead
-    letters](loader-in-detail.md#what-cannot-be-decoded): from 0 to 1; above it nothing is
-    committed, if they are `few_dead` or more."""
+    """The share of a table's records in one load that may be [dead
+    letters](loader-in-detail.md#what-cannot-be-decoded), from 0 to 1. Above it nothing is committed, if there are at
+    least `few_dead`."""
     few_dead: int = 10
-    """Fewer dead letters than this, of a table in one load, stop nothing, whatever share they are:
-    one line that somebody has sent by hand holds no quiet table. 0: the share alone decides."""
+    """Fewer dead letters than this, of a table in one load, are always accepted, so that one
+    record sent by hand does not stop a quiet table. 0: only the share counts."""
     duplicate_share: float = 0.5
-    """Of a table's records in one load that may be [duplicates](loader-in-detail.md#exactly-once),
-    if they are a hundred or more: from 0 to 1; above it nothing is committed."""
+    """The share of a table's records in one load that may be [duplicates](loader-in-detail.md#exactly-once), from 0
+    to 1. Above it nothing is committed, if there are at least a hundred."""
     oldest: Seconds = 3_650 * 86_400.0
-    """Before the load's start: rows of earlier times are dead letters."""
+    """Rows older than this, at the load's start, become dead letters."""
     newest: Seconds = 86_400.0
-    """After the load's start: rows of later times are dead letters too. Producers with a wrong
-    clock or unit make no folders for years that are not there."""
+    """Rows further in the future than this, at the load's start, become dead letters, so that a
+    producer's wrong clock or unit creates no folders for distant years."""
     forget_sources: Seconds = 2 * 86_400.0
-    """After something of it was last loaded, a source without holes is not looked out for any
-    more; one with holes after four times that."""
+    """The time after which duplicates of a source that had no new events are not recognized any
+    more. Four times as long if numbers of the source are missing."""
     keep_manifests: int = 100
-    """Manifests that are kept of each table: 10 at least."""
+    """The number of manifests to keep of each table, at least 10."""
     ledger: bool = True
-    """Whether what was loaded is told on `_audit`."""
+    """Whether loads are reported in `_audit`."""
     audit: Url = ""
-    """The URL of [an audit service](audit.md), such as `http://audit:8090`: [complete
-    hours](loader-in-detail.md#complete-hours) are what it says. Without it, agents' heartbeats
-    decide."""
+    """The URL of [an audit service](audit.md), such as `http://audit:8090`, which decides which
+    [hours are complete](loader-in-detail.md#complete-hours). Default: the agents' heartbeats decide."""
     audit_security: HttpSecurity = HttpSecurity()
-    """Requests to an audit with [TLS and logins](audit-configuration.md#tls-and-logins)."""
+    """The connection to the audit, if it is [behind locks](audit-configuration.md#tls-and-logins)."""
     check_files_hours: int = 48
-    """Hours that are younger than so many, or were changed within that time, have their [files
-    checked](loader-failures.md#checking-files) by each load; 0: only with `--check-files`."""
+    """Each load [checks the files](loader-failures.md#checking-files) of hours that are younger than this many hours
+    or changed within that time; 0: only with `--check-files`."""
     check_files_bytes: Bytes = 256 * 1024 * 1024
-    """So much of what lies in these hours, and seems untouched, has its content compared with its
-    checksum by each load, in turn; what was modified always has."""
+    """In these hours, each load compares the content of modified files with their checksums, and
+    of this much of the unmodified ones, in turn."""
     group: str = "penstock-loader"
-    """The consumer group under which brokers are told how far it is, for Kafka's own tools."""
+    """The consumer group of committed offsets, so that Kafka's tools show the loader's lag."""
     window: WholeSeconds = 60
-    """Of event time, in the ledger; as the agents have it."""
+    """The window of event time in the ledger; must equal the agents' setting."""
     hive: Hive | None = None
-    """The tables are registered in a Hive metastore that Spark is configured for, if `hive: {}` is
-    there at all: see [Hive](#hive)."""
+    """Registers the tables in the Hive metastore that Spark is configured for; `hive: {}` is
+    enough: see [Hive](#hive)."""
 
     def __post_init__(self) -> None:
         check_brokers(self.brokers)
         check_cluster_name("cluster", self.cluster)
         check_registry(self.registry, self.registry_security)
         if not urlsplit(self.root).scheme:
-            raise ValueError(
-                f"`root: {self.root}` must say which filesystem: hdfs://…, s3a://… or file:///…"
-            )
+            raise ValueError(f"`root: {self.root}` must be a URL: hdfs://…, s3a://… or file:///…")
         if not self.topics and not self.tables:
-            raise ValueError("give `topics`, or `tables`")
-        if any(not each for each in (*self.topics, *self.exclude)):
-            raise ValueError("`topics` and `exclude` are names or patterns, none of them empty")
+            raise ValueError("`topics` or `tables` is required")
+        if any(not name for name in (*self.topics, *self.exclude)):
+            raise ValueError("`topics` and `exclude` must not contain empty names")
         for name in self.tables:
             _check_name("tables", name)
             if name.startswith("_"):
-                raise ValueError(f"`tables: {name}`: names that begin with _ are Penstock's own")
+                raise ValueError(f"`tables: {name}`: names that begin with _ are reserved")
         named = [topic for table in self.tables.values() for topic in table.topics]
         if len(set(named)) < len(named):
-            raise ValueError("`tables`: a topic belongs to one table")
+            raise ValueError("`tables`: a topic is in two tables")
         self._check_kerberos()
         for share in ("dead_share", "duplicate_share"):
             if not 0 <= getattr(self, share) <= 1:
@@ -298,10 +291,10 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         try:
             _check_audit(self.audit, self.audit_security)
         except ValueError as error:
-            said = str(error).replace("registry", "the URL", 1)
-            raise ValueError(f"`audit`: {said}") from None
+            reason = str(error).replace("registry", "the URL", 1)
+            raise ValueError(f"`audit`: {reason}") from None
         if self.keep_manifests < 10:
-            raise ValueError("`keep_manifests` must be 10 at least")
+            raise ValueError("`keep_manifests` must be at least 10")
         check_positive(self, "forget_sources", "oldest")
         check_not_negative(self, "newest", "check_files_hours", "check_files_bytes", "few_dead")
 
@@ -310,12 +303,12 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             return
         if self.spark.master.startswith("spark://"):
             raise ValueError(
-                "`kerberos`: Spark's standalone clusters hand their executors nothing to write "
-                "with; use YARN, Kubernetes or `local[*]`"
+                "`kerberos`: Spark's standalone clusters do not pass tickets to executors; use "
+                "YARN, Kubernetes or `local[*]`"
             )
         for key in ("spark.kerberos.principal", "spark.kerberos.keytab"):
             if key in self.spark.conf:
-                raise ValueError(f"`kerberos` says it: take `{key}` out of `spark.conf`")
+                raise ValueError(f"`kerberos` replaces `{key}`: remove it from `spark.conf`")
 
     @property
     def bootstrap(self) -> Bootstrap:

@@ -1,28 +1,28 @@
-"""What can go wrong in a loader, in one tree, with the exit codes that the program ends with; and
-what is to be done about it, for whoever reads that in a terminal, or far away, in the ledger.
+"""The errors of a loader, with the exit codes of `penstock load`, and advice for each, which is
+printed and goes into the ledger.
 
-    LoaderError              1  says in one line what is wrong and what to do
-    ├── StoreError           1  the Hadoop filesystem refuses, or cannot do what is needed
-    │   └── NoTicket            it wants Kerberos, which gives none, or one that is over
-    ├── EnvironmentFailed    1  says what the driver or the executors lack to run our Python
-    │   └── NotPackable         what is installed here cannot be shipped: a distribution is missing,
-    │                           or is there only as a link to somebody's working directory
-    ├── OptionRefused        1  an option of `format("penstock")` is unknown, contradicts another,
-    │                           or cannot be understood
-    ├── DeadRecord           1  a record that `format("penstock")` cannot decode, and may not skip
-    ├── NoSchema             1  a topic has no schema that its events could be read with
-    ├── Mismatch             1  staged files do not hold what was read: nothing is committed
-    ├── GapError             4  what should be read is not there: retention, a topic made anew
-    ├── RunTaken             5  another loader has committed this run, or is at work
-    ├── TooManyDead          6  more than the set share cannot be decoded: nothing is committed
-    ├── TooManyDuplicates    6  more than the set share are duplicates: nothing is committed
-    ├── TooManyHours         6  events of too many hours for one run: nothing is committed
-    ├── FilesDiffer          8  landed files are not as they were committed
-    ├── SparkFailed          7  Spark gave the job up
-    │   └── DamagedBatch        a batch in the log is not what was written
-    └── Interrupted        130  it was asked to stop, and nothing was committed
+    LoaderError              1  one line: what is wrong and what to do
+    ├── StoreError           1  the Hadoop filesystem refused, or lacks a needed operation
+    │   └── NoTicket            no valid Kerberos ticket
+    ├── EnvironmentFailed    1  the driver or the executors lack something to run our Python
+    │   └── NotPackable         the installation cannot be shipped: a distribution is missing, or is
+    │                           only a link to a working directory
+    ├── OptionRefused        1  an option of `format("penstock")` is unknown or invalid, or
+    │                           contradicts another
+    ├── DeadRecord           1  `format("penstock")` cannot decode a record, and may not skip it
+    ├── NoSchema             1  a topic has no schema to read its events with
+    ├── Mismatch             1  staged files differ from what was read: nothing is committed
+    ├── GapError             4  events are gone: by retention, or since a topic was recreated
+    ├── RunTaken             5  another loader committed this run, or is working on it
+    ├── TooManyDead          6  the share of undecodable records is too high: nothing is committed
+    ├── TooManyDuplicates    6  the share of duplicates is too high: nothing is committed
+    ├── TooManyHours         6  one run has events of too many hours: nothing is committed
+    ├── FilesDiffer          8  landed files differ from what was committed
+    ├── SparkFailed          7  a Spark job failed
+    │   └── DamagedBatch        a batch in the log is damaged
+    └── Interrupted        130  the loader was stopped, and nothing was committed
 
-What goes wrong with a broker is an error of `client.errors`, with a registry of `schemas.errors`.
+Errors of brokers are in `client.errors`, those of the registry in `schemas.errors`.
 """
 
 import re
@@ -35,7 +35,7 @@ _DAMAGED: Final = re.compile(r"([A-Za-z0-9._-]+)-(\d+), offsets (\d+) to (\d+): 
 
 
 class LoaderError(Exception):
-    """Says in one line what is wrong and what to do."""
+    """One line that says what is wrong and what to do."""
 
     exit_code: ClassVar[int] = 1
 
@@ -81,7 +81,7 @@ class SparkFailed(LoaderError):
 
 
 class DamagedBatch(SparkFailed):
-    """Said in a task, and read again from what Spark makes of that."""
+    """Raised in a task, and restored on the driver from Spark's error message."""
 
     def __init__(self, topic: str, partition: int, first: int, end: int, reason: str) -> None:
         super().__init__(f"{topic}-{partition}, offsets {first} to {end - 1}: {reason}")
@@ -93,10 +93,10 @@ class DamagedBatch(SparkFailed):
 
     @classmethod
     def from_text(cls, text: str) -> "DamagedBatch | None":
-        found = _DAMAGED.fullmatch(text)
-        if found is None:
+        match = _DAMAGED.fullmatch(text)
+        if match is None:
             return None
-        topic, partition, first, last, reason = found.groups()
+        topic, partition, first, last, reason = match.groups()
         return cls(topic, int(partition), int(first), int(last) + 1, reason)
 
 
@@ -125,58 +125,58 @@ class DeadRecord(LoaderError):
 
 
 _GAP: Final = (
-    "penstock load --accept-gap --topics {table} loads what is there, and writes the gap down; to"
-    " have none, load more often than retention deletes, and find out what the brokers have lost"
+    "penstock load --accept-gap --topics {table} loads the rest, and records the gap; to avoid"
+    " gaps, load more often than retention deletes, and find out what the brokers lost"
 )
-# The first that fits: a class stands before the one it is derived from.
+# The first match counts: a class precedes its base class.
 _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (GapError, _GAP),
     (OffsetsMissing, _GAP),
     (
         TooManyDead,
-        "look at the producer, and at its schema; to load the rest, and keep these as dead letters:"
+        "check the producer and its schema; to load the rest, and keep these as dead letters:"
         " penstock load --topics {table} --set dead_share=1",
     ),
     (
         TooManyDuplicates,
-        "have the producer number its events, or leave their source empty; if the log has them"
+        "make the producer number its events, or leave their source empty; if the log has them"
         " twice: penstock load --topics {table} --set duplicate_share=1",
     ),
     (
         TooManyHours,
-        "penstock load --topics {table} --max-records N loads fewer at a time; if the times are"
-        " wrong, `oldest` and `newest` make dead letters of them",
+        "load fewer at a time: penstock load --topics {table} --max-records N; if the times are"
+        " wrong, `oldest` and `newest` turn such events into dead letters",
     ),
     (
         DamagedBatch,
-        "restore the partition from a replica or a backup that is whole: it is read on there",
+        "restore the partition from an intact replica or backup; the next load continues there",
     ),
-    (FilesDiffer, "put the files back, or write their hours anew: penstock load --rebuild"),
+    (FilesDiffer, "restore the files, or rewrite their hours: penstock load --rebuild"),
     (EnvironmentFailed, "install what is missing, or ship it: penstock load --pack-env"),
     (
         SparkFailed,
         "give executors more memory, or tasks less (`tasks.memory_bytes`); see Spark's log",
     ),
-    (NoSchema, "register a schema of the topic: penstock schemas register"),
-    (NoTicket, "do what the reason says, and try it with `kinit -k -t`; the next load goes on"),
-    (StoreError, "see that `root` can be reached, written to, and has room; the next load goes on"),
-    (Mismatch, "load again; if it stays like that, it is a fault of the loader's: report it"),
-    (RunTaken, "let one loader be in charge of a table"),
-    (Interrupted, "nothing: the next load goes on"),
-    (RegistryError, "bring the registry back; the next load goes on"),
-    (SchemaError, "register a schema that its events can be read with: penstock schemas register"),
-    (NotAllowed, "allow it: penstock acls add; the next load goes on"),
-    (ClientError, "bring the brokers back; the next load goes on"),
-    (LoaderError, "do what the reason says; the next load goes on"),
+    (NoSchema, "register a schema for the topic: penstock schemas register"),
+    (NoTicket, "fix the cause, and test it with `kinit -k -t`; the next load continues"),
+    (StoreError, "check that `root` is reachable, writable and has space; the next load continues"),
+    (Mismatch, "load again; if it happens again, it is a bug in the loader: report it"),
+    (RunTaken, "run only one loader for a table"),
+    (Interrupted, "nothing: the next load continues"),
+    (RegistryError, "restore the registry; the next load continues"),
+    (SchemaError, "register a schema that can read the events: penstock schemas register"),
+    (NotAllowed, "grant the permission: penstock acls add; the next load continues"),
+    (ClientError, "restore the brokers; the next load continues"),
+    (LoaderError, "fix the cause; the next load continues"),
 )
 
 
 def cure_of(error: Exception, table: str) -> str:
-    """What helps against it, for this table."""
-    found = next((cure for kind, cure in _CURES if isinstance(error, kind)), _CURES[-1][1])
-    return found.format(table=table)
+    """Advice for this error and table."""
+    advice = next((cure for kind, cure in _CURES if isinstance(error, kind)), _CURES[-1][1])
+    return advice.format(table=table)
 
 
 def reason_of(error: Exception) -> str:
-    """What is wrong, in one line."""
+    """The error message, in one line."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -1,12 +1,12 @@
-"""Who a loader is to a Hadoop that wants Kerberos, and what Kerberos says no to.
+"""The loader's login to a Hadoop with Kerberos, and the meaning of Kerberos' errors.
 
-The JVM logs in with the keytab before Spark is started in it, and a thread of Hadoop's gets a new
-ticket when four fifths of the old one's life are over, for as long as the JVM lives. Tasks that run
-in that JVM need nothing else. To executors of YARN and Kubernetes Spark hands tokens, which it gets
-and renews by the same principal and keytab.
+The JVM logs in with the keytab before Spark is started in it. While the JVM lives, a Hadoop thread
+gets a new ticket when four fifths of the old one's lifetime are over. Tasks in that JVM need
+nothing else. Executors of YARN and Kubernetes receive tokens from Spark, which gets and renews them
+with the same principal and keytab.
 
-Left to Spark alone (`spark.kerberos.*`), who cannot log in would be told by a trace and a JVM that
-ends.
+If Spark alone did this (`spark.kerberos.*`), a failed login would be a stack trace and the end of
+the JVM.
 """
 
 import re
@@ -21,7 +21,7 @@ from loader.errors import LoaderError, NoTicket
 
 _HADOOPS: Final = "spark.hadoop."
 _RENEWED: Final = "hadoop.kerberos.keytab.login.autorenewal.enabled"
-# As Java has it, from the particular to the general.
+# Java's messages, from specific to general.
 _CURES: Final[tuple[tuple[re.Pattern[str], Cure], ...]] = (
     (re.compile(r"Client not found in Kerberos database"), Cure.NO_PRINCIPAL),
     (re.compile(r"Server not found in Kerberos database"), Cure.NO_SERVICE),
@@ -36,12 +36,12 @@ _REFUSED: Final = re.compile(
     r"Client cannot authenticate via|GSS initiate failed|Failed to find any Kerberos"
     r"|SIMPLE authentication is not enabled|LoginException"
 )
-_GET_ONE: Final = "configure `kerberos`, or `kinit`; if that is done, see that the KDC answers"
+_GET_ONE: Final = "configure `kerberos`, or run `kinit`; if done, check that the KDC answers"
 
 
 def for_tokens(kerberos: Kerberos) -> Mapping[str, str]:
-    """Spark's settings, with which it gets tokens: for executors, and before any work of its own,
-    which would otherwise ask for a ticket that somebody has got by hand."""
+    """Spark's settings to get tokens: for executors, and before its own work, which would otherwise
+    need a ticket obtained by hand."""
     return {
         "spark.kerberos.principal": kerberos.principal,
         "spark.kerberos.keytab": kerberos.keytab,
@@ -49,7 +49,7 @@ def for_tokens(kerberos: Kerberos) -> Mapping[str, str]:
 
 
 def log_in(jvm: Any, kerberos: Kerberos, settings: Mapping[str, str]) -> None:
-    """In this JVM, or again in one that has; `settings` are Spark's. Raises LoaderError."""
+    """Logs this JVM in, or renews its login. `settings` are Spark's. Raises LoaderError."""
     if why := why_unreadable(kerberos.keytab):
         raise NoTicket(why)
     configuration = jvm.org.apache.hadoop.conf.Configuration()
@@ -62,7 +62,7 @@ def log_in(jvm: Any, kerberos: Kerberos, settings: Mapping[str, str]) -> None:
         users.setConfiguration(configuration)
         if not users.isSecurityEnabled():
             raise LoaderError(
-                "`kerberos` is configured, but Hadoop does not want it: set "
+                "`kerberos` is configured, but not enabled in Hadoop: set "
                 "`hadoop.security.authentication` to `kerberos`, in the core-site.xml of "
                 "HADOOP_CONF_DIR, or as `spark.hadoop.hadoop.security.authentication`"
             )
@@ -71,30 +71,29 @@ def log_in(jvm: Any, kerberos: Kerberos, settings: Mapping[str, str]) -> None:
         else:
             users.loginUserFromKeytab(kerberos.principal, kerberos.keytab)
     except Py4JJavaError as error:
-        said = str(error.java_exception.toString()).rpartition("LoginException: ")[2]
+        reason = str(error.java_exception.toString()).rpartition("LoginException: ")[2]
         raise NoTicket(
-            f"no ticket of Kerberos for {kerberos.principal} with {kerberos.keytab}: "
-            f"{_with_cure(' '.join(said.split()))}"
+            f"no Kerberos ticket for {kerberos.principal} with {kerberos.keytab}: "
+            f"{_with_cure(' '.join(reason.split()))}"
         ) from error
 
 
-def no_ticket(said: str) -> str:
-    """What Hadoop means that wants a ticket, of all that Java says; empty if that is something
-    else."""
-    found = _REFUSED.search(said)
-    if found is None:
+def no_ticket(trace: str) -> str:
+    """The message if a Java stack trace is about a missing ticket, else empty."""
+    match = _REFUSED.search(trace)
+    if match is None:
         return ""
-    line = said[said.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0]
+    line = trace[trace.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
     cure = _cure(line)
-    if cure is None or cure is Cure.NO_KEY:  # without a keytab, Java speaks of a password
-        return f"no ticket of Kerberos that is good: {_GET_ONE}"
-    return f"no ticket of Kerberos: {cure}"
+    if cure is None or cure is Cure.NO_KEY:  # without a keytab, Java mentions a password
+        return f"no Kerberos ticket: {_GET_ONE}"
+    return f"no Kerberos ticket: {cure}"
 
 
-def _with_cure(said: str) -> str:
-    cure = _cure(said)
-    return f"{said} ({cure})" if cure else said
+def _with_cure(message: str) -> str:
+    cure = _cure(message)
+    return f"{message} ({cure})" if cure else message
 
 
-def _cure(said: str) -> Cure | None:
-    return next((cure for words, cure in _CURES if words.search(said)), None)
+def _cure(message: str) -> Cure | None:
+    return next((cure for words, cure in _CURES if words.search(message)), None)

@@ -1,8 +1,8 @@
-"""The commit log of a table: `{root}/_penstock/{table}/manifest-{run}.json`. Its format.
+"""The format of a table's commit log: `{root}/_penstock/{table}/manifest-{run}.json`.
 
-A manifest holds everything that its run changed, and the whole state after it: whoever has the
-newest knows where to read on. It is created atomically, and never changed. What it says has
-happened is made visible afterwards, by steps that can be repeated (loader/commit/publishing.py).
+A manifest has everything that its run changed, and the complete state after it: the newest one says
+where to continue. It is created atomically, and never changed. Its effects are made visible
+afterwards, in steps that can be repeated (loader/commit/publishing.py).
 """
 
 from enum import StrEnum
@@ -15,43 +15,41 @@ from loader.tables import Hour
 
 VERSION: Final = 1
 FIRST_RUN: Final = 1
-SEVERAL: Final = -1  # of sources whose events were in more than one partition
+SEVERAL: Final = -1  # the partition of sources whose events were in more than one
 
 
 class RunKind(StrEnum):
-    """What a run was for."""
-
-    LOAD = "load"  # rows that were new
-    CLOSE = "close"  # hours merged and called complete, or incomplete
-    REBUILD = "rebuild"  # hours replaced from the brokers
+    LOAD = "load"  # new rows
+    CLOSE = "close"  # hours merged and declared complete, or marked as incomplete
+    REBUILD = "rebuild"  # hours read again from the brokers
 
 
 class Added(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that becomes visible. Paths are relative to the root."""
+    """A file that the run makes visible. Paths are relative to the root."""
 
     staged: str
     path: str
     hour: Hour
     rows: int
     bytes: int
-    checksum: str = ""  # of its content, by the store; empty: it has none, or Penstock 0.1 wrote it
+    checksum: str = ""  # of its content; empty: the store has none, or Penstock 0.1 wrote it
     cluster: str = ""
     topic: str = ""
-    partition: int = -1  # -1: merged of several
+    partition: int = -1  # -1: merged from several
     first: int = -1
     next_offset: int = -1
 
 
 class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a partition has been read to."""
+    """How far a partition has been read."""
 
     partition: int
     next_offset: int
-    leader_epoch: int = -1  # of the newest batch that was read
-    from_offset: int = -1  # where this run began; -1: it read nothing here
-    skipped: int = 0  # offsets given up in this run: they were not there any more
-    absent: bool = False  # brokers did not show it, and that was accepted; where it was read to
-    last: LastBatch | None = None  # the last that was read; None: nothing, or by Penstock 0.1
+    leader_epoch: int = -1  # of the newest batch read
+    from_offset: int = -1  # where this run started; -1: it read nothing here
+    skipped: int = 0  # offsets that were gone, and given up in this run
+    absent: bool = False  # brokers do not show it, which was accepted
+    last: LastBatch | None = None  # last batch read; None: nothing read, or by Penstock 0.1
 
 
 class TopicState(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,12 +60,12 @@ class TopicState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events have landed, in any run, of sources that have much in common: so there is little
-    to be said of each. A source is in one of these, or it is not remembered."""
+    """The landed events of sources that share a topic, partition and hour, which keeps manifests
+    small. A source is in one of these, or it is not remembered."""
 
     topic: str
-    partition: int  # that all their events were in; or SEVERAL
-    loaded: Hour  # in which something of them was last loaded
+    partition: int  # of all their events; or SEVERAL
+    loaded: Hour  # in which their events were last loaded
     landed: dict[str, Landed]
 
 
@@ -76,17 +74,17 @@ class HourState(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: int
     files: tuple[str, ...]
-    unlisted: int = 0  # further files, that only its folder has the names of: it is old
+    unlisted: int = 0  # further files of an old hour: only its folder has their names
     bytes: int = 0
     changed: int = -1  # the run that last added rows
-    complete: int = -1  # the run that called it complete
+    complete: int = -1  # the run that declared it complete
     incomplete: str = ""  # what was missing at the deadline, in words
-    late_rows: int = 0  # that came after it had been called complete
-    at: int = 0  # when it last got rows, or was called complete, milliseconds
+    late_rows: int = 0  # that came after it was complete
+    at: int = 0  # when it last got rows, or became complete, milliseconds
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
-    """What this run read of one partition in one leader epoch: its part of the ledger."""
+    """What this run read of one partition in one leader epoch, for the ledger."""
 
     topic: str
     topic_id: str
@@ -96,15 +94,15 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     next_offset: int
     leader_epoch: int
     no_events: int
-    missing: ClosedIntervals = ()  # of these offsets: what was not there, and was given up
+    missing: ClosedIntervals = ()  # offsets that were gone, and given up
     windows: tuple[LandedWindow, ...]
     late: dict[int, int] = {}  # by window: rows that came after their hour was complete
-    sources: dict[str, ClosedIntervals] = {}  # what became rows
+    sources: dict[str, ClosedIntervals] = {}  # the events that became rows
 
 
 class Collision(msgspec.Struct, frozen=True, kw_only=True):
-    """Consecutive events at consecutive offsets that became dead letters, as others have their
-    source and seq, and other content. `kept` is where the first of those others lies."""
+    """Consecutive events at consecutive offsets that became dead letters, because other events have
+    the same source and seq, but different content. `kept` is the offset of the first of those."""
 
     topic: str
     topic_id: str
@@ -115,8 +113,8 @@ class Collision(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     events: int
     kept_partition: int
-    kept: int  # -1: it is not in the log any more
-    from_time: int  # between which the events are, milliseconds
+    kept: int  # -1: it is no longer in the log
+    from_time: int  # the range of the events' times, milliseconds
     to_time: int
 
 
@@ -125,23 +123,23 @@ class Marker(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str  # relative to the root
     content: str = ""
-    data: bytes = b""  # where it is no text
+    data: bytes = b""  # instead of `content`, if binary
 
     @property
     def written(self) -> bytes:
-        """Nothing: it is taken away."""
+        """The file's content; empty: the file is removed."""
         return self.data or self.content.encode()
 
 
 class LedgerJournal(msgspec.Struct, frozen=True, kw_only=True):
-    """As whom a run writes its entries of the ledger, and in which terms: whenever that is done,
-    and however the loader is configured by then, they are the same."""
+    """The journal of a run's ledger entries and their parameters. They are fixed here, so that the
+    entries do not depend on when they are written, or on the configuration at that time."""
 
-    source: str  # the same for all runs of a commit log, and nobody else's
+    source: str  # the same for all runs of a commit log, and unique to it
     cluster: str
-    destination: str  # the root, as it was called when the first run was committed
+    destination: str  # the root's name when the first run was committed
     window_millis: int
-    origins: dict[str, str] = {}  # of topics that are copies, as their config says it
+    origins: dict[str, str] = {}  # of mirrored topics, as in their config
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,10 +148,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     kind: RunKind
     table: str
     committed: int  # milliseconds
-    loader: str  # who: host, process, version of Penstock
+    loader: str  # host, process, version of Penstock
     topics: tuple[TopicState, ...]
     adds: tuple[Added, ...] = ()
-    removes: tuple[str, ...] = ()  # files that are replaced, relative to the root
+    removes: tuple[str, ...] = ()  # replaced files, relative to the root
     markers: tuple[Marker, ...] = ()
     passages: tuple[Passage, ...] = ()
     rebuilt: tuple[Hour, ...] = ()
@@ -162,9 +160,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     collisions: tuple[Collision, ...] = ()
     hours: dict[Hour, HourState] = {}
     sources: tuple[KnownSources, ...] = ()
-    schema: str = ""  # the columns that the table has ever had, as Spark's JSON
+    schema: str = ""  # all columns that the table ever had, as Spark's JSON
     format: str = ""  # of its files
-    header: str = ""  # where its fields stand; empty: events have none
-    ledger_seq: int = 0  # entries of the ledger that runs before this one have written
-    ledger_entries: int = 0  # that this one writes
-    ledger: LedgerJournal | None = None  # None: nothing was ever said in the ledger
+    header: str = ""  # flat or nested; empty: events have none
+    ledger_seq: int = 0  # ledger entries of earlier runs
+    ledger_entries: int = 0  # of this run
+    ledger: LedgerJournal | None = None  # None: nothing was ever written to the ledger

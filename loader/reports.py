@@ -1,7 +1,8 @@
-"""What a task says of its slice: staged with its files, and true of them, or the run fails.
+"""A task's report on its slice, staged with the slice's files. If it does not match them, the run
+fails.
 
-Reading the same slice again says the same again, so it does not matter which attempt at a task was
-the one that counted.
+Reading the same slice again gives the same report, so it does not matter which attempt of a task
+counts.
 """
 
 from collections.abc import Iterable
@@ -13,14 +14,14 @@ from ground.intervals import Intervals
 from loader.errors import TooManyHours
 from loader.tables import Hour, log_name
 
-# As they are written down; who computes with them has them half-open.
-ClosedInterval = tuple[int, int]  # first and last, both of them in it
-ClosedIntervals = tuple[ClosedInterval, ...]  # ascending, with something between each two
-Landed = int | ClosedIntervals  # which events of a source: those that are whole are only counted
+# The stored form of intervals; computations use half-open ones.
+ClosedInterval = tuple[int, int]  # first and last, inclusive
+ClosedIntervals = tuple[ClosedInterval, ...]  # ascending, with gaps between them
+Landed = int | ClosedIntervals  # events of a source; a number if they are complete from 0 on
 
-MOST_INTERVALS: Final = 10_000  # of one source in one slice; beyond that it is scattered
-MOST_HOURS_OF_RUN: Final = 20_000  # that events may be of
-MOST_TRACKED: Final = 200_000  # intervals of all sources in one slice; no new ones beyond that
+MOST_INTERVALS: Final = 10_000  # of one source in one slice; with more it is scattered
+MOST_HOURS_OF_RUN: Final = 20_000  # hours with events in one run
+MOST_TRACKED: Final = 200_000  # intervals of all sources in one slice; others are not tracked
 MOST_REPEATS: Final = 100_000  # stretches of duplicates of one slice
 
 
@@ -33,7 +34,7 @@ def half_open(intervals: ClosedIntervals) -> Intervals:
 
 
 def landed_of(intervals: Intervals) -> Landed:
-    """With less to write: a number stands for all from 0 on that are below it."""
+    """The compact form: a number stands for all events below it."""
     if len(intervals) == 1 and intervals[0][0] == 0:
         return intervals[0][1]
     return closed(intervals)
@@ -46,8 +47,8 @@ def intervals_of(landed: Landed) -> Intervals:
 
 
 class LandedWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """What lay in one window of event time. Bytes and CRCs are those of whole batches, counted in
-    the window of the batch's base timestamp; what cannot be decoded, in that of its record's."""
+    """The events in one window of event time. Bytes and CRCs are those of whole batches, counted by
+    the batch's base timestamp; dead letters are counted by their record's."""
 
     start: int  # milliseconds
     rows: int = 0
@@ -58,7 +59,7 @@ class LandedWindow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceRun(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events of one source became rows of this slice, from batches of this leader epoch."""
+    """The events of a source that became rows, from batches of this slice and leader epoch."""
 
     source: str
     intervals: ClosedIntervals
@@ -66,8 +67,8 @@ class SourceRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repeat(msgspec.Struct, frozen=True, array_like=True):
-    """Consecutive events at consecutive offsets that became no rows, as their source and seq had
-    landed before."""
+    """Consecutive events at consecutive offsets that did not become rows, because their source and
+    seq had landed before."""
 
     source: str
     seq: int
@@ -76,8 +77,8 @@ class Repeat(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
-    """Consecutive offsets of one leader epoch, and what was found at each. Every figure is of what
-    was seen; none of them is what the others leave."""
+    """Consecutive offsets of one leader epoch, and what was found at them. All numbers are counted;
+    none is computed from the others."""
 
     leader_epoch: int
     first: int
@@ -85,16 +86,16 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     rows: int = 0
     duplicates: int = 0
     dead: int = 0
-    other_hours: int = 0  # of a rebuild: events of hours that are not to be rebuilt
+    other_hours: int = 0  # of a rebuild: events of hours that are not rebuilt
     markers: int = 0  # control records
     aborted: int = 0  # by transactions
-    compacted: int = 0  # nothing is left there of what a compacted topic had
-    missing: ClosedIntervals = ()  # nothing is there, and nobody knows why: it was given up
+    compacted: int = 0  # removed by compaction
+    missing: ClosedIntervals = ()  # gone for an unknown reason, and given up
     windows: tuple[LandedWindow, ...] = ()
 
     @property
     def no_events(self) -> int:
-        """Offsets that were seen to hold none."""
+        """The number of offsets that were seen to hold no event."""
         return self.markers + self.aborted + self.compacted
 
     @property
@@ -103,13 +104,13 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def adds_up(self) -> bool:
-        """Whether there is something known of every offset, and of none twice."""
+        """Whether each offset is accounted for exactly once."""
         events = self.rows + self.duplicates + self.dead + self.other_hours
         return events + self.no_events + self.given_up == self.next_offset - self.first
 
 
 class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The last batch that was read of a partition: by this, its log is known again."""
+    """The last batch that was read of a partition; identifies its log."""
 
     base_offset: int
     next_offset: int
@@ -123,32 +124,32 @@ class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One slice, read to its end."""
+    """The report on one completely read slice."""
 
-    slice: int  # its number
+    slice: int  # the slice's number
     topic: str
     partition: int
     first: int
-    next_offset: int  # behind its last batch; at least the slice's end
-    begins: int  # from here on it accounts for every offset: what is before is another slice's
-    leads: int = 0  # so many offsets before that were looked at, and nothing was there
-    gives_up: bool = False  # where nothing is there, it is missing, and not compacted away
-    leader_epoch: int  # of what lies before `next_offset`, events or not; -1 if nothing was there
+    next_offset: int  # after its last batch; at least the slice's end
+    begins: int  # it accounts for all offsets from here on; earlier ones are another slice's
+    leads: int = 0  # the number of empty offsets seen before that
+    gives_up: bool = False  # whether empty offsets are missing, not compacted
+    leader_epoch: int  # of the last batch, with or without events; -1 if there was none
     batches: int
-    bytes: int  # of the batches, as they lie in the log
-    accounts: tuple[Account, ...]  # one behind the other, from `begins` to `next_offset`
-    rows: dict[Hour, int]  # by hour; each is a file, or they are in the one for mixed hours
+    bytes: int  # of the batches in the log
+    accounts: tuple[Account, ...]  # contiguous, from `begins` to `next_offset`
+    rows: dict[Hour, int]  # by hour, in a file of its own or in the one for mixed hours
     sources: tuple[SourceRun, ...] = ()
-    scattered: tuple[str, ...] = ()  # sources whose seqs are too scattered to be remembered
-    untracked: int = 0  # rows of further sources, of which there are too many to be remembered
-    mixed: tuple[Hour, ...] = ()  # hours whose rows are in the one file that is to be divided
+    scattered: tuple[str, ...] = ()  # sources whose seqs are too scattered to remember
+    untracked: int = 0  # rows of sources beyond those that a task can remember
+    mixed: tuple[Hour, ...] = ()  # hours whose rows are in the file for mixed hours
     repeated: str = ""  # the source with most duplicates
     repeats: tuple[
         Repeat, ...
     ] = ()  # all duplicates, or the first `MOST_REPEATS` stretches of them
     dead: dict[str, int] = {}  # by reason
-    unnamed: int = 0  # dead records besides, of which there are too many for a letter each
-    schema_ids: dict[int, int] = {}  # how many records of which writer's schema
+    unnamed: int = 0  # dead records that are too many for a letter each
+    schema_ids: dict[int, int] = {}  # records by their writer's schema
     last: LastBatch | None = None
 
     @property
@@ -157,7 +158,7 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def letters(self) -> int:
-        """Dead letters, each of which is a row of its file."""
+        """The number of dead letters, which are rows of their file."""
         return sum(self.dead.values())
 
     @property
@@ -166,19 +167,19 @@ class SliceReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def duplicates(self) -> int:
-        return sum(each.duplicates for each in self.accounts)
+        return sum(account.duplicates for account in self.accounts)
 
     @property
     def no_events(self) -> int:
-        return sum(each.no_events for each in self.accounts)
+        return sum(account.no_events for account in self.accounts)
 
     @property
     def other_hours(self) -> int:
-        return sum(each.other_hours for each in self.accounts)
+        return sum(account.other_hours for account in self.accounts)
 
 
 def check_hours(reports: Iterable[SliceReport]) -> None:
-    """Each hour is a folder with a file, for ever. Raises TooManyHours."""
+    """Raises TooManyHours: each hour needs a folder with a file."""
     hours: set[Hour] = set()
     for report in reports:
         hours.update(report.rows)
@@ -188,11 +189,10 @@ def check_hours(reports: Iterable[SliceReport]) -> None:
 
 
 def too_many_hours(log: str, first: int, next_offset: int | None) -> TooManyHours:
-    """What `log` has from `first` on makes them too many."""
+    """The error: the events of `log` from `first` on are of too many hours."""
     last = "" if next_offset is None else f" to {next_offset - 1}"
     return TooManyHours(
-        f"{log}, offsets {first}{last}: with these there are events of more than"
-        f" {MOST_HOURS_OF_RUN:,} hours, and nothing was committed. If their times are wrong,"
-        " `oldest` and `newest` make dead letters of them; if they are right, --max-records loads"
-        " fewer at a time"
+        f"{log}, offsets {first}{last}: the run has events of more than {MOST_HOURS_OF_RUN:,}"
+        " hours; nothing was committed. If their times are wrong, `oldest` and `newest` turn them"
+        " into dead letters; if they are right, --max-records loads fewer at a time"
     )

@@ -1,11 +1,13 @@
-"""Where rows come from and where they go: the values on which all parts of a load agree.
+"""The values that all parts of a load share: tables, hours and slices.
 
-A *table* is a folder below the root, fed by one topic, or by several that differ in their cluster.
-A *slice* is what one task reads: the batches whose base offset lies in a range. So every batch
-belongs to one slice, and a slice may end behind its range: where its last batch ends. The first
-slice of what a run reads of a partition has, besides, the batch that its first offset lies in, cut
-there: nobody else reads what is behind the cut.
-An *hour* is given by the milliseconds at which it begins, in UTC.
+A *table* is a folder below the root, fed by one topic, or by several of different clusters.
+
+A *slice* is what one task reads: the batches whose base offset is in a range. So every batch
+belongs to one slice, and a slice may extend beyond its range, to the end of its last batch. The
+first slice of a partition in a run also has the batch that contains its first offset, from that
+offset on, since no other slice reads the rest of that batch.
+
+An *hour* is the time of its beginning in milliseconds, in UTC.
 """
 
 from datetime import UTC, datetime
@@ -14,7 +16,7 @@ from typing import Final, NewType
 import msgspec
 
 HOUR_MILLIS: Final = 3_600_000
-# The years 1 to 9999, which all times of rows lie in.
+# The years 1 to 9999, the range of rows' times.
 FIRST_TIME: Final = -62_135_596_800_000
 LAST_TIME: Final = 253_402_300_799_999
 
@@ -33,7 +35,7 @@ def hour_folder(hour: Hour) -> str:
 
 
 def hour_in_folder(folder: str) -> Hour:
-    """The other way round. ValueError if it is no hour's folder."""
+    """The inverse of `hour_folder`. Raises ValueError for other names."""
     begins = datetime.strptime(folder, "dt=%Y-%m-%d/hour=%H").replace(tzinfo=UTC)
     return Hour(int(begins.timestamp()) * 1000)
 
@@ -44,14 +46,12 @@ def log_name(topic: str, partition: int) -> str:
 
 
 class SourceTopic(msgspec.Struct, frozen=True, kw_only=True):
-    """One topic that feeds a table."""
-
     topic: str
     cluster: str  # the name in file names and in `_cluster`
 
 
 class TableSource(msgspec.Struct, frozen=True, kw_only=True):
-    """A table and what feeds it."""
+    """A table and the topics that feed it."""
 
     name: str
     topics: tuple[SourceTopic, ...]
@@ -59,7 +59,7 @@ class TableSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Slice(msgspec.Struct, frozen=True, kw_only=True):
-    """The batches of one partition whose base offset is at least `first`, and below `end`."""
+    """The batches of a partition whose base offset is at least `first` and below `end`."""
 
     number: int  # within its job, from 0
     topic: str
@@ -68,8 +68,8 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     first: int
     end: int
-    from_within: bool = False  # the first: and, of the batch that `first` lies in, what is behind
-    besides: bytes = b""  # what only it is told to have landed before; see landing/task_spec.py
+    from_within: bool = False  # also reads the end of the batch that contains `first`
+    besides: bytes = b""  # further events that have landed; see landing/task_spec.py
     buried: tuple[
         tuple[int, int], ...
     ] = ()  # offsets, first and last, whose events lost a collision

@@ -30,7 +30,7 @@ from loader.errors import OptionRefused
 from loader.source.batch_plan import batch_tasks
 from loader.source.description import (
     describe,
-    row_schema_in_sparks_words,
+    row_schema_for_spark,
     unpacked,
 )
 from loader.source.options import read_options
@@ -64,7 +64,7 @@ class DefaultSource(DataSource):
     def schema(self) -> StructType:
         description = describe(read_options(self._options))
         self._description = description.packed()
-        return _struct(row_schema_in_sparks_words(description))
+        return _struct(row_schema_for_spark(description))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(self._options)
@@ -84,7 +84,7 @@ class DefaultSource(DataSource):
         if self._description is None:
             self._description = describe(read_options(self._options)).packed()
         description = unpacked(self._description)
-        fields = _struct(row_schema_in_sparks_words(description))
+        fields = _struct(row_schema_for_spark(description))
         columns = {field.name: field for field in fields}
         for field in schema:
             if field.name not in columns:

@@ -1,1 +1,1 @@
-"""Whether the files of a table are still what its runs have committed, and who is told."""
+"""Compares a table's files with what its runs committed, and reports differences in the ledger."""

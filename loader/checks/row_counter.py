@@ -1,21 +1,21 @@
-"""How many rows files have that nobody vouches for any more: Spark counts them."""
+"""Counts the rows of files that are no longer known to be intact, by Spark."""
 
 from collections.abc import Callable, Sequence
 
-from loader.checks.comparing import UNKNOWN
+from loader.checks.comparison import UNKNOWN
 from loader.errors import LoaderError, StoreError
 from loader.store.store import Store
 
 
 class RowCounter:
-    """Of one root. `count` raises LoaderError if one of the files cannot be counted."""
+    """Counts rows below one root. `count` raises LoaderError if one of the files is unreadable."""
 
     def __init__(self, store: Store, count: Callable[[Sequence[str]], dict[str, int]]) -> None:
         self._store = store
         self._count = count
 
     def __call__(self, paths: Sequence[str]) -> dict[str, int]:
-        """By path. One that spoils a job is found by halves."""
+        """Returns the rows by path. Bisects a failing set of files to find the unreadable ones."""
         if not paths:
             return {}
         try:

@@ -1,10 +1,10 @@
-"""What a check has found, in the words of the ledger (docs/events.md, `Checked`). Pure.
+"""The findings of a check as the ledger words them (docs/events.md, `Checked`). Pure.
 
-The latest comparison of an hour counts, so an hour is said in one piece, whatever is wrong with it:
-of very many faults only the first have a name, and those behind them are said together.
+The latest comparison of an hour counts, so an hour is reported in one entry, whatever its faults:
+if there are very many, only the first are named, and the rest are reported as sums.
 
-A file of which nobody knows from which of a table's topics its rows are is a fault of each of them,
-of rows that nobody knows.
+A file whose rows cannot be attributed to one of a table's topics is reported as a fault of each
+topic, with an unknown number of rows.
 """
 
 from collections import defaultdict
@@ -15,18 +15,18 @@ from typing import Any, Final
 import msgspec
 
 from ground.printable import one_line
-from loader.checks.comparing import UNKNOWN, FaultyFile, FileFaultKind, HourOutcome
+from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind, HourOutcome
 from loader.tables import HOUR_MILLIS
 
 Json = dict[str, Any]
 
-MOST_FAULTS: Final = 500  # of an hour, with a name
+MOST_FAULTS: Final = 500  # faults of an hour that are named
 _LONGEST_PATH: Final = 400
-_CHECKED, _FAULT = 40, 20  # bytes that they take, about
+_CHECKED, _FAULT = 40, 20  # approximate sizes in bytes
 
 
 def statements(outcome: HourOutcome, topics: Sequence[str]) -> list[Json]:
-    """One for each topic of the table."""
+    """One statement for each topic of the table."""
     return [
         {
             "topic": topic,
@@ -36,31 +36,31 @@ def statements(outcome: HourOutcome, topics: Sequence[str]) -> list[Json]:
             "rows": outcome.rows,
             "faults": [
                 {
-                    "path": printable(each.path),
+                    "path": printable(fault.path),
                     "hour": outcome.hour,
-                    "fault": each.fault.value,
-                    "committed_rows": each.committed_rows,
-                    "found_rows": each.found_rows,
+                    "fault": fault.fault.value,
+                    "committed_rows": fault.committed_rows,
+                    "found_rows": fault.found_rows,
                 }
-                for each in _named(outcome, list(_of_topic(outcome.faults, topic, topics)))
+                for fault in _named(outcome, list(_of_topic(outcome.faults, topic, topics)))
             ],
         }
         for topic in topics
     ]
 
 
-def digest(said: Sequence[Json]) -> str:
-    """The same as long as the same is to be said."""
-    return blake2b(msgspec.json.encode(said), digest_size=12).hexdigest()
+def digest(statements_: Sequence[Json]) -> str:
+    """A digest of the statements: equal statements have equal digests."""
+    return blake2b(msgspec.json.encode(statements_), digest_size=12).hexdigest()
 
 
-def weight(said: Mapping[str, Any]) -> int:
-    """Bytes that it takes in an entry, about."""
-    return _CHECKED + sum(_FAULT + len(fault["path"]) for fault in said["faults"])
+def weight(statement: Mapping[str, Any]) -> int:
+    """The approximate size of a statement in an entry, in bytes."""
+    return _CHECKED + sum(_FAULT + len(fault["path"]) for fault in statement["faults"])
 
 
 def printable(path: str) -> str:
-    """A name that anybody may have given, as text that can be shown and sent."""
+    """A path, which may have any characters, as text that can be printed and sent."""
     shown = one_line(path)
     return shown if len(shown) <= _LONGEST_PATH else f"{shown[:_LONGEST_PATH]}…"
 
@@ -68,28 +68,28 @@ def printable(path: str) -> str:
 def _of_topic(
     faults: Iterable[FaultyFile], topic: str, topics: Sequence[str]
 ) -> Iterator[FaultyFile]:
-    for each in faults:
-        if len(topics) == 1 or each.topic == topic:
-            yield each
-        elif each.topic not in topics:
-            yield each._replace(
-                committed_rows=0 if each.fault is FileFaultKind.EXTRA else UNKNOWN,
-                found_rows=0 if each.fault is FileFaultKind.MISSING else UNKNOWN,
+    for fault in faults:
+        if len(topics) == 1 or fault.topic == topic:
+            yield fault
+        elif fault.topic not in topics:
+            yield fault._replace(
+                committed_rows=0 if fault.fault is FileFaultKind.EXTRA else UNKNOWN,
+                found_rows=0 if fault.fault is FileFaultKind.MISSING else UNKNOWN,
             )
 
 
 def _named(outcome: HourOutcome, faults: Sequence[FaultyFile]) -> Iterator[FaultyFile]:
-    """As many as have a name, and the rest by what is wrong with them."""
+    """The faults that are named, and sums of the rest by kind of fault."""
     yield from faults[:MOST_FAULTS]
     rest: dict[FileFaultKind, list[FaultyFile]] = defaultdict(list)
-    for each in faults[MOST_FAULTS:]:
-        rest[each.fault].append(each)
-    for fault, those in rest.items():
+    for file in faults[MOST_FAULTS:]:
+        rest[file.fault].append(file)
+    for fault, files in rest.items():
         yield FaultyFile(
-            f"{outcome.folder} ({len(those):,} more files)",
+            f"{outcome.folder} ({len(files):,} more files)",
             fault,
-            _sum(each.committed_rows for each in those),
-            _sum(each.found_rows for each in those),
+            _sum(file.committed_rows for file in files),
+            _sum(file.found_rows for file in files),
         )
 
 

@@ -1,1 +1,1 @@
-"""What a run did becomes true at once, by one manifest, and visible afterwards."""
+"""Makes a run take effect atomically, by one manifest, and then makes its files visible."""

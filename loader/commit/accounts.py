@@ -1,12 +1,12 @@
-"""What a run read of each partition: the accounts of its slices, put together, every offset once;
-and the passages that the ledger will be told. Pure.
+"""Joins the accounts of a partition's slices, so that each offset is accounted for once, and turns
+them into passages for the ledger. Pure.
 
-A slice accounts for what lies from its first batch on. What lies before, the slice before it has:
-a batch that reaches into it, or a hole that both have looked at. So slices that follow on each
-other must meet; where they do not, nobody knows what was there, and nothing may be committed.
+A slice accounts for offsets from its first batch on. Earlier offsets belong to the slice before it:
+a batch that reaches into this slice, or a gap that both have seen. So consecutive slices must meet;
+where they do not, it is unknown what the log held, and nothing may be committed.
 
-A passage is of one leader epoch, and says of every offset what was found there. Batches that have
-duplicates have passages of their own, so that it is known where they lay.
+A passage covers one leader epoch, and accounts for each of its offsets. Batches with duplicates get
+passages of their own, which shows where the duplicates are.
 """
 
 from collections import defaultdict
@@ -29,35 +29,38 @@ def log_of(piece: Slice) -> Log:
 
 
 def by_log(slices: Iterable[Slice]) -> dict[Log, list[Slice]]:
-    """In the order of their offsets."""
-    found: dict[Log, list[Slice]] = defaultdict(list)
-    for piece in sorted(slices, key=lambda each: each.first):
-        found[log_of(piece)].append(piece)
-    return dict(sorted(found.items()))
+    """The slices of each partition, in the order of their offsets."""
+    by_partition: dict[Log, list[Slice]] = defaultdict(list)
+    for piece in sorted(slices, key=lambda piece: piece.first):
+        by_partition[log_of(piece)].append(piece)
+    return dict(sorted(by_partition.items()))
 
 
 def accounts_of(pieces: Sequence[Slice], reports: Mapping[int, SliceReport]) -> list[Account]:
-    """Of the slices of one partition, in the order of their offsets: from the first offset to where
-    the last one has read. Raises Mismatch if something of it is nobody's, or two slices'."""
-    found: list[Account] = []
+    """The joined accounts of one partition's slices, which are in the order of their offsets.
+
+    They reach from the first offset to where the last slice stopped. Raises Mismatch if offsets
+    belong to no slice, or to two.
+    """
+    accounts: list[Account] = []
     reached = pieces[0].first
     for piece in pieces:
         report = reports[piece.number]
-        found += _followed(piece, report, reached)
+        accounts += _continued(piece, report, reached)
         reached = max(reached, report.next_offset)
-    return found
+    return accounts
 
 
-def _followed(piece: Slice, report: SliceReport, reached: int) -> list[Account]:
-    """A slice's accounts, from where those before it end."""
+def _continued(piece: Slice, report: SliceReport, reached: int) -> list[Account]:
+    """A slice's accounts, starting where those before it end."""
     if report.begins < reached and report.accounts:
-        raise _odd(piece, report.begins, reached, "two slices have both read them")
+        raise _broken_sequence(piece, report.begins, reached, "were read by two slices")
     hole = (reached, report.begins - 1)
     accounts = list(report.accounts)
     if hole[1] < hole[0]:
         return accounts
     if report.begins - report.leads > reached:
-        raise _odd(piece, reached, report.begins, "no slice has read them")
+        raise _broken_sequence(piece, reached, report.begins, "were read by no slice")
     compacted, missing = (0, (hole,)) if report.gives_up else (hole[1] - hole[0] + 1, ())
     if not accounts:
         return [
@@ -79,10 +82,10 @@ def _followed(piece: Slice, report: SliceReport, reached: int) -> list[Account]:
     return accounts
 
 
-def _odd(piece: Slice, first: int, end: int, what: str) -> Mismatch:
+def _broken_sequence(piece: Slice, first: int, end: int, what: str) -> Mismatch:
     return Mismatch(
-        f"{piece.log}, offsets {first} to {end - 1}: {what}, and nothing was committed. The log has"
-        " changed while it was read: load again"
+        f"{piece.log}: offsets {first} to {end - 1} {what}; nothing was committed. The log changed"
+        " while it was being read: load again"
     )
 
 
@@ -96,50 +99,50 @@ def passages(
     sources: LandedSources,
     hours: Mapping[Hour, HourState],
 ) -> tuple[Passage, ...]:
-    """What was read, by partition. `hours` are those before the run: what is late in them. Raises
-    Mismatch if not every offset is accounted for."""
-    found: list[Passage] = []
+    """The passages of a run, by partition. `hours` are those before the run; they decide which rows
+    are late. Raises Mismatch if an offset is not accounted for."""
+    passages_: list[Passage] = []
     for pieces in by_log(slices).values():
         accounts = _joined(accounts_of(pieces, reports))
-        last = {each.leader_epoch: place for place, each in enumerate(accounts)}
+        last = {account.leader_epoch: place for place, account in enumerate(accounts)}
         for place, account in enumerate(accounts):
             epoch = account.leader_epoch
             runs = sources.of(pieces[0].origin, epoch) if place == last[epoch] else {}
-            found.append(_passage(pieces[0], account, runs, hours))
-    return tuple(found)
+            passages_.append(_passage(pieces[0], account, runs, hours))
+    return tuple(passages_)
 
 
 def _joined(accounts: Sequence[Account]) -> list[Account]:
-    """As few as there can be, of one epoch each, with or without duplicates."""
-    found: list[Account] = []
-    for each in accounts:
-        if each.first == each.next_offset:
+    """Joins neighbouring accounts of one epoch if both have duplicates, or neither has."""
+    joined: list[Account] = []
+    for account in accounts:
+        if account.first == account.next_offset:
             continue
-        if found and _alike(found[-1], each):
-            found[-1] = _both_accounts(found[-1], each)
+        if joined and _can_be_joined(joined[-1], account):
+            joined[-1] = _sum_of_accounts(joined[-1], account)
         else:
-            found.append(each)
-    return found
+            joined.append(account)
+    return joined
 
 
-def _alike(one: Account, other: Account) -> bool:
-    return (one.leader_epoch, bool(one.duplicates)) == (other.leader_epoch, bool(other.duplicates))
+def _can_be_joined(a: Account, b: Account) -> bool:
+    return (a.leader_epoch, bool(a.duplicates)) == (b.leader_epoch, bool(b.duplicates))
 
 
-def _both_accounts(one: Account, other: Account) -> Account:
+def _sum_of_accounts(first: Account, second: Account) -> Account:
     return Account(
-        leader_epoch=one.leader_epoch,
-        first=one.first,
-        next_offset=other.next_offset,
-        rows=one.rows + other.rows,
-        duplicates=one.duplicates + other.duplicates,
-        dead=one.dead + other.dead,
-        other_hours=one.other_hours + other.other_hours,
-        markers=one.markers + other.markers,
-        aborted=one.aborted + other.aborted,
-        compacted=one.compacted + other.compacted,
-        missing=closed(union(half_open(one.missing), half_open(other.missing))),
-        windows=_windows((*one.windows, *other.windows)),
+        leader_epoch=first.leader_epoch,
+        first=first.first,
+        next_offset=second.next_offset,
+        rows=first.rows + second.rows,
+        duplicates=first.duplicates + second.duplicates,
+        dead=first.dead + second.dead,
+        other_hours=first.other_hours + second.other_hours,
+        markers=first.markers + second.markers,
+        aborted=first.aborted + second.aborted,
+        compacted=first.compacted + second.compacted,
+        missing=closed(union(half_open(first.missing), half_open(second.missing))),
+        windows=_windows((*first.windows, *second.windows)),
     )
 
 
@@ -152,8 +155,8 @@ def _passage(
     if not account.adds_up:
         last = account.next_offset - 1
         raise Mismatch(
-            f"{log_name(piece.topic, piece.partition)}, offsets {account.first} to {last}: what was"
-            " found does not add up, and nothing was committed: load again"
+            f"{log_name(piece.topic, piece.partition)}, offsets {account.first} to {last}: the"
+            " counts do not add up; nothing was committed: load again"
         )
     return Passage(
         topic=piece.topic,
@@ -176,19 +179,19 @@ def _passage(
 
 
 def _windows(windows: Iterable[LandedWindow]) -> tuple[LandedWindow, ...]:
-    found: dict[int, LandedWindow] = {}
-    for each in windows:
-        known = found.get(each.start)
-        found[each.start] = each if known is None else _both(known, each)
-    return tuple(found[start] for start in sorted(found))
+    by_start: dict[int, LandedWindow] = {}
+    for window in windows:
+        previous = by_start.get(window.start)
+        by_start[window.start] = window if previous is None else _sum_of_windows(previous, window)
+    return tuple(by_start[start] for start in sorted(by_start))
 
 
-def _both(one: LandedWindow, other: LandedWindow) -> LandedWindow:
+def _sum_of_windows(first: LandedWindow, second: LandedWindow) -> LandedWindow:
     return LandedWindow(
-        start=one.start,
-        rows=one.rows + other.rows,
-        duplicates=one.duplicates + other.duplicates,
-        dead=one.dead + other.dead,
-        bytes=one.bytes + other.bytes,
-        crc_sum=one.crc_sum + other.crc_sum,
+        start=first.start,
+        rows=first.rows + second.rows,
+        duplicates=first.duplicates + second.duplicates,
+        dead=first.dead + second.dead,
+        bytes=first.bytes + second.bytes,
+        crc_sum=first.crc_sum + second.crc_sum,
     )

@@ -1,22 +1,21 @@
-"""The manifests of a table: what has been committed, in order. The newest is the whole truth.
+"""The manifests of a table: its committed runs, in order. The newest holds the complete state.
 
-Run N is committed by whoever creates `manifest-N.json`; nobody else can then. Before that, whatever
-a run has written is nothing; after it, the run has happened, and what is left is to be made up for
-by whoever comes next. So that this stays little, no run is committed before the files of the one
-before it are visible; what only the ledger is owed may wait longer.
+The loader that creates `manifest-N.json` commits run N; only one can. Before that, nothing that the
+run wrote counts; after it, the run has happened, and the next loader completes whatever is left to
+do. To bound that work, a run is committed only once the files of the run before it are visible;
+entries of the ledger may wait longer.
 
-A table's first run begins with nothing: files of anybody else are not added to. Rows that are there
-without a commit log were landed by another loader, or by this one before its log was lost. To read
-the topic from its beginning would put all of them there twice, under names that may be those of
-files that are there.
+A table's first run starts from an empty folder. Files without a commit log come from another
+loader, or from this one before its log was lost; reading the topic from its start would add all
+their rows again, possibly under the same file names.
 
-What one try at a run stages is its own, and goes with it if it comes to nothing. Whatever lets a
-run fail may let the next one fail, too, and the one after that: each would leave all that it has
-read. A process that is killed leaves it, for `clean` (publishing.py).
+What a failed attempt at a run has staged is deleted with it, since the cause of the failure may
+persist, and each further attempt would leave all that it read. What a killed process leaves is
+deleted by `clean` (publishing.py).
 
-Files are committed with a checksum of their content, so that it is known whether they are still
-what they were. It is taken of what is staged, just before the commit: rows have been counted by
-then, so these are the bytes that were found right.
+Files are committed with a checksum of their content, so that later changes can be detected. It is
+computed from the staged files just before the commit. Their rows have been counted by then, so it
+is of the bytes that were verified.
 """
 
 from collections.abc import Callable
@@ -38,12 +37,12 @@ from loader.commit.layout import (
 )
 from loader.errors import LoaderError, RunTaken, StoreError
 from loader.manifests import VERSION, Manifest
-from loader.side_by_side import side_by_side
+from loader.parallel import in_parallel
 from loader.store.store import Entry, Store
 
 FEWEST_KEPT: Final = 10
-MOST_BYTES: Final = 256 * 1024 * 1024  # of a manifest: what is longer is neither written nor read
-READERS: Final = 8  # of files whose checksums are taken, at a time
+MOST_BYTES: Final = 256 * 1024 * 1024  # of a manifest that can be written or read
+READERS: Final = 8  # files whose checksums are computed at a time
 
 
 class _Version(msgspec.Struct):
@@ -51,7 +50,7 @@ class _Version(msgspec.Struct):
 
 
 class History:
-    """One table's. Keeps nothing in memory."""
+    """The manifests of one table. Keeps nothing in memory."""
 
     def __init__(self, store: Store, table: str, *, most_bytes: int = MOST_BYTES) -> None:
         self.store = store
@@ -59,67 +58,67 @@ class History:
         self._most_bytes = most_bytes
 
     def runs(self) -> list[int]:
-        """Whose manifests are there, in ascending order."""
+        """The runs whose manifests exist, in ascending order."""
         return sorted(self._listed().committed)
 
     def latest(self) -> Manifest | None:
-        """None before the first run."""
+        """The newest manifest; None before the first run."""
         runs = self.runs()
         return self.read(runs[-1]) if runs else None
 
     def read(self, run: int) -> Manifest:
-        """Raises StoreError if it cannot be understood: none is ever passed over."""
+        """The manifest of a run. Raises StoreError if it cannot be read: none is ever skipped."""
         path = manifest_path(self.table, run)
         data = self.store.read(path, self._most_bytes)
         if data is None:
-            raise StoreError(f"{self.store.uri(path)} is not there")
+            raise StoreError(f"{self.store.uri(path)} does not exist")
         try:
             version = msgspec.json.decode(data, type=known_type(_Version)).version
             if version > VERSION:
                 raise StoreError(
-                    f"{self.store.uri(path)} was written by a newer Penstock (version {version},"
-                    f" this one knows {VERSION}): load with that"
+                    f"{self.store.uri(path)} was written by a newer Penstock (manifest version"
+                    f" {version}, this one reads {VERSION}): load with that"
                 )
             manifest = msgspec.json.decode(data, type=known_type(Manifest))
         except msgspec.MsgspecError as error:
             raise StoreError(f"{self.store.uri(path)} is damaged: {error}") from error
         if (manifest.table, manifest.run) != (self.table, run):
             raise StoreError(
-                f"{self.store.uri(path)} is damaged: it says it is run {manifest.run} of table"
+                f"{self.store.uri(path)} is damaged: it contains run {manifest.run} of table"
                 f" {manifest.table}"
             )
         return manifest
 
     def commit(self, manifest: Manifest) -> None:
-        """Raises RunTaken if another loader was faster, and LoaderError if it is too long to be
-        read again. With StoreError, nobody knows yet."""
+        """Commits a run. Raises RunTaken if another loader was faster, and LoaderError if the
+        manifest is too long to be read again. After StoreError the outcome is unknown."""
         self._check_visible(manifest.run - 1)
         data = msgspec.json.encode(manifest)
         if len(data) > self._most_bytes:
             raise LoaderError(_too_long(manifest, len(data), self._most_bytes))
         self.store.sync([added.staged for added in manifest.adds])
         path = manifest_path(self.table, manifest.run)
-        before = max(self.runs(), default=0)
-        # Numbers that are long gone are free again in the store, and taken all the same.
-        if before >= manifest.run or not self.store.create(path, data):
+        newest = max(self.runs(), default=0)
+        # The store lets old numbers be created again once their manifests are deleted.
+        if newest >= manifest.run or not self.store.create(path, data):
             raise RunTaken(
-                f"table {self.table}: another loader has committed run {manifest.run} meanwhile;"
-                " nothing of this one was kept"
+                f"table {self.table}: another loader committed run {manifest.run} meanwhile;"
+                " this run was discarded"
             )
 
     def is_visible(self, run: int) -> bool:
         return self.store.size(visible_path(self.table, run)) is not None
 
     def newest_visible(self) -> int:
-        """0 before the first run."""
+        """The newest run whose files are visible; 0 before the first."""
         return max(self._listed().visible, default=0)
 
     def mark_visible(self, run: int) -> None:
-        """Its files and markers are all where they belong: others may come."""
+        """Marks a run whose files and markers are all in place: the next run may be committed."""
         self.store.create(visible_path(self.table, run), b"")
 
     def unpublished(self) -> list[int]:
-        """Runs for which something may be left to be done, in ascending order."""
+        """Runs that may not be completely published yet, in ascending order."""
         listed = self._listed()
         return sorted(listed.committed - listed.published)
 
@@ -127,13 +126,13 @@ class History:
         self.store.create(published_path(self.table, run), b"")
 
     def forget(self, keep: int) -> None:
-        """Removes manifests beyond so many, but never one of a run that is not done."""
+        """Removes all but the newest `keep` manifests, but never one of an unpublished run."""
         listed = self._listed()
         kept = set(sorted(listed.committed)[-max(keep, FEWEST_KEPT) :])
         old = (listed.committed & listed.published) - kept
         for run in sorted(old):
             self.store.delete(manifest_path(self.table, run))
-        # The marks go last: a run without them would be made up for.
+        # The marks go last: without them, the run would be published again.
         for run in sorted(old | (listed.visible - listed.committed)):
             self.store.delete(visible_path(self.table, run))
         for run in sorted(old | (listed.published - listed.committed)):
@@ -142,8 +141,8 @@ class History:
     def _check_visible(self, run: int) -> None:
         if run > 0 and not self.is_visible(run):
             raise RunTaken(
-                f"table {self.table}: another loader has committed run {run}, and is still making"
-                " it visible; nothing of this one was kept"
+                f"table {self.table}: another loader committed run {run}, and is still making it"
+                " visible; this run was discarded"
             )
 
     def _listed(self) -> "_Listed":
@@ -156,23 +155,23 @@ class History:
 
 
 def _too_long(manifest: Manifest, size: int, limit: int) -> str:
-    """And what to do about the largest part of it."""
+    """The error message, with advice for the largest part of the manifest."""
     advice = {
-        "sources": "it remembers too many sources: lower `forget_sources`",
-        "passages": "it has read too much at a time: load less with --max-records",
-        "adds": "it has too many files: load less with --max-records, or raise `tasks.records`",
-        "hours": "its hours that are open have too many files",
+        "sources": "too many sources are remembered: lower `forget_sources`",
+        "passages": "the run read too much: lower --max-records",
+        "adds": "the run has too many files: lower --max-records, or raise `tasks.records`",
+        "hours": "its open hours have too many files",
     }
     sizes = {part: len(msgspec.json.encode(getattr(manifest, part))) for part in advice}
     largest = max(sizes, key=lambda part: sizes[part])
     return (
         f"table {manifest.table}: the manifest of run {manifest.run} would be {size:,} bytes long,"
-        f" and at most {limit:,} can be read again; {advice[largest]}; nothing was committed"
+        f" and the limit is {limit:,}; {advice[largest]}; nothing was committed"
     )
 
 
 class _Listed(msgspec.Struct, frozen=True):
-    """Runs that have a manifest, and those with a mark."""
+    """The runs that have a manifest, and those that have a mark."""
 
     committed: frozenset[int]
     visible: frozenset[int]
@@ -180,13 +179,11 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 class Attempt:
-    """A context: an error that leaves it takes the folder along, unless the run may have happened.
-
-    Best effort: tasks that were cancelled may still write.
-    """
+    """A context manager that deletes a run's staged files after an error, unless the run may have
+    been committed. Best effort: cancelled tasks may still write."""
 
     def __init__(self, history: History, folder: str) -> None:
-        """Nobody else writes to the folder."""
+        """Only this attempt writes to the folder."""
         self.folder = folder
         self._history = history
         self._may_have_happened = False
@@ -217,37 +214,37 @@ class Attempt:
 
 
 def check_untouched(store: Store, table: str) -> None:
-    """Raises LoaderError if readers of the table would find anything already."""
-    found = _visible_file(store, table)
-    if found is None:
+    """Raises LoaderError if the table's folder has files that readers would see."""
+    file = _visible_file(store, table)
+    if file is None:
         return
     state = store.uri(table_state(table))
     raise LoaderError(
-        f"table {table}: {store.uri(table)} has files already, such as"
-        f" {found.path.removeprefix(f'{table}/')}, and there is no commit log at {state}: all would"
-        " be loaded again beside them; put the log back, move the files away, or use another `root`"
+        f"table {table}: {store.uri(table)} already has files, such as"
+        f" {file.path.removeprefix(f'{table}/')}, but no commit log at {state}: their events would"
+        " be loaded again; restore the log, move the files away, or use another `root`"
     )
 
 
 def _visible_file(store: Store, folder: str) -> Entry | None:
-    """One that readers do not pass over. Looks no further than to the first."""
+    """The first file that readers would see, if there is one."""
     for entry in store.list(folder):
         if entry.name.startswith(("_", ".")):
             continue
-        found = _visible_file(store, entry.path) if entry.is_folder else entry
-        if found is not None:
-            return found
+        file = _visible_file(store, entry.path) if entry.is_folder else entry
+        if file is not None:
+            return file
     return None
 
 
 def with_checksums(store: Store, manifest: Manifest) -> Manifest:
-    """The same with those of all files that it adds. Raises StoreError."""
+    """The manifest with a checksum of each file that it adds. Raises StoreError."""
     if not manifest.adds:
         return manifest
-    staged = [each.staged for each in manifest.adds]
-    size = sum(each.bytes for each in manifest.adds)
-    sums = side_by_side(store.checksum, staged, threads=READERS, size=size)
+    staged = [file.staged for file in manifest.adds]
+    size = sum(file.bytes for file in manifest.adds)
+    sums = in_parallel(store.checksum, staged, threads=READERS, size=size)
     added = zip(manifest.adds, sums, strict=True)
     return msgspec.structs.replace(
-        manifest, adds=tuple(msgspec.structs.replace(each, checksum=one) for each, one in added)
+        manifest, adds=tuple(msgspec.structs.replace(file, checksum=crc) for file, crc in added)
     )

@@ -1,21 +1,21 @@
-"""Where everything of a table lies below the root, and the small files beside an hour's rows. Pure.
+"""The paths of a table's files below the root, and the small files beside an hour's rows. Pure.
 
     {table}/dt=2026-11-20/hour=07/part-{cluster}-{partition}-{from}-{to}-{run}.parquet
-    {table}/dt=2026-11-20/hour=07/_SUCCESS              the hour is complete: the run that called it
+    {table}/dt=2026-11-20/hour=07/_SUCCESS              the hour is complete: the run that decided
                                                         so or last added to it, and counts
     {table}/dt=2026-11-20/hour=07/_INCOMPLETE           the deadline has passed: what is missing, in
                                                         words and by name
-    {table}/dt=2026-11-20/hour=07/_LATE-{run}           what that run added after the hour had been
-                                                        called complete
-    _dead/{table}/dt=2026-11-20/hour=07/part-…          what could not be decoded
+    {table}/dt=2026-11-20/hour=07/_LATE-{run}           what that run added after the hour was
+                                                        complete
+    _dead/{table}/dt=2026-11-20/hour=07/part-…          dead letters
     _penstock/{table}/manifest-{run}.json               the commit log
-    _penstock/{table}/visible-{run}                     its files and markers are where they belong
-    _penstock/{table}/published-{run}                   nothing at all is left to be done for it
-    _penstock/{table}/staging/run-{run}-{token}/        what a run writes until it is committed
+    _penstock/{table}/visible-{run}                     its files and markers are in place
+    _penstock/{table}/published-{run}                   nothing is left to be done for it
+    _penstock/{table}/staging/run-{run}-{token}/        what a run writes before it is committed
 
-Offsets in names are the slice's: from its first to behind its last. The run makes a name unique,
-so that a file is never written twice under one name, nor a name given to another file. Markers are
-each one object of JSON. Spark and Hive pass over files whose names begin with `_`.
+Offsets in names are the slice's: its first, and the one after its last. The run makes a name
+unique, so a file is never written twice under one name, nor a name given to another file. A marker
+is one JSON object. Spark and Hive skip files whose names begin with `_`.
 """
 
 import json
@@ -38,7 +38,6 @@ LATE: Final = "_LATE-"
 
 
 def table_state(table: str) -> str:
-    """The folder of what is known about a table."""
     return f"{PENSTOCK}/{table}"
 
 
@@ -60,7 +59,7 @@ def staging(table: str) -> str:
 
 
 def run_folder(table: str, run: int, token: str) -> str:
-    """What one loader writes for a run. The token, letters and digits, is nobody else's."""
+    """Where one loader writes for a run. The token, letters and digits, is unique."""
     return f"{staging(table)}/run-{run}-{token}"
 
 
@@ -88,13 +87,13 @@ def run_of_folder(name: str) -> int | None:
 def part_path(
     folder: str, hour: Hour, *, cluster: str, partition: int, first: int, end: int, run: int
 ) -> str:
-    """Without what tells the format. `folder` is the table's, or that of its dead letters."""
+    """The path without the format's suffix. `folder` is that of the table, or of dead letters."""
     return f"{folder}/{hour_folder(hour)}/part-{cluster}-{partition}-{first}-{end}-{run}"
 
 
 def _number(pattern: re.Pattern[str], name: str) -> int | None:
-    found = pattern.fullmatch(name)
-    return int(found[1]) if found else None
+    match = pattern.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def hour_path(table: str, hour: Hour) -> str:
@@ -103,7 +102,7 @@ def hour_path(table: str, hour: Hour) -> str:
 
 
 def success_marker(table: str, hour: Hour, state: HourState, run: int, by: str = "") -> Marker:
-    """`by` says how it was decided; it stays away where a complete hour only changed."""
+    """`by` is how completeness was decided; it is left out if a complete hour only changed."""
     content = {
         "run": run,
         "complete_since_run": state.complete,
@@ -119,19 +118,18 @@ def success_marker(table: str, hour: Hour, state: HourState, run: int, by: str =
 def incomplete_marker(
     table: str, hour: Hour, state: HourState, run: int, names: Sequence[str]
 ) -> Marker:
-    """`names` are those who are waited for, as many as are worth naming."""
+    """`names` are the agents that are waited for, or the first of them."""
     content = {"run": run, "missing": state.incomplete, "names": list(names), "rows": state.rows}
     return _marker(table, hour, INCOMPLETE, content)
 
 
 def late_marker(table: str, hour: Hour, run: int, rows: int, files: Sequence[str]) -> Marker:
-    """So many rows in these files came after the hour had been called complete."""
+    """The rows that a run added, in these files, after the hour was complete."""
     content = {"run": run, "rows": rows, "files": list(files)}
     return _marker(table, hour, f"{LATE}{run}", content)
 
 
 def no_marker(table: str, hour: Hour, name: str) -> Marker:
-    """The marker of that name is taken away, if it is there."""
     return Marker(path=f"{hour_path(table, hour)}/{name}")
 
 

@@ -1,14 +1,13 @@
-"""From what was read to the manifest that makes it true, of a load or of a rebuild. Pure.
+"""Builds the manifest of a load or a rebuild from the staged reports. Pure.
 
-The manifest of a load is that of the run before it, and what its reports add: files, hours,
-offsets, and which events of which source have landed.
+The manifest of a load is the previous one plus what the reports add: files, hours, offsets, and
+which events of which source have landed.
 
-A rebuild replaces hours by what the brokers have of them. Nothing is added to an hour: all its
-files go, and what was read anew takes their place. The hour is open again, so its markers go first;
-whoever waits for `_SUCCESS` does not read it half replaced. It is closed like any other, and its
-files are merged, by the run that follows. Where the partitions have been read to stays as it is,
-and so does what has landed of sources. Dead letters are written again: those of the runs before
-stay where they are.
+A rebuild replaces hours with what the brokers have of them: all files of an hour go, and the newly
+read ones take their place. The hour is open again, so its markers go first, and a job that waits
+for `_SUCCESS` never reads a half-replaced hour. The next run closes it like any other, and merges
+its files. Offsets and landed sources stay as they are. Dead letters are written again; those of
+earlier runs stay.
 """
 
 from collections import Counter, defaultdict
@@ -29,7 +28,7 @@ from loader.commit.layout import (
     part_path,
     success_marker,
 )
-from loader.commit.old_hours import faded
+from loader.commit.old_hours import trimmed_hours
 from loader.commit.sources import after_run
 from loader.commit.staging import Staged, StagedFile, check
 from loader.decoding.decoded import COLLISION
@@ -51,19 +50,19 @@ from loader.planning.plan import Plan
 from loader.reports import SliceReport
 from loader.tables import Hour, Slice, hour_of
 
-FEW_DUPLICATES: Final = 100  # so many may always be
+FEW_DUPLICATES: Final = 100  # fewer are always accepted
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """By whom and when a run is committed, and what may not be exceeded in it."""
+    """Who commits a run and when, and the limits that it must keep."""
 
     now: int  # milliseconds
     loader: str
-    schema: str  # the columns that the table has ever had, as Spark's JSON
+    schema: str  # all columns that the table ever had, as Spark's JSON
     dead_share: float
     few_dead: int
     duplicate_share: float
-    forget_after: int  # milliseconds after which a source is not remembered any more
+    forget_after: int  # milliseconds after which a source is forgotten
 
 
 def next_run(previous: Manifest | None) -> int:
@@ -77,10 +76,10 @@ def load_manifest(
     table: str,
     terms: Terms,
 ) -> Manifest:
-    """`ledger_entries` is still to be filled in.
+    """The manifest of a load; `ledger_entries` is still to be filled in.
 
-    What is staged must have been verified, and rows of mixed hours divided. Raises Mismatch if it
-    is not what was planned, TooManyDead, and TooManyDuplicates.
+    The staged files must have been verified, and rows of mixed hours divided. Raises Mismatch if
+    they are not what was planned, TooManyDead, and TooManyDuplicates.
     """
     check(plan.slices, staged)
     reports = [staged.reports[piece.number] for piece in plan.slices]
@@ -89,7 +88,7 @@ def load_manifest(
     run, now = next_run(previous), terms.now
     before = {} if previous is None else previous.hours
     adds = [*added(plan.slices, staged, table=table, run=run, now=now)]
-    visible = [each for each in adds if each.path.startswith(f"{table}/")]
+    visible = [file for file in adds if file.path.startswith(f"{table}/")]
     hours = _hours(before, visible, run, now)
     return Manifest(
         version=VERSION,
@@ -102,9 +101,9 @@ def load_manifest(
         adds=tuple(adds),
         markers=tuple(_late_markers(table, run, visible, hours)),
         passages=passages(plan.slices, staged.reports, staged.sources, before),
-        dead=dict(_sum(report.dead for report in reports)),
+        dead=dict(_total(report.dead for report in reports)),
         duplicates=sum(report.duplicates for report in reports),
-        hours=faded(hours, now),
+        hours=trimmed_hours(hours, now),
         sources=after_run(
             () if previous is None else previous.sources,
             staged.sources,
@@ -119,17 +118,15 @@ def load_manifest(
 def added(
     slices: Iterable[Slice], staged: Staged, *, table: str, run: int, now: int
 ) -> Iterable[Added]:
-    """Every staged file with its name to be. Dead letters lie in the hour in which they were found.
-
-    In the order of the slices, and of a slice by hour.
-    """
+    """All staged files with their final paths, in the order of the slices, and by hour within a
+    slice. Dead letters go to the hour in which they were found."""
     files: dict[int, list[StagedFile]] = defaultdict(list)
     for file in staged.files:
         files[file.slice].append(file)
     for piece in slices:
         report = staged.reports[piece.number]
         named: Counter[str] = Counter()
-        for file in sorted(files[piece.number], key=lambda each: (each.hour or 0, each.path)):
+        for file in sorted(files[piece.number], key=lambda file: (file.hour or 0, file.path)):
             dead = file.kind is FileKind.DEAD
             hour = hour_of(now) if file.hour is None else file.hour
             name = part_path(
@@ -158,27 +155,27 @@ def added(
 
 
 def check_dead(table: str, reports: Sequence[SliceReport], terms: Terms) -> None:
-    """Raises TooManyDead. Fewer than `few_dead` are never too many. What lost a collision could be
-    decoded, and does not count."""
+    """Raises TooManyDead, unless there are fewer than `few_dead`. Events that lost a collision
+    could be decoded, and do not count."""
     dead = sum(report.dead_count - report.dead.get(COLLISION, 0) for report in reports)
     records = dead + sum(report.row_count + report.duplicates for report in reports)
     if dead < terms.few_dead or dead <= terms.dead_share * records:
         return
-    reasons = _sum(report.dead for report in reports)
+    reasons = _total(report.dead for report in reports)
     del reasons[COLLISION]
     reason, _ = reasons.most_common(1)[0]
     where = next(report for report in reports if reason in report.dead)
     raise TooManyDead(
         f"table {table}: {dead:,} of {records:,} records cannot be decoded, more than"
-        f" `dead_share: {terms.dead_share}` allows; most of them: {reason} (as in"
+        f" `dead_share: {terms.dead_share}` allows; most frequent reason: {reason} (as in"
         f" {where.topic}-{where.partition}, offsets {where.first} to {where.next_offset - 1});"
         " nothing was committed"
     )
 
 
 def check_duplicates(table: str, reports: Sequence[SliceReport], terms: Terms) -> None:
-    """Whoever numbers all its events alike would lose them, or have dead letters only. Raises
-    TooManyDuplicates."""
+    """Raises TooManyDuplicates: a producer that gives all its events the same number would lose
+    them."""
     duplicates = sum(report.duplicates + report.dead.get(COLLISION, 0) for report in reports)
     records = sum(report.duplicates + report.row_count + report.dead_count for report in reports)
     if duplicates < FEW_DUPLICATES or duplicates <= terms.duplicate_share * records:
@@ -186,51 +183,51 @@ def check_duplicates(table: str, reports: Sequence[SliceReport], terms: Terms) -
     where = max(reports, key=lambda report: report.duplicates)
     raise TooManyDuplicates(
         f"table {table}: {duplicates:,} of {records:,} records have a source and seq that landed"
-        f" before, more than `duplicate_share: {terms.duplicate_share}` allows; most of them:"
+        f" before, more than `duplicate_share: {terms.duplicate_share}` allows; most frequent:"
         f" source {where.repeated} (as in {where.topic}-{where.partition}, offsets {where.first} to"
-        f" {where.next_offset - 1}); nothing was committed. If it does not number its events, its"
-        " source must be empty; if the log has them twice: --set duplicate_share=1"
+        f" {where.next_offset - 1}); nothing was committed. Events without numbers must have an"
+        " empty source; if the log has events twice: --set duplicate_share=1"
     )
 
 
 def topics_after(plan: Plan, reports: Mapping[int, SliceReport]) -> tuple[TopicState, ...]:
-    """Where everything has been read to."""
+    """The state of all topics after the run."""
     read = by_log(plan.slices)
 
     def partition_after(topic: TopicState, before: PartitionState) -> PartitionState:
         pieces = read.get((topic.cluster, topic.topic, before.partition))
         if not pieces:
             return before
-        found = [reports[piece.number] for piece in pieces]
-        newest = max(found, key=lambda report: report.next_offset)
-        epochs = [report.leader_epoch for report in found if report.leader_epoch >= 0]
-        batches = [report.last for report in found if report.last is not None]
+        slice_reports = [reports[piece.number] for piece in pieces]
+        newest = max(slice_reports, key=lambda report: report.next_offset)
+        epochs = [report.leader_epoch for report in slice_reports if report.leader_epoch >= 0]
+        batches = [report.last for report in slice_reports if report.last is not None]
         given_up = sum(account.given_up for account in accounts_of(pieces, reports))
         return msgspec.structs.replace(
             before,
             next_offset=newest.next_offset,
             leader_epoch=max(epochs, default=before.leader_epoch),
             skipped=before.skipped + given_up,
-            last=max(batches, key=lambda each: each.next_offset, default=before.last),
+            last=max(batches, key=lambda batch: batch.next_offset, default=before.last),
         )
 
     return tuple(
         msgspec.structs.replace(
-            topic, partitions=tuple(partition_after(topic, each) for each in topic.partitions)
+            topic, partitions=tuple(partition_after(topic, old) for old in topic.partitions)
         )
         for topic in plan.topics
     )
 
 
 def at_rest(topics: Sequence[TopicState]) -> tuple[TopicState, ...]:
-    """The same, of a run that reads nothing."""
+    """The state of topics in a run that reads nothing."""
     return tuple(
-        msgspec.structs.replace(topic, partitions=tuple(map(_at_rest, topic.partitions)))
+        msgspec.structs.replace(topic, partitions=tuple(map(_partition_at_rest, topic.partitions)))
         for topic in topics
     )
 
 
-def _at_rest(state: PartitionState) -> PartitionState:
+def _partition_at_rest(state: PartitionState) -> PartitionState:
     return msgspec.structs.replace(state, from_offset=-1, skipped=0)
 
 
@@ -238,19 +235,19 @@ def _hours(
     before: Mapping[Hour, HourState], adds: Sequence[Added], run: int, now: int
 ) -> dict[Hour, HourState]:
     by_hour: dict[Hour, list[Added]] = defaultdict(list)
-    for each in adds:
-        by_hour[each.hour].append(each)
+    for file in adds:
+        by_hour[file.hour].append(file)
     hours = dict(before)
     for hour, files in by_hour.items():
-        known = before.get(hour, HourState(rows=0, files=()))
+        state = before.get(hour, HourState(rows=0, files=()))
         rows = sum(file.rows for file in files)
         hours[hour] = msgspec.structs.replace(
-            known,
-            rows=known.rows + rows,
-            files=(*known.files, *(file.path for file in files)),
-            bytes=known.bytes + sum(file.bytes for file in files),
+            state,
+            rows=state.rows + rows,
+            files=(*state.files, *(file.path for file in files)),
+            bytes=state.bytes + sum(file.bytes for file in files),
             changed=run,
-            late_rows=known.late_rows + (rows if is_complete(known) else 0),
+            late_rows=state.late_rows + (rows if is_complete(state) else 0),
             at=now,
         )
     return hours
@@ -259,18 +256,18 @@ def _hours(
 def _late_markers(
     table: str, run: int, adds: Sequence[Added], hours: Mapping[Hour, HourState]
 ) -> Iterable[Marker]:
-    for hour in sorted({each.hour for each in adds}):
+    for hour in sorted({file.hour for file in adds}):
         if is_complete(hours.get(hour)):
-            files = [each.path for each in adds if each.hour == hour]
-            rows = sum(each.rows for each in adds if each.hour == hour)
+            files = [file.path for file in adds if file.hour == hour]
+            rows = sum(file.rows for file in adds if file.hour == hour)
             yield late_marker(table, hour, run, rows, files)
             yield success_marker(table, hour, hours[hour], run)
 
 
-def _sum(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+def _total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
     total: Counter[str] = Counter()
-    for each in counts:
-        total.update(each)
+    for part in counts:
+        total.update(part)
     return total
 
 
@@ -284,12 +281,12 @@ def rebuild_manifest(
     markers: Mapping[Hour, Sequence[str]],
     accept_gap: bool,
 ) -> Manifest:
-    """What follows on `previous`. `markers` are the names of what lies beside the rows of each
-    hour. `ledger_entries` is still to be filled in.
+    """The manifest of a rebuild; `ledger_entries` is still to be filled in.
 
-    What is staged must have been verified. Raises Mismatch if it is not what was planned,
-    TooManyDead, TooManyDuplicates, and GapError if less came back of an hour than it had, unless
-    that is accepted; that nothing came back never is.
+    `markers` are the names of the markers beside the rows of each hour. The staged files must have
+    been verified. Raises Mismatch if they are not what was planned, TooManyDead, TooManyDuplicates,
+    and GapError if an hour would have fewer rows than before, unless that is accepted; an hour is
+    never emptied.
     """
     check(plan.slices, staged)
     reports = [staged.reports[piece.number] for piece in plan.slices]
@@ -315,9 +312,9 @@ def rebuild_manifest(
         markers=tuple(_markers_gone(previous.table, hours, markers)),
         passages=read,
         rebuilt=tuple(sorted(hours)),
-        dead=dict(_sum(report.dead for report in reports)),
+        dead=dict(_total(report.dead for report in reports)),
         duplicates=sum(report.duplicates for report in reports),
-        hours=faded(_hours_rebuilt(previous, adds, hours, run, now), now),
+        hours=trimmed_hours(_hours_rebuilt(previous, adds, hours, run, now), now),
         sources=after_run(previous.sources, staged.sources, now=now, forget=terms.forget_after),
         schema=terms.schema,
         ledger_seq=previous.ledger_seq + previous.ledger_entries,
@@ -329,14 +326,14 @@ def _check_hours(table: str, reports: Sequence[SliceReport], hours: Collection[H
         odd = report.rows.keys() - set(hours)
         if odd:
             raise Mismatch(
-                f"{hour_path(table, min(odd))} is not to be rebuilt, and rows of it were written"
+                f"rows of {hour_path(table, min(odd))} were written, which is not being rebuilt"
             )
 
 
 def _check_all_came_back(
     previous: Manifest, read: Sequence[Passage], hours: Collection[Hour]
 ) -> None:
-    """As rows, as duplicates, or as what cannot be decoded any more."""
+    """Counts rows, duplicates, and records that cannot be decoded any more."""
     came: Counter[Hour] = Counter()
     for window in (window for passage in read for window in passage.windows):
         came[hour_of(window.start)] += window.rows + window.duplicates + window.dead
@@ -344,8 +341,8 @@ def _check_all_came_back(
         had = previous.hours[hour].rows if hour in previous.hours else 0
         if came[hour] < had:
             raise GapError(
-                f"{hour_path(previous.table, hour)}: it has {had:,} rows, and the brokers have"
-                f" {came[hour]:,} events of it; nothing was replaced. To rebuild it from those:"
+                f"{hour_path(previous.table, hour)} has {had:,} rows, but the brokers have only"
+                f" {came[hour]:,} of its events; nothing was replaced. To rebuild it from those:"
                 " --accept-gap"
             )
 
@@ -361,8 +358,8 @@ def _check_none_is_emptied(
     ]
     if emptied:
         raise GapError(
-            f"{', '.join(emptied)}: there are rows, and none of them could be read again from the"
-            " brokers; nothing was replaced. Who does not want them deletes their files"
+            f"{', '.join(emptied)}: none of the rows could be read again from the brokers; nothing"
+            " was replaced. To remove these rows, delete their files"
         )
 
 
@@ -373,10 +370,10 @@ def _replaced(previous: Manifest, hours: Collection[Hour]) -> Iterator[str]:
 
 
 def _markers_gone(
-    table: str, hours: Collection[Hour], there: Mapping[Hour, Sequence[str]]
+    table: str, hours: Collection[Hour], present: Mapping[Hour, Sequence[str]]
 ) -> Iterator[Marker]:
     for hour in sorted(hours):
-        for name in sorted(there.get(hour, ())):
+        for name in sorted(present.get(hour, ())):
             if name in {SUCCESS, INCOMPLETE} or name.startswith(LATE):
                 yield no_marker(table, hour, name)
 
@@ -384,11 +381,11 @@ def _markers_gone(
 def _hours_rebuilt(
     previous: Manifest, adds: Sequence[Added], rebuilt: Collection[Hour], run: int, now: int
 ) -> dict[Hour, HourState]:
-    """An hour that has no rows any more is still one that was loaded, and is to be closed."""
+    """The hours after a rebuild. One without rows is still known, and is to be closed."""
     by_hour: defaultdict[Hour, list[Added]] = defaultdict(list)
-    for each in adds:
-        if not each.path.startswith(f"{DEAD}/"):
-            by_hour[each.hour].append(each)
+    for file in adds:
+        if not file.path.startswith(f"{DEAD}/"):
+            by_hour[file.hour].append(file)
     empty = HourState(rows=0, files=(), changed=run, at=now)
     hours = {hour: empty if hour in rebuilt else state for hour, state in previous.hours.items()}
     for hour, files in sorted(by_hour.items()):

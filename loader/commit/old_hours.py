@@ -1,9 +1,8 @@
-"""Hours of which hardly anything is to be expected: how much of them is remembered, and how what is
-forgotten is looked up in their folders.
+"""Bounds what a manifest keeps of old hours, and recalls it from their folders when needed.
 
-A manifest has all hours, so what it has of each must not stay for ever. First the names of its
-files go, as its folder has them too. Then, if it is complete, the hour goes: what is to be known of
-it if rows should come after all is in its `_SUCCESS`.
+A manifest lists all hours, so what it keeps of each must shrink with age. First the names of its
+files go, since its folder has them as well. Then, if it is complete, the hour itself goes: its
+`_SUCCESS` has what is needed if rows should still arrive.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,8 +21,8 @@ LISTED_MILLIS: Final = 30 * DAY_MILLIS  # since its last change
 REMEMBERED_MILLIS: Final = 365 * DAY_MILLIS
 
 
-def faded(hours: Mapping[Hour, HourState], now: int) -> dict[Hour, HourState]:
-    """What a manifest has of them."""
+def trimmed_hours(hours: Mapping[Hour, HourState], now: int) -> dict[Hour, HourState]:
+    """The hours as a manifest keeps them."""
     return {
         hour: _without_list(state) if _age(hour, state, now) > LISTED_MILLIS else state
         for hour, state in hours.items()
@@ -32,12 +31,12 @@ def faded(hours: Mapping[Hour, HourState], now: int) -> dict[Hour, HourState]:
 
 
 def may_be_forgotten(hour: Hour, now: int) -> bool:
-    """Whether it may have been one of a manifest before, and is not any more."""
+    """Whether an earlier manifest may have had the hour, and this one not."""
     return now - hour > REMEMBERED_MILLIS
 
 
 class _Success(msgspec.Struct, frozen=True):
-    """What the marker of a complete hour says; see loader/commit/layout.py."""
+    """The content of a complete hour's marker; see loader/commit/layout.py."""
 
     run: int
     complete_since_run: int
@@ -47,20 +46,20 @@ class _Success(msgspec.Struct, frozen=True):
     bytes: int
 
 
-def as_marked(success: bytes) -> HourState | None:
-    """What was known of a complete hour. None if others have written the marker."""
+def state_from_marker(success: bytes) -> HourState | None:
+    """The state of a complete hour from its marker. None if another program wrote the marker."""
     try:
-        said = msgspec.json.decode(success, type=known_type(_Success))
+        marker = msgspec.json.decode(success, type=known_type(_Success))
     except msgspec.MsgspecError:
         return None
     return HourState(
-        rows=said.rows,
+        rows=marker.rows,
         files=(),
-        unlisted=said.files,
-        bytes=said.bytes,
-        changed=said.run,
-        complete=said.complete_since_run,
-        late_rows=said.late_rows,
+        unlisted=marker.files,
+        bytes=marker.bytes,
+        changed=marker.run,
+        complete=marker.complete_since_run,
+        late_rows=marker.late_rows,
     )
 
 
@@ -75,20 +74,21 @@ def _without_list(state: HourState) -> HourState:
 
 
 def recalled(store: Store, manifest: Manifest, hours: Iterable[Hour], now: int) -> Manifest:
-    """With those of these hours that were complete so long ago that it has them no more."""
-    found: dict[Hour, HourState] = {}
+    """The manifest, with those of these hours that it had forgotten because they were complete long
+    ago."""
+    states: dict[Hour, HourState] = {}
     for hour in hours:
         if hour in manifest.hours or not may_be_forgotten(hour, now):
             continue
         success = store.read(f"{hour_path(manifest.table, hour)}/{SUCCESS}")
-        if success is not None and (state := as_marked(success)) is not None:
-            found[hour] = state
-    return msgspec.structs.replace(manifest, hours={**manifest.hours, **found})
+        if success is not None and (state := state_from_marker(success)) is not None:
+            states[hour] = state
+    return msgspec.structs.replace(manifest, hours={**manifest.hours, **states})
 
 
 def listed(store: Store, manifest: Manifest, hours: Iterable[Hour]) -> Manifest:
-    """With the paths of all files of these hours."""
-    found = {
+    """The manifest, with the paths of all files of these hours."""
+    states = {
         hour: msgspec.structs.replace(
             state,
             files=tuple(
@@ -101,4 +101,4 @@ def listed(store: Store, manifest: Manifest, hours: Iterable[Hour]) -> Manifest:
         for hour in hours
         if (state := manifest.hours.get(hour)) is not None and state.unlisted
     }
-    return msgspec.structs.replace(manifest, hours={**manifest.hours, **found})
+    return msgspec.structs.replace(manifest, hours={**manifest.hours, **states})

@@ -1,18 +1,18 @@
-"""What a committed run still owes: its files made visible, its part of the ledger, offsets for the
-brokers. All of it can be repeated, and is, until the run is marked as published: by this load, or,
-if it is cut short, by the next.
+"""Publishes a committed run: makes its files visible, writes its ledger entries, and commits
+offsets to the brokers. Every step can be repeated, and is repeated until the run is marked as
+published, by this load or, if it was cut short, by the next.
 
-Markers that no longer hold go first. Then, hour by hour, the files that others replace go, the new
-ones come, and the markers that hold now. So rows of an hour may be missing for a moment, and never
-are there twice. Nothing is taken away before what replaces it is known to be there.
+Markers that no longer hold are removed first. Then, hour by hour, replaced files are deleted, new
+files renamed into place, and new markers written. So rows of an hour may be missing for a moment,
+but are never there twice. A file is only deleted once its replacement is known to exist.
 
-Cut short at any step, by whatever it is, this is done again from the start, by the next who comes;
-and two may do it at the same time. A name is never used for another file, so neither undoes what
-the other has done. Only markers change: whoever hangs while others go on to later runs may write
-one that no longer holds, finds that out, and puts it right; if it dies first, the next load does.
+After an interruption at any step, the next load starts over; two loads may also do it at the same
+time. A name is never reused for another file, so neither undoes the other's work. Only markers
+change: a loader that hangs while others commit later runs may write an outdated marker. It notices
+that and corrects it; if it dies first, the next load does.
 
-Files never wait for the ledger. Its entries come in the order of the runs: what it does not take
-now stops those behind it, and is not tried again in the same load.
+Files never wait for the ledger. Its entries are written in the order of the runs: after a failure,
+later runs wait as well, until the next load.
 """
 
 import uuid
@@ -40,9 +40,9 @@ ABANDONED_MILLIS: Final = 86_400_000
 
 
 def publish(store: Store, manifest: Manifest) -> None:
-    """Raises StoreError; then it is to be done again.
+    """Makes the run's files visible. Raises StoreError if that has to be repeated.
 
-    Once the run is visible, whoever made it so, later ones may have changed its hours.
+    Once the run is visible, no matter which loader did it, later runs may have changed its hours.
     """
     history = History(store, manifest.table)
     if history.is_visible(manifest.run):
@@ -57,13 +57,13 @@ def publish(store: Store, manifest: Manifest) -> None:
         return
     history.mark_visible(manifest.run)
     for folder in sorted({run_folder_of(added.staged) for added in manifest.adds}):
-        with suppress(StoreError):  # it is visible all the same, and cleaned away by the next
+        with suppress(StoreError):  # the run is visible, and the next load removes the folder
             store.delete(folder)
 
 
 def restore_markers(store: Store, history: History, *, since: int) -> list[str]:
-    """Makes markers what the newest run that speaks of them says, as far as any since this one
-    does. Returns those that were something else."""
+    """Restores markers that differ from the newest run that has them, of all runs from `since` on.
+    Returns the paths of those that differed."""
     restored: list[str] = []
     while True:
         manifests = [history.read(run) for run in history.runs() if run >= since]
@@ -75,62 +75,62 @@ def restore_markers(store: Store, history: History, *, since: int) -> list[str]:
         for marker in wrong:
             _mark(store, marker)
         restored += [marker.path for marker in wrong]
-        # Of a run that came meanwhile, this may have undone a marker.
+        # This may have overwritten a marker of a run committed meanwhile.
         if not wrong or history.runs()[-1] == newest.run:
             return restored
 
 
 def clean(store: Store, table: str, *, abandoned_after: int = ABANDONED_MILLIS) -> None:
-    """Removes what runs have left that never came to be.
+    """Removes what unfinished runs have left.
 
-    Another loader may be at work on the next run: what it writes is left alone, unless it is a day
-    old by the store's own clock. A host whose clock is a day wrong would else take away what
-    another has committed and is about to publish. What was written for a run that is visible is
-    nothing any more, though a loader that has not heard of that may still write there. Raises
-    StoreError if something is left, once all has been tried: a later one does it, and nobody needs
-    to wait for that.
+    Another loader may be working on the next run. Its files are left alone unless they are a day
+    old by the store's own clock: if the host's clock counted, one that is wrong by a day would
+    delete what another loader has committed and is about to publish. Files staged for a visible run
+    are obsolete, even if a loader that does not know this still writes there. Raises StoreError if
+    something could not be removed, after trying everything; a later load removes it, and nothing
+    needs to wait.
     """
-    left: StoreError | None = None
-    for path in _left_over(store, table, abandoned_after):
+    first_error: StoreError | None = None
+    for path in _leftovers(store, table, abandoned_after):
         try:
             store.delete(path)
         except StoreError as error:
-            left = left or error
-    if left is not None:
-        raise left
+            first_error = first_error or error
+    if first_error is not None:
+        raise first_error
 
 
-def _left_over(store: Store, table: str, abandoned_after: int) -> Iterator[str]:
+def _leftovers(store: Store, table: str, abandoned_after: int) -> Iterator[str]:
     visible = History(store, table).newest_visible()
-    unsure: list[Entry] = []
+    candidates: list[Entry] = []
     for entry in store.list(staging(table)):
         run = run_of_folder(entry.name)
         if run is not None and run <= visible:
             yield entry.path
         elif run is not None:
-            unsure.append(entry)
-    unsure.extend(store.list(CREATING))
-    if not unsure:
+            candidates.append(entry)
+    candidates.extend(store.list(CREATING))
+    if not candidates:
         return
-    latest = _time_at(store) - abandoned_after
-    for entry in unsure:
+    latest = _store_time(store) - abandoned_after
+    for entry in candidates:
         if _last_written(store, entry) < latest:
             yield entry.path
 
 
-def _time_at(store: Store) -> int:
-    """What the store's clock shows: the time of a file that is written now. Milliseconds."""
+def _store_time(store: Store) -> int:
+    """The time of the store's clock, in milliseconds: that of a newly written file."""
     path = f"{CREATING}/{uuid.uuid4().hex}"
     store.replace(path, b"")
-    found = [entry.modified for entry in store.list(CREATING) if entry.path == path]
+    times = [entry.modified for entry in store.list(CREATING) if entry.path == path]
     store.delete(path)
-    if not found:
-        raise StoreError(f"{store.uri(path)} was written, and is not listed")
-    return found[0]
+    if not times:
+        raise StoreError(f"{store.uri(path)} was written, but is not listed")
+    return times[0]
 
 
 def _publish(store: Store, history: History, manifest: Manifest) -> None:
-    """Ends early once others have made the run visible."""
+    """Makes files and markers visible. Returns early if another loader has done it."""
     adds: dict[str, list[Added]] = defaultdict(list)
     removes: dict[str, list[str]] = defaultdict(list)
     markers: dict[str, list[Marker]] = defaultdict(list)
@@ -157,20 +157,20 @@ def _publish(store: Store, history: History, manifest: Manifest) -> None:
 def _publish_folder(store: Store, adds: Sequence[Added], removes: Sequence[str]) -> None:
     if removes:
         for added in adds:
-            _check_there(store, added)
+            _check_exists(store, added)
     for path in removes:
         store.delete(path)
     for added in adds:
         if not store.rename(added.staged, added.path):
-            _check_there(store, added)
+            _check_exists(store, added)
 
 
-def _check_there(store: Store, added: Added) -> None:
-    """In one of its two places."""
+def _check_exists(store: Store, added: Added) -> None:
+    """Checks that the file is at one of its two paths."""
     if added.bytes not in (store.size(added.staged), store.size(added.path)):
         raise StoreError(
-            f"{store.uri(added.path)}: its {added.rows:,} rows are committed, and the file is"
-            f" neither there nor at {added.staged}"
+            f"{store.uri(added.path)}: the file with {added.rows:,} committed rows is neither there"
+            f" nor at {added.staged}"
         )
 
 
@@ -182,9 +182,9 @@ def _mark(store: Store, marker: Marker) -> None:
 
 
 def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
-    """Not those of hours whose files somebody has taken away."""
-    said = {marker.path: marker for manifest in manifests for marker in manifest.markers}
-    folders = {_folder(path) for path in said}
+    """Markers that differ, except in hours whose files somebody has deleted."""
+    by_path = {marker.path: marker for manifest in manifests for marker in manifest.markers}
+    folders = {_folder(path) for path in by_path}
     had_files = {
         folder
         for state in manifests[-1].hours.values()
@@ -194,17 +194,17 @@ def _wrong_markers(store: Store, manifests: Sequence[Manifest]) -> list[Marker]:
     gone = {folder for folder in had_files if not store.list(folder)}
     return [
         marker
-        for path, marker in sorted(said.items())
+        for path, marker in sorted(by_path.items())
         if _folder(path) not in gone and (store.read(path) or b"") != marker.written
     ]
 
 
 def _last_written(store: Store, entry: Entry) -> int:
-    """When something in it was, or the file itself."""
+    """The newest modification time in a folder, or that of a file."""
     if not entry.is_folder:
         return entry.modified
-    inside = [*store.list(entry.path), *store.list_recursively(entry.path)]
-    return max([entry.modified, *(each.modified for each in inside)])
+    entries = [*store.list(entry.path), *store.list_recursively(entry.path)]
+    return max([entry.modified, *(entry.modified for entry in entries)])
 
 
 def _folder(path: str) -> str:
@@ -212,7 +212,7 @@ def _folder(path: str) -> str:
 
 
 class Publication:
-    """Of one table, in one load."""
+    """Publishes the runs of one table during one load."""
 
     def __init__(
         self,
@@ -225,8 +225,8 @@ class Publication:
         doing: Callable[[str], None],
         warn: Callable[[str], None],
     ) -> None:
-        """`topics` are those that the table is fed by now. `doing` hears what comes now, `warn`
-        what somebody should know, in words."""
+        """`topics` feed the table now. `doing` receives the current step, `warn` warnings for the
+        operator."""
         self._history = history
         self._brokers = brokers
         self._registry = registry
@@ -234,50 +234,50 @@ class Publication:
         self._group = group
         self._doing = doing
         self._warn = warn
-        self._ledger_is_away = False
-        self.rolled_forward: int | None = None  # a run that had been cut short, and is visible now
+        self._ledger_failed = False
+        self.rolled_forward: int | None = None  # an interrupted run that this load made visible
 
-    def make_up(self) -> None:
-        """For runs that were cut short, and those that the ledger has not taken yet."""
+    def publish_unfinished(self) -> None:
+        """Publishes runs that were interrupted or that the ledger lacks."""
         runs = self._history.runs()
         if runs:
-            self._make_up(runs[-1])
+            self._publish_owing(runs[-1])
             self._restore_markers(runs[-1])
 
-    def _make_up(self, newest: int) -> None:
+    def _publish_owing(self, newest: int) -> None:
         owing = [run for run in self._history.unpublished() if run <= newest]
         if not owing:
             return
-        self._doing(f"making up for run {owing[0]}")
+        self._doing(f"completing run {owing[0]}")
         if newest not in owing:
-            self._tell_ledger(owing)
+            self._write_to_ledger(owing)
             return
-        # None is committed before the one before it is visible: this may be the only one.
+        # A run is only committed once the one before it is visible: at most this one is not.
         was_visible = self._history.is_visible(newest)
         self.publish(self._history.read(newest))
         if not was_visible:
             self.rolled_forward = newest
 
     def _restore_markers(self, newest: int) -> None:
-        """Of what the load before this one did: it may have been two runs."""
+        """Restores markers of the previous load, which may have made two runs."""
         for path in restore_markers(self._history.store, self._history, since=newest - 1):
-            self._warn(f"{path} was not what the newest run had made it; it is again")
+            self._warn(f"{path} differed from what the newest run wrote; it was restored")
 
     def publish(self, manifest: Manifest) -> None:
-        """The newest there is."""
+        """Publishes the newest run."""
         self._doing(f"publishing run {manifest.run}")
         publish(self._history.store, manifest)
-        self._tell_brokers(manifest)
+        self._commit_offsets(manifest)
         if not manifest.ledger_entries:
             self._history.mark_published(manifest.run)
-        # Another loader may have gone on: what it has committed is not visible yet.
+        # Another loader may have committed later runs, which are not visible yet.
         owing = [run for run in self._history.unpublished() if run <= manifest.run]
-        self._tell_ledger(owing, {manifest.run: manifest})
+        self._write_to_ledger(owing, {manifest.run: manifest})
 
-    def _tell_ledger(
+    def _write_to_ledger(
         self, owing: Sequence[int], at_hand: Mapping[int, Manifest] = MappingProxyType({})
     ) -> None:
-        if self._ledger_is_away:
+        if self._ledger_failed:
             return
         for run in owing:
             manifest = at_hand.get(run) or self._history.read(run)
@@ -289,23 +289,23 @@ class Publication:
                     timestamp=manifest.committed,
                 )
             except (ClientError, SchemaError) as error:
-                self._ledger_is_away = True
-                self._warn(f"run {run} is not in the ledger yet, and none after it: {error}")
+                self._ledger_failed = True
+                self._warn(f"run {run} and later ones are not in the ledger yet: {error}")
                 return
             self._history.mark_published(run)
 
-    def _tell_brokers(self, manifest: Manifest) -> None:
-        """So that Kafka's own tools see how far behind the loader is. Nobody relies on it."""
+    def _commit_offsets(self, manifest: Manifest) -> None:
+        """Commits offsets so that Kafka's tools can show the loader's lag. Best effort."""
         consumed = {
-            TopicPartition(topic.topic, each.partition): Consumed(
-                each.next_offset, each.leader_epoch
+            TopicPartition(topic.topic, partition.partition): Consumed(
+                partition.next_offset, partition.leader_epoch
             )
             for topic in manifest.topics
             if topic.topic in self._topics
-            for each in topic.partitions
-            if not each.absent
+            for partition in topic.partitions
+            if not partition.absent
         }
         try:
             commit_offsets(self._brokers, self._group, consumed)
         except ClientError as error:
-            self._warn(f"consumed offsets could not be told to the brokers: {error}")
+            self._warn(f"offsets could not be committed to the brokers: {error}")

@@ -1,18 +1,17 @@
-"""Which events of which source have landed: in one run, and over all runs. Pure.
+"""Which events of which source have landed, in one run and over all runs. Pure.
 
-A report has the sources of its slice, and there may be thousands of reports: so what they say is
-joined at once, by partition, and not kept. An event is told from others by its source and number,
-within its topic: topics of one table know nothing of each other.
+A report has the sources of its slice, and there may be thousands of reports: so their contents are
+merged by partition at once, and not kept. Source and seq identify an event within its topic; topics
+of one table are independent.
 
-Slices do not see each other, and each was told only what had landed before from its own partition.
-So an event that is in the log twice may have been written twice: by two slices of this run, or, if
-its source has changed its partition, by a run before and now. Those slices are landed again, and
-told what was found. Nobody overlaps after that.
+A slice only knows what landed earlier from its own partition. So an event that is in the log twice
+may have been written twice: by two slices of this run, or, if its source changed partition, by an
+earlier run and now. Such slices are landed again with this knowledge, and then nothing overlaps.
 
-What keeps small what is known over all runs: an agent's source is a number as long as nothing is
-missing, and a source of which nothing has come for a while is forgotten. An event that came twice
-after that would be taken for a new one; so it must be longer than agents keep their unacknowledged
-batches. A source with holes, of which more is to be expected, is kept four times as long.
+What bounds the memory over all runs: a source without gaps is kept as one number, and one with no
+events for a while is forgotten. A later duplicate would count as a new event, so that time must
+exceed the time for which agents keep unacknowledged batches. A source with gaps, which are likely
+to be filled, is kept four times as long.
 """
 
 from collections import defaultdict
@@ -34,18 +33,18 @@ from loader.reports import (
 )
 from loader.tables import HOUR_MILLIS, Hour, Partition, hour_of
 
-WITH_HOLES: Final = 4  # times as long is a source with holes known
+WITH_HOLES: Final = 4  # a source with gaps is kept this many times as long
 
 
 class LandedSources:
-    """Of one run. Reports are added in the order of their slices: the later one is at fault, and
-    what it has twice counts as not written by it, as that is how it ends."""
+    """The sources of one run. Reports are added in the order of their slices; events found twice
+    count as not written by the later slice, which is landed again without them."""
 
     def __init__(self, known: Iterable[KnownSources] = ()) -> None:
-        self.twice: dict[int, dict[str, ClosedIntervals]] = {}  # by slice: what was there already
+        self.twice: dict[int, dict[str, ClosedIntervals]] = {}  # by slice: events landed before
         self._known: dict[str, dict[str, KnownSources]] = {}
-        for each in known:
-            self._known.setdefault(each.topic, {}).update(dict.fromkeys(each.landed, each))
+        for sources in known:
+            self._known.setdefault(sources.topic, {}).update(dict.fromkeys(sources.landed, sources))
         self._topics: dict[str, TopicSources] = {}
 
     def add(self, report: SliceReport) -> None:
@@ -53,17 +52,17 @@ class LandedSources:
         if topic is None:
             topic = self._topics[report.topic] = TopicSources(self._known.get(report.topic, {}))
         if twice := topic.add(report):
-            self.twice[report.slice] = {source: closed(each) for source, each in twice.items()}
+            self.twice[report.slice] = {source: closed(seqs) for source, seqs in twice.items()}
 
     def of(self, log: Partition, leader_epoch: int) -> dict[str, ClosedIntervals]:
-        """What was written of one partition, from batches of this leader epoch."""
+        """The events written from batches of this partition and leader epoch."""
         topic, partition = log
         return self._topics[topic].of(partition, leader_epoch) if topic in self._topics else {}
 
     @property
     def scattered(self) -> set[str]:
-        """Sources of any topic that are not to be remembered."""
-        return {source for each in self._topics.values() for source in each.scattered}
+        """Sources of any topic that are not remembered."""
+        return {source for topic in self._topics.values() for source in topic.scattered}
 
     @property
     def topics(self) -> Mapping[str, "TopicSources"]:
@@ -71,29 +70,27 @@ class LandedSources:
 
 
 class TopicSources:
-    """Of one topic."""
-
     def __init__(self, known: Mapping[str, KnownSources]) -> None:
-        """What was known before, by source."""
-        self.scattered: set[str] = set()  # not to be remembered
+        """`known` is what landed in earlier runs, by source."""
+        self.scattered: set[str] = set()  # not remembered
         self._known = known
-        self._found: dict[int, dict[str, GrowingIntervals]] = {}  # by partition, and by source
-        # By partition and leader epoch; while there is one epoch, it is what the partition has.
+        self._landed: dict[int, dict[str, GrowingIntervals]] = {}  # by partition, and by source
+        # By partition and leader epoch; with only one epoch, the same object as in `_landed`.
         self._by_epoch: dict[tuple[int, int], dict[str, GrowingIntervals]] = {}
-        self._epochs: dict[int, int] = {}  # by partition, the first that was met
-        self._first: dict[str, int] = {}  # the partition where a source was first found in this run
-        self._several: dict[str, GrowingIntervals] = {}  # of all partitions, before and now
+        self._epochs: dict[int, int] = {}  # by partition: the first leader epoch seen
+        self._first: dict[str, int] = {}  # by source: the first partition in this run
+        self._several: dict[str, GrowingIntervals] = {}  # sources of several partitions, all runs
 
     def add(self, report: SliceReport) -> dict[str, Intervals]:
-        """Returns what of it was there already, by source."""
+        """Returns those of its events that had landed already, by source."""
         self.scattered.update(report.scattered)
-        found = self._found.setdefault(report.partition, {})
+        by_source = self._landed.setdefault(report.partition, {})
         all_twice: dict[str, Intervals] = {}
         for run in report.sources:
             apart = self._of_epoch(report.partition, run.leader_epoch)
             written = half_open(run.intervals)
-            twice = self._twice(run.source, written, report.partition, found)
-            if apart is not found:
+            twice = self._twice(run.source, written, report.partition, by_source)
+            if apart is not by_source:
                 landed = apart.setdefault(run.source, GrowingIntervals())
                 for interval in minus(written, twice):
                     landed.add(*interval)
@@ -102,40 +99,43 @@ class TopicSources:
         return all_twice
 
     def of(self, partition: int, leader_epoch: int) -> dict[str, ClosedIntervals]:
-        found = self._by_epoch.get((partition, leader_epoch), {})
-        return {source: closed(found[source].intervals) for source in sorted(found)}
+        by_source = self._by_epoch.get((partition, leader_epoch), {})
+        return {source: closed(by_source[source].intervals) for source in sorted(by_source)}
 
     def all(self) -> Iterator[tuple[str, int, Intervals]]:
-        """Every source with its partition, or SEVERAL, and what was written of it."""
-        for partition, found in self._found.items():
-            for source, landed in found.items():
+        """Each source with its partition, or SEVERAL, and the events written of it."""
+        for partition, by_source in self._landed.items():
+            for source, landed in by_source.items():
                 if source not in self._several:
                     yield source, partition, landed.intervals
         for source, landed in self._several.items():
             yield source, SEVERAL, landed.intervals
 
     def _of_epoch(self, partition: int, leader_epoch: int) -> dict[str, GrowingIntervals]:
-        """What the partition's batches of this epoch have; kept apart only where there are more."""
-        found = self._found[partition]
+        """The sources of a partition's batches of one epoch; kept apart only if there are several
+        epochs."""
+        all_ = self._landed[partition]
         first = self._epochs.setdefault(partition, leader_epoch)
-        if (known := self._by_epoch.get((partition, leader_epoch))) is None:
-            if first != leader_epoch and self._by_epoch[partition, first] is found:
+        if (sources := self._by_epoch.get((partition, leader_epoch))) is None:
+            if first != leader_epoch and self._by_epoch[partition, first] is all_:
                 self._by_epoch[partition, first] = {
-                    source: landed.copy() for source, landed in found.items()
+                    source: landed.copy() for source, landed in all_.items()
                 }
-            known = self._by_epoch[partition, leader_epoch] = {} if first != leader_epoch else found
-        return known
+            sources = self._by_epoch[partition, leader_epoch] = (
+                {} if first != leader_epoch else all_
+            )
+        return sources
 
     def _twice(
         self,
         source: str,
         written: Intervals,
         partition: int,
-        found: dict[str, GrowingIntervals],
+        by_source: dict[str, GrowingIntervals],
     ) -> Intervals:
-        landed = found.get(source)
+        landed = by_source.get(source)
         if landed is None:
-            landed = found[source] = GrowingIntervals()
+            landed = by_source[source] = GrowingIntervals()
         if source not in self._several and self._is_elsewhere(source, partition):
             self._several[source] = self._everywhere(source)
         everywhere = self._several.get(source)
@@ -153,7 +153,7 @@ class TopicSources:
 
     def _everywhere(self, source: str) -> GrowingIntervals:
         known = self._known.get(source)
-        parts = [each[source].intervals for each in self._found.values() if source in each]
+        parts = [part[source].intervals for part in self._landed.values() if source in part]
         if known is not None:
             parts.append(intervals_of(known.landed[source]))
         everywhere = GrowingIntervals()
@@ -163,7 +163,7 @@ class TopicSources:
 
 
 def _taken(landed: GrowingIntervals, intervals: Intervals) -> Intervals:
-    """What of it had been taken in before. All of it is now."""
+    """Adds the intervals, and returns what had been added before."""
     twice: list[Intervals] = []
     for interval in intervals:
         new = landed.add(*interval)
@@ -173,24 +173,25 @@ def _taken(landed: GrowingIntervals, intervals: Intervals) -> Intervals:
 
 
 def seen_in(known: Sequence[KnownSources], logs: Iterable[Partition]) -> dict[Partition, Seen]:
-    """What has landed before, by partition, of those that are to be read; and of SEVERAL."""
+    """The events that landed earlier, by partition, for the partitions to read and SEVERAL."""
     read = set(logs)
     wanted = read | {(topic, SEVERAL) for topic, _ in read}
-    found: dict[Partition, dict[str, Landed]] = {}
-    for each in known:
-        log = (each.topic, each.partition)
+    seen: dict[Partition, dict[str, Landed]] = {}
+    for sources in known:
+        log = (sources.topic, sources.partition)
         if log in wanted:
-            found.setdefault(log, {}).update(each.landed)
-    return {**found}
+            seen.setdefault(log, {}).update(sources.landed)
+    return {**seen}
 
 
 def after_run(
     before: Iterable[KnownSources], landed: LandedSources, *, now: int, forget: int
 ) -> tuple[KnownSources, ...]:
-    """Times in milliseconds. Sources that are scattered are not remembered at all."""
+    """The sources to remember after a run. Times are in milliseconds. Scattered sources are not
+    remembered."""
     by_topic: dict[str, list[KnownSources]] = {topic: [] for topic in landed.topics}
-    for each in before:
-        by_topic.setdefault(each.topic, []).append(each)
+    for sources in before:
+        by_topic.setdefault(sources.topic, []).append(sources)
     nothing = TopicSources({})
     return tuple(
         KnownSources(topic=topic, partition=partition, loaded=loaded, landed=sources)
@@ -205,24 +206,24 @@ def after_run(
 def _of_topic(
     before: Sequence[KnownSources], landed: TopicSources, now: int, forget: int
 ) -> dict[tuple[int, Hour], dict[str, Landed]]:
-    """By partition, and by the hour of their last load."""
-    found = {source: (partition, intervals) for source, partition, intervals in landed.all()}
+    """A topic's sources by partition, and by the hour in which they were last loaded."""
+    new = {source: (partition, intervals) for source, partition, intervals in landed.all()}
     scattered = landed.scattered
     after: defaultdict[tuple[int, Hour], dict[str, Landed]] = defaultdict(dict)
-    for each in before:
-        for source in each.landed.keys() & found.keys():
-            partition, intervals = found[source]
-            found[source] = (
-                partition if partition == each.partition else SEVERAL,
-                union(intervals_of(each.landed[source]), intervals),
+    for sources in before:
+        for source in sources.landed.keys() & new.keys():
+            partition, intervals = new[source]
+            new[source] = (
+                partition if partition == sources.partition else SEVERAL,
+                union(intervals_of(sources.landed[source]), intervals),
             )
-        age = now - each.loaded - HOUR_MILLIS  # at least
-        kept = after[each.partition, each.loaded]
-        for source, events in each.landed.items():
+        age = now - sources.loaded - HOUR_MILLIS  # at least
+        kept = after[sources.partition, sources.loaded]
+        for source, events in sources.landed.items():
             long = 1 if isinstance(events, int) else WITH_HOLES
-            if source not in found and source not in scattered and age <= forget * long:
+            if source not in new and source not in scattered and age <= forget * long:
                 kept[source] = events
-    for source, (partition, intervals) in found.items():
+    for source, (partition, intervals) in new.items():
         if source not in scattered and len(intervals) <= MOST_INTERVALS:
             after[partition, hour_of(now)][source] = landed_of(intervals)
     return after

@@ -1,1 +1,3 @@
-"""Record batches become rows: columns in Arrow, whatever schema each was written with."""
+"""Decodes record batches into rows: Arrow columns of the table, whatever schema a record was
+written with.
+"""

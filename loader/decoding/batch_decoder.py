@@ -1,12 +1,11 @@
-"""Batches of one partition become rows of one table.
+"""Decodes batches of one partition into rows of one table.
 
-A batch is read whole, natively (columns/native.py), if its records are alike: of one schema.
-Otherwise its records are taken apart, and those of a schema read together (writers.py).
-Either way gives the same rows. What cannot be read is dead, with its reason, and costs no other
-record anything.
+A batch whose records all have the same schema is decoded whole, natively (columns/native.py).
+Otherwise its records are separated, and those of a schema decoded together (writers.py). Both ways
+give the same rows. A record that cannot be decoded becomes a dead letter with its reason, and does
+not affect others.
 
-Used by one thread. A registry that does not answer is an error that passes through; nothing that a
-batch holds is.
+Used by one thread. An error of the registry is passed on; the content of a batch never causes one.
 """
 
 from collections import defaultdict
@@ -30,13 +29,14 @@ from wire.compression import Codec, decompress
 from wire.errors import BatchError
 from wire.records import Record, records
 
-MOST_BROKEN: Final = 100_000  # records of a batch that cannot be read, each of which is named
+MOST_BROKEN: Final = 100_000  # records of a broken batch that become dead letters of their own
 NOTHING: Final = (0, 0)
 
 
 class BatchDecoder:
-    """Rows have the batch's `topic` and `partition`, and `cluster` if the table wants it. What has
-    another time than `times`, from and to in milliseconds, is out of range."""
+    """Decodes batches of one partition. Rows get `topic` and `partition`, and `cluster` if the
+    table has that column. Those outside of `times`, from and to in milliseconds, are out of range.
+    """
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class BatchDecoder:
         self._assembly = RowAssembly(columns, topic, partition, cluster, times)
 
     def decode(self, batch: FetchedBatch) -> Decoded:
-        """The batch's CRC is right. Control batches hold nothing."""
+        """The batch's CRC must have been checked. Control batches hold no rows."""
         if batch.header.is_control:
             return self._assembly.decoded([], (), {})
         return self._whole(batch) or self._singly(batch)
 
     def _whole(self, batch: FetchedBatch) -> Decoded | None:
-        """None if the batch is not of the one form that is read whole."""
+        """Returns None if the batch cannot be decoded whole."""
         header = batch.header
         try:
             unpacked = decompress(Codec(header.codec), batch.data[HEADER_SIZE:])
@@ -73,47 +73,47 @@ class BatchDecoder:
         rows = writer.native.batch(header, unpacked, schema_id)
         if rows is None:
             return None
-        made, bad = self._assembly.rows(rows, writer.conversion)
+        good, bad = self._assembly.rows(rows, writer.conversion)
         dead: list[Dead] = []
         if bad:
             try:
-                found = [each for each in records(batch.data) if each.offset in bad]
+                unfit = [record for record in records(batch.data) if record.offset in bad]
             except BatchError:
                 return None
-            dead = [_dead(record, bad[record.offset], schema_id) for record in found]
+            dead = [_dead(record, bad[record.offset], schema_id) for record in unfit]
         counts = {schema_id: header.record_count}
-        return self._assembly.decoded([made], tuple(dead), counts)
+        return self._assembly.decoded([good], tuple(dead), counts)
 
     def _singly(self, batch: FetchedBatch) -> Decoded:
-        found, dead, unnamed = _read(batch)
+        records_, dead, unnamed = _read(batch)
         by_prefix: defaultdict[bytes | None, list[Record]] = defaultdict(list)
-        for record in found:
+        for record in records_:
             by_prefix[record.value and record.value[:PREFIX_SIZE]].append(record)
-        made: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         counts: dict[int, int] = {}
         for prefix, group in by_prefix.items():
             if prefix is None:
-                dead += (_dead(each, Unusable(NO_VALUE, "a null value")) for each in group)
+                dead += (_dead(record, Unusable(NO_VALUE, "a null value")) for record in group)
                 continue
             try:
                 schema_id, _ = split(prefix)
             except BadMessage as error:
-                dead += (_dead(each, Unusable(NOT_FRAMED, str(error))) for each in group)
+                dead += (_dead(record, Unusable(NOT_FRAMED, str(error))) for record in group)
                 continue
             counts[schema_id] = len(group)
-            self._group(schema_id, group, made, dead)
-        dead.sort(key=lambda each: each.offset)
-        decoded = self._assembly.decoded(made, tuple(dead), counts)
+            self._group(schema_id, group, batches, dead)
+        dead.sort(key=lambda letter: letter.offset)
+        decoded = self._assembly.decoded(batches, tuple(dead), counts)
         return replace(decoded, unnamed=unnamed) if unnamed[0] < unnamed[1] else decoded
 
     def _group(
         self,
         schema_id: int,
         group: Sequence[Record],
-        made: list[pa.RecordBatch],
+        batches: list[pa.RecordBatch],
         dead: list[Dead],
     ) -> None:
-        """All records of a batch that name the same schema."""
+        """Decodes all records of a batch that name the same schema."""
         writer = self._writers.of(schema_id)
         if isinstance(writer, Unusable):
             dead += (_dead(record, writer, schema_id) for record in group)
@@ -122,30 +122,30 @@ class BatchDecoder:
         dead += (_dead(group[place], why, schema_id) for place, why in bad.items())
         if not read.places:
             return
-        own = [group[place] for place in read.places]
-        offsets = pa.array([record.offset for record in own], pa.int64())
-        times = pa.array([record.timestamp for record in own], pa.int64())
+        readable = [group[place] for place in read.places]
+        offsets = pa.array([record.offset for record in readable], pa.int64())
+        times = pa.array([record.timestamp for record in readable], pa.int64())
         rows, misfits = self._assembly.rows(Rows(offsets, times, read.bodies), writer.conversion)
-        made.append(rows)
+        batches.append(rows)
         dead += (
             _dead(record, misfits[record.offset], schema_id)
-            for record in own
+            for record in readable
             if record.offset in misfits
         )
 
 
 def _read(batch: FetchedBatch) -> tuple[list[Record], list[Dead], tuple[int, int]]:
-    """The records of a batch. If it is broken, all its other offsets are dead: those with a letter
-    of their own, and, of very many, those behind them: from, and up to but without."""
-    found: list[Record] = []
+    """The records of a batch. If it is broken, all its other offsets are dead: up to MOST_BROKEN as
+    letters, the rest as a half-open range."""
+    records_: list[Record] = []
     header = batch.header
     try:
         for record in records(batch.data):
-            found.append(record)  # noqa: PERF402  (it may end with an error, and what came counts)
+            records_.append(record)  # noqa: PERF402  (keeps the records before an error)
     except BatchError as error:
         raw = bytes(batch.data)
-        there = {record.offset for record in found}
-        missing = (at for at in range(header.base_offset, header.next_offset) if at not in there)
+        present = {record.offset for record in records_}
+        missing = (at for at in range(header.base_offset, header.next_offset) if at not in present)
         dead = [
             Dead(
                 offset=offset,
@@ -158,9 +158,9 @@ def _read(batch: FetchedBatch) -> tuple[list[Record], list[Dead], tuple[int, int
             for place, offset in enumerate(islice(missing, MOST_BROKEN))
         ]
         rest = next(missing, header.next_offset)
-        found = [record for record in found if record.offset < rest]
-        return found, dead, (rest, header.next_offset)
-    return found, [], NOTHING
+        records_ = [record for record in records_ if record.offset < rest]
+        return records_, dead, (rest, header.next_offset)
+    return records_, [], NOTHING
 
 
 def _dead(record: Record, why: Unusable, schema_id: int = -1) -> Dead:

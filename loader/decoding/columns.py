@@ -1,15 +1,15 @@
-"""The columns of a table: what its schema's fields are, and where a row came from.
+"""The columns of a table: the fields of its schema, and the origin of a row.
 
-    the schema's fields        as columns/column_types.py says
+    the schema's fields        as in columns/column_types.py
     time, host, app, source, seq, position      the header, if the schema is an event's; or a struct
-    _timestamp                 the record's, where there is no header
-    _cluster                   where several clusters land in one table
+    _timestamp                 the record's, if there is no header
+    _cluster                   in tables of several clusters
     _topic, _partition, _offset
 
-A schema that is no record is one column, `value`. The six names of the header are the header's,
-also if a field of that name is added later: what a column means must not change. A field whose name
-is taken, by one of these, by another field or by the folders (`dt`, `hour`), gets underscores until
-it is free. What a header has beyond the six is called `header_` and its name.
+A schema that is not a record becomes one column, `value`. The six names of the header always belong
+to the header, even if a field of that name is added later: the meaning of a column must not change.
+A field whose name is taken, by one of these, by another field or by the folders (`dt`, `hour`),
+gets underscores until it is unique. Further fields of a header become `header_` and their name.
 """
 
 from typing import Final
@@ -27,7 +27,7 @@ from schemas.event_schemas import check_event_schema
 from schemas.parsing import AvroSchema
 
 VALUE: Final = "value"
-FOLDERS: Final = ("dt", "hour", "_hour")  # the last: of rows that lie in no folder yet
+FOLDERS: Final = ("dt", "hour", "_hour")  # the last: for rows that are not in a folder yet
 ORIGIN: Final = {
     "_timestamp": TIMESTAMP,
     "_cluster": pa.string(),
@@ -35,12 +35,13 @@ ORIGIN: Final = {
     "_partition": pa.int32(),
     "_offset": pa.int64(),
 }
-_KNOWN: Final = 6  # fields of a header, the first; a schema may add others
-_MICROS: Final = pa.scalar(1000, pa.int64())  # in a millisecond
+_KNOWN: Final = 6  # the fields that every header begins with
+_MICROS: Final = pa.scalar(1000, pa.int64())  # per millisecond
 
 
 class Columns:
-    """Raises `NoSchema` if the reader's schema cannot be columns."""
+    """The columns of a table. Raises `NoSchema` if the reader's schema cannot be represented as
+    columns."""
 
     def __init__(self, reader: AvroSchema, *, header: HeaderColumns, with_cluster: bool) -> None:
         self.reader: Final = reader
@@ -57,7 +58,7 @@ class Columns:
         self.spark_json: Final = spark_json(self.arrow)
 
     def times(self, rows: pa.RecordBatch) -> pa.Int64Array:
-        """When each row happened, in milliseconds."""
+        """The time of each row, in milliseconds."""
         times = self._of_header(rows, 0) if self.has_header else rows.column("_timestamp")
         return pc.divide(times.view(pa.int64()), _MICROS)
 
@@ -68,7 +69,7 @@ class Columns:
         return self._of_header(rows, 4) if self.has_header else None
 
     def _of_header(self, rows: pa.RecordBatch, place: int) -> pa.Array:
-        """The header's fields come after all others of the schema."""
+        """A field of the header, whose fields come after all others of the schema."""
         record = self.reader.type
         assert isinstance(record, Record)
         begin = len(record.fields) - 1
@@ -100,11 +101,11 @@ class Columns:
         if self.header is HeaderColumns.NESTED:
             own, *others = free_names(names, taken)
             return [*_named(others, types[1:]), pa.field(own, types[0])]
-        flat = [each.name for each in types[0]]
+        flat = [field.name for field in types[0]]
         known, further = flat[:_KNOWN], [f"header_{name}" for name in flat[_KNOWN:]]
         header = free_names([*known, *further], taken)
         fields = _named(free_names(names[1:], taken), types[1:])
-        return [*fields, *_named(header, [each.type for each in types[0]])]
+        return [*fields, *_named(header, [field.type for field in types[0]])]
 
     def _origin(self) -> list[pa.Field]:
         left_out = set()

@@ -1,4 +1,4 @@
-"""What becomes of a batch: rows, and what cannot be one, with its reason."""
+"""The result of decoding a batch: rows, and dead letters with their reasons."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,7 +17,8 @@ NO_SCHEMA: Final = -1
 
 
 class Dead(msgspec.Struct, frozen=True):
-    """A record that is no row. `reason` is one of few; `detail` says it of this record."""
+    """A record that did not become a row. `reason` is one of the constants above; `detail` is
+    specific."""
 
     offset: int
     timestamp: int
@@ -29,13 +30,13 @@ class Dead(msgspec.Struct, frozen=True):
 
 
 class Decoded(msgspec.Struct, frozen=True):
-    """Rows in the order of their offsets, and what stands beside each."""
+    """Rows in the order of their offsets, with their times, sources and numbers."""
 
     rows: pa.RecordBatch | None
-    times: pa.Int64Array  # milliseconds: the header's, or the record's without one
+    times: pa.Int64Array  # milliseconds: the header's, else the record's
     sources: pa.Array | None
     seqs: pa.Int64Array | None
     dead: tuple[Dead, ...] = ()
-    # Of a broken batch whose offsets are too many to name each: from, and up to but without.
+    # The offsets of a broken batch that have no letter of their own, as a half-open range.
     unnamed: tuple[int, int] = (0, 0)
     schema_ids: Mapping[int, int] = {}

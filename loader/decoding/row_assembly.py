@@ -1,4 +1,4 @@
-"""Converted bodies and where they came from, put together as rows of a table's columns."""
+"""Assembles rows of a table's columns from converted bodies and their origin."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -19,7 +19,7 @@ WANTED_TIME: Final = "time from `oldest` to `newest`"
 
 
 class RowAssembly:
-    """For the batches of one partition. Rows of other `times`, in milliseconds, are not wanted."""
+    """Assembles rows of one partition. Excludes rows outside of `times`, in milliseconds."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class RowAssembly:
     ) -> None:
         self._columns = columns
         self._times = times
-        if times is not None and not columns.has_header:  # a record without one says -1
+        if times is not None and not columns.has_header:  # a record without a time has -1
             self._times = max(times[0], 0), times[1]
         self._origin = [name for name in columns.arrow.names if name in ORIGIN]
         self._constants = {
@@ -41,19 +41,19 @@ class RowAssembly:
         }
 
     def rows(
-        self, found: Rows, conversion: Conversion
+        self, read: Rows, conversion: Conversion
     ) -> tuple[pa.RecordBatch, Mapping[int, Unusable]]:
-        """Those that fit, and by offset why others do not."""
-        done = conversion.convert(found.bodies)
+        """The rows that fit, and the reasons of the others by offset."""
+        done = conversion.convert(read.bodies)
         misfits = done.misfits
         columns = self._values(done.column)
         for name in self._origin:
             if name == "_timestamp":
-                stamped = RECORD_TIMES.convert(found.times)
+                stamped = RECORD_TIMES.convert(read.times)
                 misfits += stamped.misfits
                 columns.append(stamped.column)
             else:
-                columns.append(self._origin_column(name, found.offsets))
+                columns.append(self._origin_column(name, read.offsets))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._columns.arrow)
         if self._times is not None:
             times = self._columns.times(batch)
@@ -63,10 +63,10 @@ class RowAssembly:
         bad: dict[int, Unusable] = {}
         for misfit in misfits:
             why = Unusable(misfit.reason, misfit.detail)
-            for offset in found.offsets.filter(misfit.rows).to_pylist():
+            for offset in read.offsets.filter(misfit.rows).to_pylist():
                 bad.setdefault(offset, why)
         if bad:
-            good = pc.invert(pc.is_in(found.offsets, value_set=pa.array(bad, pa.int64())))
+            good = pc.invert(pc.is_in(read.offsets, value_set=pa.array(bad, pa.int64())))
             batch = batch.filter(good)
         return batch, bad
 
@@ -76,7 +76,7 @@ class RowAssembly:
         dead: tuple[Dead, ...],
         schema_ids: Mapping[int, int],
     ) -> Decoded:
-        """In the order of offsets."""
+        """Joins the parts in the order of their offsets."""
         parts = [part for part in parts if part.num_rows]
         rows = parts[0] if parts else pa.RecordBatch.from_pylist([], self._columns.arrow)
         if len(parts) > 1:
@@ -109,7 +109,7 @@ class RowAssembly:
     def _origin_column(self, name: str, offsets: pa.Int64Array) -> pa.Array:
         if name == "_offset":
             return offsets
-        made = self._constants[name]
-        if len(made) < len(offsets):
-            made = self._constants[name] = constant(made[:1], len(offsets))
-        return made[: len(offsets)]
+        column = self._constants[name]
+        if len(column) < len(offsets):
+            column = self._constants[name] = constant(column[:1], len(offsets))
+        return column[: len(offsets)]

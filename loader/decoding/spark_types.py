@@ -1,5 +1,6 @@
-"""Columns in Spark's words, `StructType.json()`, and back, without Spark. For the types of
-`column_types`."""
+"""Converts columns to Spark's JSON, `StructType.json()`, and back, without Spark. Covers the types
+of `column_types`.
+"""
 
 import json
 import re
@@ -30,12 +31,12 @@ def spark_json(columns: pa.Schema) -> str:
 
 
 def columns_of_spark(text: str) -> pa.Schema:
-    """Of what `spark_json` has given."""
+    """Parses the output of `spark_json`."""
     return pa.schema(list(_arrow(json.loads(text))))
 
 
 def type_words(type_: pa.DataType) -> str:
-    """For people; what is in a struct is not said."""
+    """A type for messages, without the fields of structs."""
     if pa.types.is_struct(type_):
         return "a struct"
     if pa.types.is_list(type_):
@@ -45,23 +46,23 @@ def type_words(type_: pa.DataType) -> str:
     return str(_type(type_))
 
 
-def _arrow(said: Any) -> pa.DataType:
-    if isinstance(said, str):
-        decimal = _DECIMAL.fullmatch(said)
-        return _TYPES[said] if decimal is None else pa.decimal128(int(decimal[1]), int(decimal[2]))
-    if said["type"] == "array":
-        return list_of(_arrow(said["elementType"]))
-    if said["type"] == "map":
-        return map_of(_arrow(said["valueType"]))
-    return pa.struct([pa.field(each["name"], _arrow(each["type"])) for each in said["fields"]])
+def _arrow(type_: Any) -> pa.DataType:
+    if isinstance(type_, str):
+        decimal = _DECIMAL.fullmatch(type_)
+        return _TYPES[type_] if decimal is None else pa.decimal128(int(decimal[1]), int(decimal[2]))
+    if type_["type"] == "array":
+        return list_of(_arrow(type_["elementType"]))
+    if type_["type"] == "map":
+        return map_of(_arrow(type_["valueType"]))
+    return pa.struct([pa.field(field["name"], _arrow(field["type"])) for field in type_["fields"]])
 
 
 def _struct(fields: pa.Schema | pa.StructType) -> Any:
-    made = [
-        {"name": each.name, "type": _type(each.type), "nullable": True, "metadata": {}}
-        for each in fields
+    described = [
+        {"name": field.name, "type": _type(field.type), "nullable": True, "metadata": {}}
+        for field in fields
     ]
-    return {"type": "struct", "fields": made}
+    return {"type": "struct", "fields": described}
 
 
 def _type(type_: pa.DataType) -> Any:

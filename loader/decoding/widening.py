@@ -1,15 +1,15 @@
-"""Columns of two times as one set that can hold both. Pure.
+"""Widens two versions of a table's columns into one that holds both. Pure.
 
-Only what Spark reads from files of either, whatever their format (tried with 4.3, in structs, lists
-and maps too):
+Covers what Spark can read from files of either version in any format (tested with 4.3, in structs,
+lists and maps too):
 
     int, long                       long
-    int or float, and double        double; so do int and float
-    decimals                        one with the digits of both, before and behind the point
-    structs                         with the fields of both; so do lists and maps of them
+    int or float, and double        double; int and float likewise
+    decimals                        one with the digits of both, before and after the point
+    structs                         with the fields of both; lists and maps of them likewise
 
-Avro promotes more than that: a long to a float or a double, text to bytes. Files are not changed
-when a schema is, and no reader makes one column of these.
+Avro promotes more: long to float or double, text to bytes. But existing files do not change with
+the schema, and no reader combines these.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ _WIDER: Final = {
 
 
 class CannotWiden(Exception):
-    """Names the column, and what it was and is."""
+    """Names the column, and its former and latest type."""
 
     def __init__(self, column: str, former: pa.DataType, latest: pa.DataType) -> None:
         self.column = column
@@ -39,7 +39,7 @@ class CannotWiden(Exception):
 
 
 def widened(former: pa.Schema, latest: pa.Schema) -> pa.Schema:
-    """The latest columns, and behind them those that are no more. Raises CannotWiden."""
+    """The latest columns, followed by those that no longer exist. Raises CannotWiden."""
     return pa.schema(_fields(former, latest, ""))
 
 
@@ -48,8 +48,8 @@ def _fields(
 ) -> Iterator[pa.Field]:
     before = {field.name.lower(): field for field in former}
     for field in latest:
-        known = before.pop(field.name.lower(), field)
-        yield pa.field(field.name, _type(known.type, field.type, f"{path}{field.name}"))
+        previous = before.pop(field.name.lower(), field)
+        yield pa.field(field.name, _type(previous.type, field.type, f"{path}{field.name}"))
     yield from before.values()
 
 

@@ -1,4 +1,4 @@
-"""What is needed to read what was written with one schema id, made when the id is first met."""
+"""Readers for the schemas that records were written with, created when an id is first seen."""
 
 from typing import Any, Final, Protocol
 
@@ -19,27 +19,28 @@ MOST_WRITERS: Final = 10_000
 
 
 class SchemaSource(Protocol):
-    """Raises `RegistryError`, or `InvalidSchema` for what is registered and is not Avro."""
+    """Looks up schemas. Raises `RegistryError`, or `InvalidSchema` if a registered schema is not
+    Avro."""
 
     def schema(self, schema_id: int) -> AvroSchema: ...
 
 
 class Unusable(msgspec.Struct, frozen=True):
-    """Nothing with this schema id can be read."""
+    """Why messages cannot be decoded."""
 
     reason: str
     detail: str
 
 
 class Read(msgspec.Struct, frozen=True):
-    """Bodies in raw form, by where they stood in what was asked."""
+    """Bodies in raw form, with their positions among the messages."""
 
     places: tuple[int, ...]
     bodies: pa.Array
 
 
 class Writer:
-    """One schema, and how it is read into a table's columns."""
+    """A writer's schema, and its conversion into a table's columns."""
 
     def __init__(self, schema: AvroSchema, reader: AvroSchema) -> None:
         self.conversion: Final[Conversion] = resolve(schema.type, reader.type)
@@ -48,7 +49,8 @@ class Writer:
         self._rows = RowReader(schema)
 
     def read(self, messages: list[bytes]) -> tuple[Read, dict[int, Unusable]]:
-        """Messages of the envelope, and which of them could not be read."""
+        """Reads messages with their envelope. Returns the bodies, and the messages that could not
+        be read."""
         reading = _Reading(messages, self._raw)
         place = 0
         while place < len(messages):
@@ -61,31 +63,31 @@ class Writer:
 
 
 class _Reading:
-    """What has been read, and the memory that is left for more: a few bytes may claim to be a list
-    of a million nulls, each of which takes as much room as a record with all its fields."""
+    """The messages read so far, and the remaining memory: a few bytes may encode a list of a
+    million nulls, each taking as much memory as a complete record."""
 
     def __init__(self, messages: list[bytes], raw: pa.DataType) -> None:
         self.bad: dict[int, Unusable] = {}
         self._messages = messages
         self._raw = raw
-        self._left = MOST_BYTES
+        self._remaining = MOST_BYTES
         self._places: list[int] = []
         self._parts: list[pa.Array] = []
-        self._values: list[Any] = []  # that are no part yet
+        self._values: list[Any] = []  # not in a part yet
 
     def natively(self, first: int, native: NativeReader) -> int:
-        """From there on, up to the first that cannot be: its place is returned."""
+        """Reads messages until one is not supported, and returns its position."""
         end = len(self._messages)
-        found = native.bodies(self._messages, first, end, self._left)
-        if isinstance(found, int):
-            end = found
+        bodies = native.bodies(self._messages, first, end, self._remaining)
+        if isinstance(bodies, int):
+            end = bodies
             if end == first:
                 return end
-            found = native.bodies(self._messages, first, end, self._left)
-            assert not isinstance(found, int)
-        self._left -= found.nbytes
+            bodies = native.bodies(self._messages, first, end, self._remaining)
+            assert not isinstance(bodies, int)
+        self._remaining -= bodies.nbytes
         self._end_part()
-        self._parts.append(found)
+        self._parts.append(bodies)
         self._places += range(first, end)
         return end
 
@@ -96,10 +98,10 @@ class _Reading:
             self.bad[place] = Unusable(MALFORMED, str(error))
             return
         size = size_in_columns(value, self._raw)
-        if size > self._left:
-            self.bad[place] = Unusable(MALFORMED, f"its batch would take over {MOST_BYTES:,} B")
+        if size > self._remaining:
+            self.bad[place] = Unusable(MALFORMED, f"its batch would take over {MOST_BYTES:,} bytes")
             return
-        self._left -= size
+        self._remaining -= size
         self._values.append(value)
         self._places.append(place)
 
@@ -122,7 +124,7 @@ def _native(schema: AvroSchema, raw: pa.DataType) -> NativeReader | None:
 
 
 class Writers:
-    """All that were met. A schema that nobody knows is asked for once."""
+    """The writers seen so far. Each unknown schema is requested once."""
 
     def __init__(self, schemas: SchemaSource, reader: AvroSchema) -> None:
         self._schemas = schemas
@@ -130,16 +132,16 @@ class Writers:
         self._known: dict[int, Writer | Unusable] = {}
 
     def of(self, schema_id: int) -> Writer | Unusable:
-        known = self._known.get(schema_id)
-        if known is None:
+        writer = self._known.get(schema_id)
+        if writer is None:
             if len(self._known) >= MOST_WRITERS:
                 self._known.pop(next(iter(self._known)))
-            known = self._known[schema_id] = self._made(schema_id)
-        return known
+            writer = self._known[schema_id] = self._create(schema_id)
+        return writer
 
-    def _made(self, schema_id: int) -> Writer | Unusable:
+    def _create(self, schema_id: int) -> Writer | Unusable:
         if schema_id > MOST_ID:
-            return Unusable(UNKNOWN_SCHEMA, f"{schema_id} is no id of a schema")
+            return Unusable(UNKNOWN_SCHEMA, f"{schema_id} is not a valid schema id")
         try:
             return Writer(self._schemas.schema(schema_id), self._reader)
         except RegistryRefused as error:

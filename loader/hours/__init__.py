@@ -1,1 +1,1 @@
-"""Which hours are complete, and what is done when one is."""
+"""Decides which hours are complete, and closes them."""

@@ -1,8 +1,8 @@
-"""The audit service, asked over HTTP whether agents and brokers are done with an hour.
+"""Asks the audit service over HTTP whether agents and brokers are done with an hour.
 
-Whatever it answers, or does not, is a verdict: an audit that is away only makes hours wait. Once it
-was not to be reached, or did not answer as an audit, it is not asked again in this load; that it
-refuses one question says nothing of others. What it says is cut to what a marker may hold.
+Every outcome is a verdict: if the audit is unreachable, hours only wait. After a failed connection
+or a malformed answer it is not asked again in this load; a refused question does not affect others.
+Answers are truncated to what a marker may hold.
 """
 
 from collections.abc import Iterable
@@ -18,18 +18,18 @@ from ground.printable import plain_words
 from loader.hours.completeness import MOST_NAMES, Complete, HourVerdict, Waiting
 from loader.tables import Hour
 
-_SECONDS: Final = 10.0  # for one answer
+_SECONDS: Final = 10.0  # timeout of an answer
 _MOST_BYTES: Final = 1024 * 1024
 _MOST_LETTERS: Final = 1_000
 _LONGEST_NAME: Final = 255
 _OK: Final = 200
 _REFUSED: Final = range(400, 500)
 
-Asked = tuple[str, Hour]  # a topic and an hour of it
+Question = tuple[str, Hour]  # a topic and an hour of it
 
 
 class _Gate(msgspec.Struct, frozen=True):
-    """What it answers; see docs/audit-in-detail.md. Fields that are not here are passed over."""
+    """The audit's answer; see docs/audit-in-detail.md. Other fields are ignored."""
 
     complete: bool
     by: str = ""
@@ -41,8 +41,8 @@ class _Problem(msgspec.Struct, frozen=True):
     error: str
 
 
-class _Odd(Exception):
-    """In words, behind `the audit at …, which`."""
+class _AuditError(Exception):
+    """A failed question; its text continues `the audit at …, which`."""
 
     def __init__(self, words: str, *, refused: bool = False) -> None:
         super().__init__(words)
@@ -50,7 +50,7 @@ class _Odd(Exception):
 
 
 class Audit:
-    """Any thread may ask."""
+    """The client of the audit service. May be used by any thread."""
 
     def __init__(
         self,
@@ -60,25 +60,25 @@ class Audit:
         security: HttpSecurity = HttpSecurity(),  # noqa: B008 -- it is a value
         seconds: float = _SECONDS,
     ) -> None:
-        """`cluster` is how agents call it."""
+        """`cluster` is the agents' name of the cluster."""
         self._access = access_to(security)
         self._url = parse_program_url(url)
         self._cluster = cluster
         self._seconds = seconds
-        self.away: Waiting | None = None  # once it is not asked any more
+        self.away: Waiting | None = None  # set when the audit is not asked any more
 
-    def ask(self, asked: Iterable[Asked]) -> dict[Asked, HourVerdict]:
-        """One after the other."""
-        answers: dict[Asked, HourVerdict] = {}
+    def ask(self, questions: Iterable[Question]) -> dict[Question, HourVerdict]:
+        """Asks one question after the other."""
+        verdicts: dict[Question, HourVerdict] = {}
         with HttpClient(self._url, access=self._access, most_bytes=_MOST_BYTES) as client:
-            for each in asked:
-                answers[each] = self.away or self._answer(client, *each)
-        return answers
+            for question in questions:
+                verdicts[question] = self.away or self._answer(client, *question)
+        return verdicts
 
     def _answer(self, client: HttpClient, topic: str, hour: Hour) -> HourVerdict:
         try:
             gate = self._gate(client, topic, hour)
-        except _Odd as error:
+        except _AuditError as error:
             waiting = Waiting(f"the audit at {self._url}, which {error}")
             if not error.refused:
                 self.away = waiting
@@ -87,32 +87,32 @@ class Audit:
             return Complete(f"audit: {_line(gate.by, _MOST_LETTERS)}" if gate.by else "audit")
         missing = _line(gate.missing, _MOST_LETTERS)
         names = tuple(_line(name, _LONGEST_NAME) for name in gate.names[:MOST_NAMES])
-        return Waiting(missing or f"the audit at {self._url}, which does not say for what", names)
+        return Waiting(missing or f"the audit at {self._url}, which gave no reason", names)
 
     def _gate(self, client: HttpClient, topic: str, hour: Hour) -> _Gate:
         query = urlencode({"cluster": self._cluster, "topic": topic, "hour": hour})
         try:
             answer = client.ask("GET", f"/api/v1/hour?{query}", within=self._seconds)
         except HttpError as error:
-            raise _Odd(f"cannot be asked ({error.why})") from None
+            raise _AuditError(f"could not be asked ({error.why})") from None
         if answer.status != _OK:
-            words = f"answers with HTTP {answer.status}{_problem(answer.body)}"
-            raise _Odd(words, refused=answer.status in _REFUSED)
+            words = f"answered HTTP {answer.status}{_problem(answer.body)}"
+            raise _AuditError(words, refused=answer.status in _REFUSED)
         try:
             return msgspec.json.decode(answer.body, type=known_type(_Gate))
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            raise _Odd("does not answer as an audit does") from None
+            raise _AuditError("does not answer like an audit") from None
 
 
 def _problem(body: bytes) -> str:
-    """What it says of that, if it says something."""
+    """The reason in an error answer, if it has one."""
     try:
-        said = msgspec.json.decode(body, type=known_type(_Problem)).error
+        reason = msgspec.json.decode(body, type=known_type(_Problem)).error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return ""
-    return f": {_line(said, _MOST_LETTERS)}"
+    return f": {_line(reason, _MOST_LETTERS)}"
 
 
 def _line(text: str, most: int) -> str:
-    """One line of text that can be shown."""
+    """One printable line of text."""
     return plain_words(text[:most])

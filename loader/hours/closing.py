@@ -1,15 +1,15 @@
-"""What is to be done with hours that are over: called complete, or named as incomplete; and the
-manifest of the run that does it. Pure.
+"""Decides what to do with hours that are over: declare them complete or incomplete. Builds the
+manifest of the run that does so. Pure.
 
-Rule 1: an hour's small files are merged when it is called complete, in the same run, never later.
-Rule 2: an hour that is complete stays so. What is added to it afterwards is late.
-Rule 3: past the deadline, an hour that is not complete says what is missing, and says it again
-        when that changes; it becomes complete like any other.
-Rule 4: an hour without rows is judged like any other: that nothing happened is worth knowing, too.
-        Only those of the last two days are looked for, and none before the table's first.
-Rule 5: files that somebody has taken away, by retention of their own or by mistake, are the hour's
-        no more. A manifest knows how many rows an hour has, and not which file has how many of
-        them: so those that are left are counted anew.
+Rule 1: an hour's small files are merged in the run that declares it complete, never later.
+Rule 2: a complete hour stays complete. What is added afterwards is late.
+Rule 3: after the deadline, an incomplete hour gets a marker that says what is missing, and a new
+        one when that changes; it becomes complete like any other.
+Rule 4: an hour without rows is judged like any other, since it is worth knowing that nothing
+        happened. Only the last two days are considered, and no hour before the table's first.
+Rule 5: files that were deleted, by a user's retention or by mistake, no longer belong to the hour.
+        A manifest has the rows of an hour, but not of each file: so the rows of the remaining files
+        are counted again.
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from loader.commit.layout import (
     success_marker,
 )
 from loader.commit.next_state import at_rest
-from loader.commit.old_hours import faded
+from loader.commit.old_hours import trimmed_hours
 from loader.config import CompletenessConfig
 from loader.errors import Mismatch
 from loader.hours.completeness import Complete, HourVerdict
@@ -44,12 +44,12 @@ LOOKED_BACK: Final = 48 * HOUR_MILLIS  # for hours without rows
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """What becomes of one hour."""
+    """What is done with one hour."""
 
     hour: Hour
-    by: str = ""  # it is complete, and how that was decided
-    missing: str = ""  # it is incomplete, and why
-    names: tuple[str, ...] = ()  # who is waited for
+    by: str = ""  # how completeness was decided, if it is complete
+    missing: str = ""  # why it is incomplete, if it is
+    names: tuple[str, ...] = ()  # the hosts that are waited for
 
     @property
     def complete(self) -> bool:
@@ -57,7 +57,7 @@ class Closing(msgspec.Struct, frozen=True):
 
 
 class Merge(msgspec.Struct, frozen=True):
-    """Files of an hour that become fewer."""
+    """Files of an hour to be merged into fewer."""
 
     hour: Hour
     files: tuple[str, ...]
@@ -66,7 +66,7 @@ class Merge(msgspec.Struct, frozen=True):
 
 
 def open_hours(previous: Manifest | None, now: int) -> tuple[Hour, ...]:
-    """Those that are over, and not complete; in their order."""
+    """Hours that are over and not complete, in their order."""
     hours = {} if previous is None else previous.hours
     known = (hour for hour, state in hours.items() if _is_open(hour, state, now))
     return tuple(sorted((*known, *_without_rows(hours, now))))
@@ -75,36 +75,36 @@ def open_hours(previous: Manifest | None, now: int) -> tuple[Hour, ...]:
 def to_close(
     previous: Manifest, verdicts: Mapping[Hour, HourVerdict], now: int, config: CompletenessConfig
 ) -> tuple[Closing, ...]:
-    """What has changed for hours that are open; in their order."""
-    found = []
+    """The changes of open hours, in their order."""
+    closings = []
     for hour, verdict in sorted(verdicts.items()):
         state = previous.hours.get(hour, NO_ROWS)
         if not _is_open(hour, state, now):
             continue
         if isinstance(verdict, Complete):
-            found.append(Closing(hour, by=verdict.by))
+            closings.append(Closing(hour, by=verdict.by))
             continue
         past_deadline = now >= hour + HOUR_MILLIS + config.deadline * 1000
         if past_deadline and state.incomplete != verdict.missing:
-            found.append(Closing(hour, missing=verdict.missing, names=verdict.names))
-    return tuple(found)
+            closings.append(Closing(hour, missing=verdict.missing, names=verdict.names))
+    return tuple(closings)
 
 
 def merge_of(
     hour: Hour, files: Collection[str], sizes: Mapping[str, int], config: CompletenessConfig
 ) -> Merge | None:
-    """The small ones of an hour's files, if they can become fewer. Sizes are by path."""
-    small = tuple(sorted(each for each in files if sizes[each] < config.merge_below))
-    total = sum(sizes[each] for each in small)
-    wanted = max(1, -(-total // config.merge_to))
-    return Merge(hour, small, total, wanted) if wanted < len(small) else None
+    """The merge of an hour's small files, if it would reduce their number. `sizes` are by path."""
+    small = tuple(sorted(path for path in files if sizes[path] < config.merge_below))
+    total = sum(sizes[path] for path in small)
+    files_wanted = max(1, -(-total // config.merge_to))
+    return Merge(hour, small, total, files_wanted) if files_wanted < len(small) else None
 
 
 def _without_rows(hours: Mapping[Hour, HourState], now: int) -> Iterator[Hour]:
-    """Of which nothing is known yet."""
+    """Recent hours that the manifest does not have."""
     this = hour_of(now)
     first = max(min(hours, default=this), this - LOOKED_BACK)
-    return (Hour(each) for each in range(first, this, HOUR_MILLIS) if each not in hours)
+    return (Hour(hour) for hour in range(first, this, HOUR_MILLIS) if hour not in hours)
 
 
 def _is_open(hour: Hour, state: HourState, now: int) -> bool:
@@ -112,30 +112,30 @@ def _is_open(hour: Hour, state: HourState, now: int) -> bool:
 
 
 def gone_files(
-    latest: Manifest, hours: Iterable[Hour], there: Container[str]
+    latest: Manifest, hours: Iterable[Hour], present: Container[str]
 ) -> dict[Hour, list[str]]:
-    """What is not there of these hours; nothing of those that are whole."""
-    found = {
-        hour: [path for path in latest.hours[hour].files if path not in there] for hour in hours
+    """The deleted files of these hours; hours without any are left out."""
+    gone = {
+        hour: [path for path in latest.hours[hour].files if path not in present] for hour in hours
     }
-    return {hour: files for hour, files in found.items() if files}
+    return {hour: files for hour, files in gone.items() if files}
 
 
 def files_left(latest: Manifest, gone: Mapping[Hour, Sequence[str]]) -> dict[Hour, tuple[str, ...]]:
-    """Of the hours that are not whole."""
+    """The remaining files of hours with deleted files."""
     return {
         hour: tuple(path for path in latest.hours[hour].files if path not in set(files))
         for hour, files in gone.items()
     }
 
 
-def as_found(
+def with_remaining(
     latest: Manifest,
-    left: Mapping[Hour, Sequence[str]],
+    remaining: Mapping[Hour, Sequence[str]],
     sizes: Mapping[str, int],
     rows: Mapping[str, int],
 ) -> Manifest:
-    """With hours that have only these files, whose sizes and rows are by path."""
+    """The manifest, if these hours have only these files. `sizes` and `rows` are by path."""
     hours = {
         hour: msgspec.structs.replace(
             latest.hours[hour],
@@ -143,13 +143,13 @@ def as_found(
             rows=sum(rows[path] for path in files),
             bytes=sum(sizes[path] for path in files),
         )
-        for hour, files in left.items()
+        for hour, files in remaining.items()
     }
     return msgspec.structs.replace(latest, hours=latest.hours | hours)
 
 
 class MergedFile(msgspec.Struct, frozen=True):
-    """One of the few, where it lies now. Paths are relative to the root."""
+    """A file made by a merge. Paths are relative to the root."""
 
     staged: str
     rows: int
@@ -158,8 +158,6 @@ class MergedFile(msgspec.Struct, frozen=True):
 
 
 class Merged(msgspec.Struct, frozen=True):
-    """A merge that was done."""
-
     merge: Merge
     files: tuple[MergedFile, ...]
 
@@ -172,10 +170,10 @@ def close_manifest(
     now: int,
     loader: str,
 ) -> Manifest:
-    """What follows on `previous`. Raises Mismatch if a merge has lost or gained rows, as far as
-    that can be told."""
+    """The manifest of the run that closes these hours. Raises Mismatch if a merge has lost or
+    gained rows, as far as that is known."""
     run = previous.run + 1
-    by_hour = {each.merge.hour: each for each in merged}
+    by_hour = {done.merge.hour: done for done in merged}
     hours = dict(previous.hours)
     adds: list[Added] = []
     removes: list[str] = []
@@ -186,11 +184,11 @@ def close_manifest(
             hours[hour] = msgspec.structs.replace(state, incomplete=closing.missing)
             markers.append(incomplete_marker(previous.table, hour, hours[hour], run, closing.names))
             continue
-        if (mine := by_hour.pop(hour, None)) is not None:
-            added = _added(previous.table, mine, run)
-            state = _without_small(previous.table, state, mine, added)
+        if (done := by_hour.pop(hour, None)) is not None:
+            added = _added(previous.table, done, run)
+            state = _without_small(previous.table, state, done, added)
             adds += added
-            removes += mine.merge.files
+            removes += done.merge.files
         hours[hour] = msgspec.structs.replace(state, complete=run, incomplete="", at=now)
         if state.incomplete:
             markers.append(no_marker(previous.table, hour, INCOMPLETE))
@@ -208,7 +206,7 @@ def close_manifest(
         adds=tuple(adds),
         removes=tuple(removes),
         markers=tuple(markers),
-        hours=faded(hours, now),
+        hours=trimmed_hours(hours, now),
         sources=previous.sources,
         schema=previous.schema,
         format=previous.format,
@@ -236,16 +234,16 @@ def _without_small(
 ) -> HourState:
     gone = set(merged.merge.files)
     kept = tuple(path for path in state.files if path not in gone)
-    rows = sum(each.rows for each in added)
+    rows = sum(file.rows for file in added)
     if len(kept) + len(gone) != len(state.files):
-        raise Mismatch(f"{hour_path(table, merged.merge.hour)}: other files than were merged")
+        raise Mismatch(f"{hour_path(table, merged.merge.hour)}: merged files are not the hour's")
     if rows > state.rows or (not kept and rows != state.rows):
         raise Mismatch(
-            f"{hour_path(table, merged.merge.hour)}: of {state.rows:,} rows"
-            f" {rows:,} were left by merging its files"
+            f"{hour_path(table, merged.merge.hour)}: merging {state.rows:,} rows resulted in"
+            f" {rows:,}"
         )
     return msgspec.structs.replace(
         state,
-        files=(*kept, *(each.path for each in added)),
-        bytes=state.bytes - merged.merge.bytes + sum(each.bytes for each in added),
+        files=(*kept, *(file.path for file in added)),
+        bytes=state.bytes - merged.merge.bytes + sum(file.bytes for file in added),
     )

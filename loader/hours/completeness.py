@@ -1,26 +1,26 @@
-"""Whether all rows of an hour have been loaded: the one question, and who answers it. Pure.
+"""Decides whether all rows of an hour have been loaded, by the audit's answers or agents'
+heartbeats. Pure.
 
-The audit answers, where there is one: it knows of agents and brokers, and the load of what it has
-read. It is asked first (audit.py). What it calls complete has been acknowledged by then, and lies
-below where the topics end when that is looked up afterwards; so an hour is complete once the load
-has read to there. Hours that nobody had thought of by then are left as they are, and the next load
-asks about them. Topics whose schema has no header are nothing that an audit knows agents of: as
-elsewhere, it is time that closes their hours.
+With an audit, its answer counts: it knows the agents and brokers, and the load knows what it has
+read. The audit is asked first (audit.py). What it calls complete was acknowledged by then, and lies
+below the topics' ends, which are looked up afterwards; so an hour is complete once the load has
+read up to these. Hours that were not asked about are left to the next load. Topics whose schema has
+no header have no agents that an audit could know: their hours are closed by time.
 
-Elsewhere watermarks do, from what agents say in `_audit` (ledger_reading.py): an hour is complete
-when all who ship to it are past it. What was there to be read and happened before a heartbeat's
-time is acknowledged when the heartbeat is written. So it lies below where the topic's log ends when
-the heartbeat is read: `ends` are looked up afterwards, and an hour whose agents are all past it is
-complete once the load has read to there. (Statements about what passed may come after the heartbeat
-that covers it: the highest offset that agents have named so far proves nothing.)
+Without one, watermarks decide, from agents' heartbeats in `_audit` (ledger_reading.py): an hour is
+complete when all agents that ship to it are past it. All lines that an agent could read and that
+are older than a heartbeat are acknowledged when the heartbeat is written. So they lie below the
+topic's end when the heartbeat is read: `ends` are looked up afterwards, and an hour that all agents
+are past is complete once the load has read up to them. (The highest offset that agents have named
+proves nothing: statements may follow the heartbeat that covers them.)
 
-Either is asked before the load is planned.
+Both happen before the load is planned.
 
-Where nobody can be behind, an hour is complete some time after its end, once the load has read to
-where the log ended at that time: all who shipped to the topic are retired, or its rows have no
-header, so that no agent writes them. Events come from somewhere: where no agent is known to ship
-them, `_audit` may be another cluster's, and nothing is known of any hour. Then it is only time that
-closes hours if it is said how long. Dead letters are on their topic's watermark.
+If no agent can be behind, an hour is complete some time after its end, once the load has read up to
+the log's end at that time. This holds if all agents of the topic are retired, or if its rows have
+no header, since agents do not write such rows. If no agent is known to ship events to a topic,
+`_audit` may belong to another cluster, and nothing is known of its hours: time closes them only if
+`settle` is configured. Dead letters share the watermark of their topic.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,38 +35,38 @@ from loader.config import SETTLE_SECONDS
 from loader.manifests import TopicState
 from loader.tables import HOUR_MILLIS, Hour
 
-MOST_NAMES: Final = 1_000  # that a marker has
-_FEW: Final = 3  # that are named in words
+MOST_NAMES: Final = 1_000  # in a marker
+_FEW: Final = 3  # hosts that a message names
 
 
 class Complete(msgspec.Struct, frozen=True):
-    """Nothing more will come that anybody knows of."""
+    """No more rows are expected."""
 
     by: str  # how that was decided, in words
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """Something may still come."""
+    """More rows may come."""
 
-    missing: str  # in words; the same as long as the same is waited for
-    names: tuple[str, ...] = ()  # the hosts, as many as are worth naming
+    missing: str  # in words, which stay equal while the cause does
+    names: tuple[str, ...] = ()  # the first MOST_NAMES hosts
 
 
 HourVerdict = Complete | Waiting
 
 
-def together(verdicts: Iterable[HourVerdict]) -> HourVerdict:
-    """Of all that feed a table."""
+def combined(verdicts: Iterable[HourVerdict]) -> HourVerdict:
+    """The verdict of all topics that feed a table."""
     waiting, by = [], []
-    for each in verdicts:
-        if isinstance(each, Waiting):
-            waiting.append(each)
+    for verdict in verdicts:
+        if isinstance(verdict, Waiting):
+            waiting.append(verdict)
         else:
-            by.append(each.by)
+            by.append(verdict.by)
     if not waiting:
         return Complete("; ".join(dict.fromkeys(by)))
-    missing = "; ".join(dict.fromkeys(each.missing for each in waiting))
-    names = dict.fromkeys(name for each in waiting for name in each.names)
+    missing = "; ".join(dict.fromkeys(verdict.missing for verdict in waiting))
+    names = dict.fromkeys(name for verdict in waiting for name in verdict.names)
     return Waiting(missing, tuple(names)[:MOST_NAMES])
 
 
@@ -74,40 +74,40 @@ class Completeness(Protocol):
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
     ) -> HourVerdict | None:
-        """The hour of a table that these topics feed, all of them, loaded up to where their states
-        say; None: nothing of it was ever read. Rows with Penstock's header are events: agents write
-        them. No verdict: the hour is left as it is, for the next load."""
+        """The verdict on an hour of a table, whose topics were loaded up to these states; a state
+        is None if nothing was ever read. `events`: rows have Penstock's header, so agents write
+        them. None: the hour is left to the next load."""
 
 
 class TopicEnd(msgspec.Struct, frozen=True):
-    """Where a topic's partitions ended, after the ledger had been read."""
+    """The ends of a topic's partitions, after the ledger was read."""
 
     topic_id: str
     offsets: Mapping[int, int]
 
 
 class Watermarks(msgspec.Struct, frozen=True):
-    """What was known at one time."""
+    """What was known of agents and topics at one time."""
 
     agents: Agents
-    ends: Mapping[str, TopicEnd | None]  # None: there is no such topic
+    ends: Mapping[str, TopicEnd | None]  # None: the topic does not exist
     now: int  # milliseconds
-    settle_millis: int | None  # None: not said
+    settle_millis: int | None  # None: not configured
     _waited_for: dict[frozenset[str], list[Behind]] = {}
     _expected: dict[str, Sequence[Behind]] = {}
 
     def judge(
         self, topics: Mapping[str, TopicState | None], hour: Hour, *, events: bool
     ) -> HourVerdict:
-        """Of one table; see `Completeness`."""
-        return together(self._judge(topic, state, hour, events) for topic, state in topics.items())
+        """See `Completeness`."""
+        return combined(self._judge(topic, state, hour, events) for topic, state in topics.items())
 
     def _judge(self, topic: str, state: TopicState | None, hour: Hour, events: bool) -> HourVerdict:
         end = self.ends[topic]
         if end is None:
             return Waiting(
-                f"topic {topic}, which is not there (if it never will be, take it out of the"
-                " configuration)"
+                f"topic {topic}, which does not exist (remove it from the configuration if it is"
+                " no longer needed)"
             )
         expected = self.expected(topic)
         if not expected and events and self.settle_millis is None:
@@ -118,45 +118,45 @@ class Watermarks(msgspec.Struct, frozen=True):
         return verdict
 
     def expected(self, topic: str) -> Sequence[Behind]:
-        """Those who ship to a topic, and how far they are; those behind first."""
+        """The agents that ship to a topic, with their progress, the slowest first."""
         if topic not in self._expected:
-            found = self._shipping_to(topic)
-            if not found and topic.endswith(DEAD_SUFFIX):
-                found = self._shipping_to(topic.removesuffix(DEAD_SUFFIX))
-            self._expected[topic] = found
+            behind = self._shipping_to(topic)
+            if not behind and topic.endswith(DEAD_SUFFIX):
+                behind = self._shipping_to(topic.removesuffix(DEAD_SUFFIX))
+            self._expected[topic] = behind
         return self._expected[topic]
 
     def _shipping_to(self, topic: str) -> Sequence[Behind]:
         if not self._waited_for:
             self._waited_for.update(self.agents.waited_for())
-        found = [each for topics, each in self._waited_for.items() if topic in topics]
-        return found[0] if len(found) == 1 else list(merge(*found))
+        by_topics = [behind for topics, behind in self._waited_for.items() if topic in topics]
+        return by_topics[0] if len(by_topics) == 1 else list(merge(*by_topics))
 
     def _of_agents(self, topic: str, expected: Sequence[Behind], until: int) -> HourVerdict:
         behind = []
-        for each in expected:
-            if each.until >= until:
+        for agent in expected:
+            if agent.until >= until:
                 break
-            if each.until < self.agents.required(each, until):
-                behind.append(each)
+            if agent.until < self.agents.required(agent, until):
+                behind.append(agent)
         if behind:
             return _waiting_for(behind)
         if expected and expected[-1].until >= until:
             return Complete("agents")
         settle = SETTLE_SECONDS * 1000 if self.settle_millis is None else self.settle_millis
         if self.now < until + settle:
-            return Waiting(f"{topic}: time to settle, as no agent writes to it")
-        return Complete(f"time to settle ({settle / 1000:g} s)")
+            return Waiting(f"{topic}: settle time, since no agent writes to it")
+        return Complete(f"settle time ({settle / 1000:g} s)")
 
 
 def _is_read(state: TopicState | None, end: TopicEnd) -> bool:
-    """Whether the load has come to where the log ended. Of partitions that brokers do not show
-    nobody knows where they end."""
+    """Whether the load has reached the log's end. The ends of partitions that brokers do not show
+    are unknown."""
     read: dict[int, int] = {}
     if state is not None:
         if end.topic_id and state.topic_id and end.topic_id != state.topic_id:
             return False
-        read = {each.partition: each.next_offset for each in state.partitions}
+        read = {partition.partition: partition.next_offset for partition in state.partitions}
     return read.keys() <= end.offsets.keys() and all(
         read.get(partition, 0) >= offset for partition, offset in end.offsets.items()
     )
@@ -165,13 +165,13 @@ def _is_read(state: TopicState | None, end: TopicEnd) -> bool:
 def _no_agent(topic: str) -> str:
     return (
         f"agents: none is known to write to {topic} (load from the cluster that its agents write"
-        " to, whose `_audit` names them; or, if none does, say with `completeness.settle` how long"
-        " after its end an hour is complete)"
+        " to, whose `_audit` names them; if there are none, set `completeness.settle` to the time"
+        " after an hour's end when it is complete)"
     )
 
 
 def _waiting_for(behind: Sequence[Behind]) -> Waiting:
-    hosts = list(dict.fromkeys(sorted(each.host for each in behind)))
+    hosts = list(dict.fromkeys(sorted(agent.host for agent in behind)))
     words = ", ".join(hosts[:_FEW])
     if len(hosts) > _FEW:
         words += f" and {len(hosts) - _FEW} more"
@@ -179,7 +179,7 @@ def _waiting_for(behind: Sequence[Behind]) -> Waiting:
 
 
 class AuditGate(msgspec.Struct, frozen=True):
-    """What was known at one time, of one table."""
+    """The audit's answers for one table, and the topics' ends afterwards."""
 
     answers: Mapping[tuple[str, Hour], HourVerdict]  # by topic and hour
     ends: Mapping[str, TopicEnd | None]
@@ -192,16 +192,16 @@ class AuditGate(msgspec.Struct, frozen=True):
         """See `Completeness`."""
         if not events:
             return self._by_time(self.settle_millis).judge(topics, hour, events=False)
-        found = [self.answers.get((topic, hour)) for topic in topics]
-        answers = [each for each in found if each is not None]
-        if len(answers) < len(found):
+        by_topic = [self.answers.get((topic, hour)) for topic in topics]
+        answers = [answer for answer in by_topic if answer is not None]
+        if len(answers) < len(by_topic):
             return None
-        verdict = together(answers)
+        verdict = combined(answers)
         if isinstance(verdict, Waiting):
             return verdict
         read = self._by_time(0).judge(topics, hour, events=False)
         return read if isinstance(read, Waiting) else verdict
 
     def _by_time(self, settle_millis: int | None) -> Watermarks:
-        """With no agents, only the topics' ends and time count."""
+        """Judges only by the topics' ends and time."""
         return Watermarks(Agents(), self.ends, self.now, settle_millis)

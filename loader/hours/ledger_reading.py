@@ -1,17 +1,16 @@
-"""`_audit` read to its end, from where it was read to before; then where topics end.
+"""Reads `_audit` to its end, from where it was last read, and then looks up the topics' ends.
 
-The order matters: what heartbeats promise lies below ends that are looked up after them. See
-completeness.py. Whoever plans a load reads watermarks first.
+The order matters: what heartbeats guarantee lies below ends that are looked up after them; see
+completeness.py. So a load reads watermarks before it is planned.
 
-What was read so far is kept in a small file, so that only what is new is read again:
+A small file keeps the result, so that each load reads only new entries:
 
     {root}/_penstock/~watermarks/{cluster id}.json
 
-Agents are kept in it for longer than entries are in `_audit`: so it is more than a cache of that.
-Where `_audit` is another one than was read, what was read of the former still counts, and the new
-one is read from its beginning. Where the file is lost, all that is still there is read anew; agents
-who have said nothing since then are not known any more. Of two loaders who write it at once, one
-wins; either is true.
+It remembers agents for longer than `_audit` keeps entries, so it is more than a cache. If `_audit`
+was created anew, the former one's content still counts, and the new one is read from its beginning.
+If the file is lost, all of `_audit` is read again, and agents without an entry in it are unknown.
+If two loaders write the file at once, one of them wins; both versions are correct.
 """
 
 import logging
@@ -38,10 +37,10 @@ from schemas.registry_client import RegistryClient
 from wire.acls import Operation
 from wire.messages.list_offsets import LATEST
 
-VERSION: Final = 1  # of the small file
-TopicSet = int  # the place of a set of topics in the list of all of them
+VERSION: Final = 1  # of the file
+TopicSet = int  # the index of a set of topics in the list of all of them
 _LOG_SECONDS: Final = 10.0
-_CHUNK_BYTES: Final = 32 * 1024 * 1024  # the driver has other things to keep
+_CHUNK_BYTES: Final = 32 * 1024 * 1024  # bounds the driver's memory
 log = logging.getLogger(__name__)
 
 
@@ -73,8 +72,8 @@ class LedgerRead(msgspec.Struct, frozen=True):
 
 
 def cache_path(cluster_id: str, cluster: str) -> str:
-    """Ids, Kafka's and our own, have letters, digits, `-` and `_`. Where there is none, the name
-    that the cluster has been given is all there is."""
+    """The file's path. Ids, Kafka's and ours, have letters, digits, `-` and `_`. A cluster without
+    an id goes by its configured name."""
     name = re.sub(r"[^A-Za-z0-9_-]", "_", cluster_id or cluster)
     return f"{PENSTOCK}/~watermarks/{name}.json"
 
@@ -110,7 +109,7 @@ def to_bytes(read: LedgerRead) -> bytes:
 
 
 def from_bytes(data: bytes) -> LedgerRead | None:
-    """None if it is damaged, or of another version."""
+    """The content, or None if it is damaged or of another version."""
     try:
         file = msgspec.json.decode(data, type=known_type(_File))
         if file.version != VERSION:
@@ -145,8 +144,8 @@ def read_watermarks(
     topics: Iterable[str],
     now: int,
 ) -> Watermarks:
-    """What agents have said until now, for these topics. Raises what brokers, registry and store
-    raise: then no hour can be judged for now."""
+    """The watermarks of these topics, from all that agents have reported. Raises errors of the
+    brokers, the registry and the store: no hour can be judged then."""
     cluster_id = brokers.refresh([LEDGER_TOPIC]).cluster_id or ""
     path = cache_path(cluster_id, config.cluster)
     read = read_ledger(brokers, lookup_at(registry), _cached(store, path))
@@ -158,7 +157,7 @@ def read_watermarks(
 
 
 def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> LedgerRead:
-    """All that `_audit` says until now, and what was read of it before."""
+    """The agents, after reading `_audit` from the cached positions to its end."""
     cluster_id = brokers.refresh([LEDGER_TOPIC]).cluster_id or ""
     if cached is None or cached.positions.cluster_id != cluster_id:
         cached = LedgerRead(LedgerPositions(cluster_id), Agents())
@@ -167,40 +166,40 @@ def read_ledger(brokers: Brokers, lookup: Lookup, cached: LedgerRead | None) -> 
     for chunk in LedgerReader(brokers, lookup, chunk_bytes=_CHUNK_BYTES).read(positions):
         if chunk.gap:
             log.warning(
-                "entries of the ledger were deleted before they were read here: agents that have"
-                " said nothing since then are not known, and not waited for"
+                "entries of the ledger were deleted before they were read: agents without later"
+                " entries are unknown, and not waited for"
             )
-        for each in said(chunk.body):
-            cached.agents.take(each)
+        for statement in said(chunk.body):
+            cached.agents.take(statement)
         positions = chunk.positions
         if chunk.to_come and time.monotonic() - logged > _LOG_SECONDS:
             logged = time.monotonic()
-            log.info("reading the ledger, which has more entries=%d", chunk.to_come)
+            log.info("reading the ledger, remaining entries=%d", chunk.to_come)
     return LedgerRead(positions, cached.agents)
 
 
 def topic_ends(brokers: Brokers, topics: Iterable[str]) -> Mapping[str, TopicEnd | None]:
-    """Where they end; None for those that do not exist."""
-    wanted = sorted(set(topics))
-    known = brokers.refresh(wanted)
-    there = {name: brokers.topic(name, Operation.READ) for name in wanted if known.has(name)}
+    """The ends of topics; None for those that do not exist."""
+    names = sorted(set(topics))
+    metadata = brokers.refresh(names)
+    existing = {name: brokers.topic(name, Operation.READ) for name in names if metadata.has(name)}
     targets = [
-        TopicPartition(name, each.index)
-        for name, topic in there.items()
-        for each in topic.partitions
+        TopicPartition(name, partition.index)
+        for name, topic in existing.items()
+        for partition in topic.partitions
     ]
-    offsets: dict[str, dict[int, int]] = {name: {} for name in there}
+    offsets: dict[str, dict[int, int]] = {name: {} for name in existing}
     for target, offset in offsets_of(brokers, dict.fromkeys(targets, LATEST)).items():
         offsets[target.topic][target.partition] = offset
-    ends: dict[str, TopicEnd | None] = dict.fromkeys(wanted)
-    return ends | {name: TopicEnd(id_of(topic), offsets[name]) for name, topic in there.items()}
+    ends: dict[str, TopicEnd | None] = dict.fromkeys(names)
+    return ends | {name: TopicEnd(id_of(topic), offsets[name]) for name, topic in existing.items()}
 
 
 def _cached(store: Store, path: str) -> LedgerRead | None:
     data = store.read(path)
     if data is None:
         return None
-    found = from_bytes(data)
-    if found is None:
-        log.warning("what was kept of the ledger cannot be read; the ledger is read anew")
-    return found
+    cached = from_bytes(data)
+    if cached is None:
+        log.warning("the saved state of the ledger is damaged; reading the whole ledger")
+    return cached

@@ -1,1 +1,1 @@
-"""What a task does: it reads a slice, and gives the pieces of the files that the slice becomes."""
+"""A task's work: reads a slice and produces the pieces of its files."""

@@ -1,8 +1,8 @@
-"""Events that lost a collision become dead letters.
+"""Turns events that lost a collision into dead letters.
 
-A collision is two events of one topic with the same source and seq, and other content. Which of
-them becomes a row is settled by the driver (loader/run/collisions.py); a task is told the offsets
-of the others.
+Two events of a topic collide if they have the same source and seq, but different content. The
+driver decides which of them becomes a row (loader/run/collisions.py), and passes the offsets of the
+others to the tasks.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ _OFFSET: Final = "_offset"
 
 
 def without_losers(decoded: Decoded, data: memoryview, losers: Intervals) -> Decoded:
-    """What was made of this batch, less the rows at these offsets, which are dead."""
+    """The decoded batch without the rows at these offsets, which become dead letters."""
     rows = decoded.rows
     if rows is None or decoded.sources is None or decoded.seqs is None:
         return decoded
@@ -29,24 +29,24 @@ def without_losers(decoded: Decoded, data: memoryview, losers: Intervals) -> Dec
         return decoded
     dead = [
         Dead(
-            each.offset,
-            each.timestamp,
-            each.key,
-            each.value,
+            record.offset,
+            record.timestamp,
+            record.key,
+            record.value,
             COLLISION,
-            f"another event has source {decoded.sources[lost[each.offset]]}"
-            f" and seq {decoded.seqs[lost[each.offset]]}",
-            split(each.value or b"")[0],
+            f"another event has source {decoded.sources[lost[record.offset]]}"
+            f" and seq {decoded.seqs[lost[record.offset]]}",
+            split(record.value or b"")[0],
         )
-        for each in records(data)
-        if each.offset in lost
+        for record in records(data)
+        if record.offset in lost
     ]
-    kept = pa.array([place for place, each in enumerate(offsets) if each not in lost], pa.int64())
+    kept = pa.array([row for row, offset in enumerate(offsets) if offset not in lost], pa.int64())
     return replace(
         decoded,
         rows=rows.take(kept) if len(kept) else None,
         times=decoded.times.take(kept),
         sources=decoded.sources.take(kept),
         seqs=decoded.seqs.take(kept),
-        dead=tuple(sorted((*decoded.dead, *dead), key=lambda each: each.offset)),
+        dead=tuple(sorted((*decoded.dead, *dead), key=lambda letter: letter.offset)),
     )

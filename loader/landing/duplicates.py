@@ -1,17 +1,16 @@
-"""Which rows are new: no event of a source lands twice.
+"""Recognizes new rows: no event of a source lands twice.
 
-Whoever does not number its events leaves their source empty, or counts below 0: they are all new.
-Any other has landed if the manifest says so (`seen`), or if this slice has had it before. Rows come
-in runs: consecutive events of one source, often a whole batch. Each run costs the same, however
-long it is. Where hardly two rows belong together they are sorted first, and the runs are looked for
-among the sorted.
+A producer that does not number its events leaves their source empty, or their seq negative: these
+are always new. Other events are duplicates if the manifest has them (`seen`), or if they occurred
+earlier in this slice. Rows come in runs: consecutive events of one source, often a whole batch. A
+run costs the same however long it is. If most runs are short, the rows are sorted first, which
+makes runs longer.
 
-That two events have the same source and seq does not make them the same event: whoever may write to
-a topic can send any. So all that is taken for a duplicate is noted, for the driver to compare
-(loader/run/collisions.py).
+Events with the same source and seq may still differ, since any producer can use any source. So all
+duplicates are noted for the driver, which compares them (loader/run/collisions.py).
 
-What a slice remembers is bounded: a source with too many gaps is scattered, sources beyond a number
-are not tracked. Their events count as new, unless the manifest knows them.
+The memory of a slice is bounded: a source with too many gaps is scattered, and sources beyond a
+limit are not tracked. Their events count as new, unless the manifest has them.
 """
 
 from collections import Counter
@@ -38,11 +37,11 @@ from loader.reports import (
 MOST_REPEATED: Final = 1_000  # sources whose duplicates are counted
 _OFFSET: Final = "_offset"
 _FEW_RUNS: Final = 16
-_LONG_RUN: Final = 8  # rows: with fewer in most runs, sorting pays
+_LONG_RUN: Final = 8  # rows: if most runs are shorter, sorting pays
 
 
 class Duplicates:
-    """The memory of one slice."""
+    """Recognizes duplicates among the events of one slice."""
 
     def __init__(
         self,
@@ -54,14 +53,14 @@ class Duplicates:
         self.untracked = 0
         self.repeats: list[Repeat] = []
         self._seen = seen
-        self._with_holes: dict[str, Intervals] = {}  # what was seen of these
+        self._with_holes: dict[str, Intervals] = {}  # seen events of sources with gaps
         self._most_intervals = most_intervals
         self._most_tracked = most_tracked
         self._landed: dict[str, GrowingIntervals] = {}
         self._scattered: set[str] = set()
-        self._tracked = 0  # intervals, and sources that are scattered
-        self._parts: tuple[SourceRun, ...] = ()  # of epochs that are over
-        self._told: dict[str, Intervals] = {}  # what these have
+        self._tracked = 0  # intervals, and scattered sources
+        self._parts: tuple[SourceRun, ...] = ()  # of previous epochs
+        self._in_parts: dict[str, Intervals] = {}  # the events in these
         self._repeated: Counter[str] = Counter()  # duplicates, of the first MOST_REPEATED sources
 
     @property
@@ -70,32 +69,32 @@ class Duplicates:
 
     @property
     def most_repeated(self) -> str:
-        """The source with most duplicates; nothing if there are none."""
-        return max(self._repeated, key=lambda each: (self._repeated[each], each), default="")
+        """The source with most duplicates; empty if there are none."""
+        return max(self._repeated, key=lambda source: (self._repeated[source], source), default="")
 
     def end_part(self, leader_epoch: int) -> None:
-        """What was new since the last part came from batches of this epoch."""
+        """Assigns the events that were new since the last part to this epoch."""
         self._parts += self._part(leader_epoch)
-        self._told = {source: landed.intervals for source, landed in self._landed.items()}
+        self._in_parts = {source: landed.intervals for source, landed in self._landed.items()}
 
     def runs(self, leader_epoch: int) -> tuple[SourceRun, ...]:
-        """Which events were new, by source; those since the last part are of this epoch."""
-        over = (each for each in self._parts if each.source not in self._scattered)
-        return (*over, *self._part(leader_epoch))
+        """The new events by source; those since the last part belong to this epoch."""
+        closed_runs = (run for run in self._parts if run.source not in self._scattered)
+        return (*closed_runs, *self._part(leader_epoch))
 
     def _part(self, leader_epoch: int) -> tuple[SourceRun, ...]:
-        found = (
-            (source, minus(landed.intervals, self._told.get(source, ())))
+        new = (
+            (source, minus(landed.intervals, self._in_parts.get(source, ())))
             for source, landed in sorted(self._landed.items())
         )
         return tuple(
             SourceRun(source=source, intervals=closed(intervals), leader_epoch=leader_epoch)
-            for source, intervals in found
+            for source, intervals in new
             if intervals
         )
 
     def new(self, arrived: Arrived) -> Arrived:
-        """The rows that are no duplicates, in their order. From now on they have landed."""
+        """The rows that are not duplicates, in their order. They count as landed from now on."""
         sources, seqs = arrived.sources, arrived.seqs
         if sources is None or seqs is None:
             return arrived
@@ -112,8 +111,8 @@ class Duplicates:
         return arrived if len(new) == len(arrived) else arrived.at(new)
 
     def note(self, arrived: Arrived, new: Arrived) -> None:
-        """Where those of the rows lie that are not `new`."""
-        offsets, landed = (each.rows.column(_OFFSET) for each in (arrived, new))
+        """Notes the positions of rows that are not in `new`."""
+        offsets, landed = (part.rows.column(_OFFSET) for part in (arrived, new))
         repeated = arrived.where(pc.invert(pc.is_in(offsets, value_set=landed)))
         sources, seqs = repeated.sources, repeated.seqs
         if sources is None or seqs is None:
@@ -122,11 +121,11 @@ class Duplicates:
         ended = sorted({*_cuts(sources, seqs), *_cuts(sources, offsets)})
         for start, end in pairwise([0, *ended]):
             if len(self.repeats) < MOST_REPEATS:
-                source, seq, offset = (each[start].as_py() for each in (sources, seqs, offsets))
+                source, seq, offset = (column[start].as_py() for column in (sources, seqs, offsets))
                 self.repeats.append(Repeat(source, seq, offset, end - start))
 
     def _new_rows(self, sources: pa.Array, seqs: pa.Int64Array) -> "list[RowRange] | pa.Int64Array":
-        """Where they stand, in ascending order."""
+        """The positions of new rows, in ascending order."""
         cuts = _cuts(sources, seqs)
         if len(cuts) <= _FEW_RUNS + len(seqs) // _LONG_RUN:
             return _joined(list(self._kept(sources, seqs, cuts)))
@@ -162,7 +161,7 @@ class Duplicates:
                 return new
             landed = self._landed[source] = GrowingIntervals()
         before = len(landed)
-        new = tuple(part for each in new for part in landed.add(*each))
+        new = tuple(part for interval in new for part in landed.add(*interval))
         self._tracked += len(landed) - before
         if len(landed) > self._most_intervals or self._tracked > self._most_tracked:
             self._tracked -= len(landed) - 1
@@ -174,9 +173,9 @@ class Duplicates:
         landed = self._seen.get(source, 0)
         if isinstance(landed, int):
             return intervals_of(landed)
-        if (known := self._with_holes.get(source)) is None:
-            known = self._with_holes[source] = intervals_of(landed)
-        return known
+        if (intervals := self._with_holes.get(source)) is None:
+            intervals = self._with_holes[source] = intervals_of(landed)
+        return intervals
 
     def _repeat(self, source: str, events: int) -> None:
         if source in self._repeated or len(self._repeated) < MOST_REPEATED:
@@ -184,7 +183,7 @@ class Duplicates:
 
 
 def _numbered(sources: pa.Array, seqs: pa.Int64Array) -> pa.BooleanArray | None:
-    """For which rows source and seq say which event it is; None: for all of them."""
+    """Whether a row's source and seq identify its event; None if that holds for all rows."""
     if pc.min(seqs).as_py() >= 0 and pc.min(pc.binary_length(sources)).as_py() > 0:
         return None
     return pc.and_(
@@ -193,8 +192,8 @@ def _numbered(sources: pa.Array, seqs: pa.Int64Array) -> pa.BooleanArray | None:
     )
 
 
-def _rows(found: "list[RowRange] | pa.Int64Array", rows: int) -> pa.Int64Array:
-    return positions(found, rows) if isinstance(found, list) else found
+def _rows(new: "list[RowRange] | pa.Int64Array", rows: int) -> pa.Int64Array:
+    return positions(new, rows) if isinstance(new, list) else new
 
 
 def _sorted(rows: pa.Int64Array) -> pa.Int64Array:
@@ -202,7 +201,7 @@ def _sorted(rows: pa.Int64Array) -> pa.Int64Array:
 
 
 def _cuts(sources: pa.Array, seqs: pa.Array) -> list[int]:
-    """Where runs end: the source changes, or an event is not the one after that before it."""
+    """The ends of runs: the source changes, or seqs are not consecutive."""
     steps = pc.subtract(seqs, numbers(len(seqs)))
     cuts, changes = ends(steps), ends(sources)
     if len(changes) > 1:
@@ -211,7 +210,7 @@ def _cuts(sources: pa.Array, seqs: pa.Array) -> list[int]:
 
 
 def _joined(stretches: Sequence[RowRange]) -> list[RowRange]:
-    """The same rows, as few stretches as can be."""
+    """The same rows in as few stretches as possible."""
     if not stretches:
         return []
     cuts = [(end, start) for (_, end), (start, _) in pairwise(stretches) if end != start]

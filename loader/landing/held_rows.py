@@ -1,11 +1,11 @@
-"""Rows that wait until they are worth writing, by hour.
+"""Holds rows back, by hour, until they are worth writing.
 
-A batch of one hour is kept as it is, one in which the hour changes once or twice is divided there.
-One of many hours is kept until there are enough such rows to be sorted by hour all at once: that
-costs little for each row, however many hours there are. Batches of few rows are joined, as each
+A batch of one hour is kept as it is; one in which the hour changes once or twice is split there.
+Batches of many hours are kept until there are enough rows to sort all of them by hour at once,
+which costs little for each row, however many hours there are. Small batches are joined, since each
 costs memory beside its values.
 
-Rows of an hour stay in the order in which they came, but for those of many hours at a time.
+Rows of an hour stay in the order in which they came, except for those of many-hour batches.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from loader.landing.rows import HeldBytes, RowRange, beginnings, ends, part_of, 
 from loader.tables import HOUR_MILLIS, Hour, hour_of
 
 _FEW_ROWS: Final = 1024
-_FEW_HOURS: Final = 4  # stretches of a batch
+_FEW_HOURS: Final = 4  # stretches of one hour in a batch
 _MANY_BATCHES: Final = 64
 _JOINED_BYTES: Final = 16 * 1024 * 1024
-_LARGEST_BLOCK: Final = 256 * 1024 * 1024  # no column of text may outgrow two gigabytes
-_BLOCK_SHARE: Final = 8  # of all that is held, what is sorted at a time
+_LARGEST_BLOCK: Final = 256 * 1024 * 1024  # a text column must stay below two gigabytes
+_BLOCK_SHARE: Final = 8  # this part of the memory is sorted at a time
 
 
 class _HourRows(msgspec.Struct):
@@ -35,7 +35,7 @@ class _HourRows(msgspec.Struct):
     bytes: int = 0
 
     def add(self, batch: pa.RecordBatch, size: int) -> int:
-        """Returns how many bytes more are held."""
+        """Returns the number of additional bytes held."""
         before = self.bytes
         self.bytes += size
         if batch.num_rows < _FEW_ROWS:
@@ -87,7 +87,7 @@ class _Block:
         return [self.rows.slice(stretch[0], stretch[1] - stretch[0])]
 
     def shrink(self) -> None:
-        """Lets go of the memory of what was taken."""
+        """Frees the memory of rows that were taken."""
         self.rows = self.rows.take(positions(self.stretches.values(), self.rows.num_rows))
         start = 0
         for hour, (old_start, old_end) in self.stretches.items():
@@ -97,8 +97,6 @@ class _Block:
 
 
 class HeldRows:
-    """All rows that a slice holds back."""
-
     def __init__(self, schema: pa.Schema, memory_bytes: int) -> None:
         self._held = HeldBytes(schema)
         self._memory_bytes = memory_bytes
@@ -114,7 +112,7 @@ class HeldRows:
         return self.bytes >= self._memory_bytes
 
     def add(self, rows: pa.RecordBatch, times: pa.Int64Array, bounds: tuple[int, int]) -> None:
-        """`bounds` are the earliest and the latest of the rows' times."""
+        """Adds rows; `bounds` are the earliest and the latest of their times."""
         first, last = map(hour_of, bounds)
         if first == last:
             self._add_to(first, rows)
@@ -133,7 +131,8 @@ class HeldRows:
             self._sort()
 
     def take_largest(self) -> Iterator[tuple[Hour, list[pa.RecordBatch]]]:
-        """The hours with most rows, until half of the memory is free. To be taken to the end."""
+        """Takes the hours with most rows until half of the memory is free. The iterator must be
+        exhausted."""
         yield from self._take(self._memory_bytes // 2)
 
     def take_all(self) -> Iterator[tuple[Hour, list[pa.RecordBatch]]]:
@@ -145,10 +144,10 @@ class HeldRows:
             self._hours[hour] = _HourRows(self._held)
         self.bytes += self._hours[hour].add(rows, self._held.of(rows))
 
-    def _take(self, left: int) -> Iterator[tuple[Hour, list[pa.RecordBatch]]]:
+    def _take(self, most_bytes: int) -> Iterator[tuple[Hour, list[pa.RecordBatch]]]:
         self._sort()
-        for hour, size in sorted(self._sizes().items(), key=lambda each: (-each[1], each[0])):
-            if self.bytes <= left:
+        for hour, size in sorted(self._sizes().items(), key=lambda item: (-item[1], item[0])):
+            if self.bytes <= most_bytes:
                 break
             self.bytes -= size
             whole = self._hours.pop(hour, None)
@@ -157,7 +156,7 @@ class HeldRows:
         self._blocks = [block for block in self._blocks if block.stretches]
         for block in self._blocks:
             block.shrink()
-        whole_hours = sum(each.bytes for each in self._hours.values())
+        whole_hours = sum(rows.bytes for rows in self._hours.values())
         self.bytes = whole_hours + sum(block.bytes for block in self._blocks)
 
     def _sizes(self) -> dict[Hour, int]:

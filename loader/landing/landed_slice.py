@@ -1,13 +1,13 @@
-"""What was read of a slice and what became of it, counted: its report in the making.
+"""Counts what is read of a slice and what becomes of it: its report in the making.
 
-Every offset is counted where something is seen of it: a record, a marker, a batch that is empty, a
-hole. What does not add up is no report. Accounts end where a leader epoch does; and batches that
-have duplicates are told apart from those that have none, so that it is known where they lay, unless
-they change too often.
+Each offset is counted where it is seen: as a record, a marker, an empty batch, or a gap. If the
+counts do not add up, there is no report. An account ends with its leader epoch. Batches with
+duplicates get accounts of their own, which shows where the duplicates are, unless this alternates
+too often.
 
-A batch or a dead letter may claim any time. One that no calendar has counts as the calendar's first
-or last; and a dead letter's that is not among those wanted, as the first or last of these: of many
-letters with odd times there are few windows.
+Batches and dead letters may claim any time. A time outside of the calendar counts as the calendar's
+first or last; that of a dead letter outside of the accepted times as the first or last of these, so
+that odd times create few windows.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ from loader.reports import (
 from loader.tables import FIRST_TIME, HOUR_MILLIS, LAST_TIME, Hour, Slice, hour_of
 from wire.batch import BatchHeader
 
-MOST_ACCOUNTS: Final = 200  # beyond that, duplicates are not told apart by where they lay
+MOST_ACCOUNTS: Final = 200  # beyond that, duplicates do not get accounts of their own
 
 
 class _Window(msgspec.Struct):
@@ -47,7 +47,7 @@ class _Window(msgspec.Struct):
 
 
 class _Account(msgspec.Struct):
-    """One that grows at its end."""
+    """An account that grows at its end."""
 
     leader_epoch: int
     first: int
@@ -85,23 +85,24 @@ class _Account(msgspec.Struct):
             windows=tuple(
                 LandedWindow(
                     start=start,
-                    rows=each.rows,
-                    duplicates=each.duplicates,
-                    dead=each.dead,
-                    bytes=each.bytes,
-                    crc_sum=each.crc_sum,
+                    rows=window.rows,
+                    duplicates=window.duplicates,
+                    dead=window.dead,
+                    bytes=window.bytes,
+                    crc_sum=window.crc_sum,
                 )
-                for start, each in sorted(self.windows.items())
+                for start, window in sorted(self.windows.items())
             ),
         )
 
 
 class LandedSlice(msgspec.Struct):
-    """Counts; decides nothing. With `only_hours`, windows of other hours are not looked at."""
+    """Counts a slice, and decides nothing. With `only_hours`, windows of other hours are not
+    counted."""
 
     piece: Slice
     window_millis: int
-    times: tuple[int, int]  # the first and the last that are wanted
+    times: tuple[int, int]  # the first and the last accepted time
     only_hours: Collection[Hour] = ()
 
     _batches: int = 0
@@ -117,18 +118,18 @@ class LandedSlice(msgspec.Struct):
 
     @property
     def leader_epoch(self) -> int:
-        """Of the batch that is counted; -1 before the first."""
+        """The current batch's; -1 before the first batch."""
         return self._accounts[-1].leader_epoch if self._accounts else -1
 
     def starts_epoch(self, leader_epoch: int) -> bool:
-        """Whether a batch of it is the first one of another epoch."""
+        """Whether a batch of this epoch would begin another epoch."""
         return bool(self._accounts) and self._accounts[-1].leader_epoch != leader_epoch
 
     def read(
         self, header: BatchHeader, schema_ids: Mapping[int, int], *, has_duplicates: bool
     ) -> None:
-        """A batch, of which everything that is told next is."""
-        self._goes_on(header, has_duplicates=has_duplicates)
+        """Begins a batch; the calls that follow are about its records."""
+        self._account_of(header, has_duplicates=has_duplicates)
         self._batches += 1
         self._bytes += header.size
         self._schema_ids.update(schema_ids)
@@ -137,9 +138,9 @@ class LandedSlice(msgspec.Struct):
             window.crc_sum += header.crc
 
     def nothing(self, first: int, end: int, *, given_up: bool) -> None:
-        """There is nothing at these offsets: between batches, or between records of one."""
+        """Counts offsets without a record, between batches or between records of a batch."""
         self._gives_up |= given_up
-        if not self._accounts:  # the slice before may have read a batch that reached into it
+        if not self._accounts:  # a batch of the previous slice may reach into this one
             self._leads += end - first
             return
         account = self._accounts[-1]
@@ -152,8 +153,8 @@ class LandedSlice(msgspec.Struct):
     def passed_over(
         self, header: BatchHeader, first: int, what: Instead, *, given_up: bool
     ) -> None:
-        """A batch without anybody's events, from `first` on."""
-        account = self._goes_on(header, has_duplicates=self._has_duplicates())
+        """Counts a batch without events of committed transactions, from `first` on."""
+        account = self._account_of(header, has_duplicates=self._has_duplicates())
         offsets = header.next_offset - first
         match what:
             case Instead.MARKERS:
@@ -166,7 +167,7 @@ class LandedSlice(msgspec.Struct):
                 account.compacted += offsets
 
     def of_other_hours(self, count: int) -> None:
-        """Events of hours that are not wanted."""
+        """Counts events of hours that are not being loaded."""
         if count:
             self._accounts[-1].other_hours += count
 
@@ -176,12 +177,12 @@ class LandedSlice(msgspec.Struct):
             self._died_at(letter.timestamp, 1)
 
     def died_unnamed(self, time: int, count: int) -> None:
-        """More records of one batch than can have a letter each."""
+        """Counts dead records of a batch that are too many for a letter each."""
         self._unnamed += count
         self._died_at(time, count)
 
     def landed(self, times: pa.Int64Array, within: tuple[int, int]) -> None:
-        """Rows with these times are new. `within` are the earliest and the latest of them. Raises
+        """Counts new rows with these times. `within` are the earliest and the latest. Raises
         TooManyHours."""
         for hour, count in counted(times, HOUR_MILLIS, within).items():
             self._rows[Hour(hour)] += count
@@ -193,7 +194,7 @@ class LandedSlice(msgspec.Struct):
             account.at(start).rows += count
 
     def repeated(self, times: pa.Int64Array, new: pa.Int64Array) -> None:
-        """Of rows with these times only some were new: those with the times of `new`."""
+        """Counts duplicates: rows with these times, except for those with the times of `new`."""
         account = self._accounts[-1]
         account.duplicates += len(times) - len(new)
         counts = Counter(counted(times, self.window_millis, bounds(times)))
@@ -206,11 +207,11 @@ class LandedSlice(msgspec.Struct):
     def report(
         self, next_offset: int, leader_epoch: int, sources: Duplicates, mixed: Iterable[Hour] = ()
     ) -> SliceReport:
-        """All of it. The slice was read up to `next_offset`, into this epoch. Raises Mismatch if
-        there is an offset of which nothing is known."""
-        accounts = tuple(each.finished() for each in self._accounts)
+        """The complete report. The slice was read up to `next_offset`, into this epoch. Raises
+        Mismatch if an offset is not accounted for."""
+        accounts = tuple(account.finished() for account in self._accounts)
         reached = accounts[-1].next_offset if accounts else next_offset
-        odd = next((each for each in accounts if not each.adds_up), None)
+        odd = next((account for account in accounts if not account.adds_up), None)
         if odd is not None or reached != next_offset:
             first, end = (reached, next_offset) if odd is None else (odd.first, odd.next_offset)
             raise Mismatch(f"{self.piece.log}, offsets {first} to {end - 1}: {unaccounted(odd)}")
@@ -240,8 +241,8 @@ class LandedSlice(msgspec.Struct):
             last=None if self._last is None else _identified(self._last),
         )
 
-    def _goes_on(self, header: BatchHeader, *, has_duplicates: bool) -> _Account:
-        """The account that the batch belongs to, which now reaches to the batch's end."""
+    def _account_of(self, header: BatchHeader, *, has_duplicates: bool) -> _Account:
+        """The account of this batch, extended to the batch's end."""
         account = self._accounts[-1] if self._accounts else None
         if account is None:
             first = max(header.base_offset, self.piece.first)
@@ -287,15 +288,15 @@ def _identified(header: BatchHeader) -> LastBatch:
 
 
 def unaccounted(odd: Account | None) -> str:
-    """What was found where it does not add up, and what to do."""
-    found = "nothing was seen there"
+    """Describes an account that does not add up, with advice."""
+    description = "no record was read there"
     if odd is not None:
-        found = (
+        description = (
             f"{odd.rows:,} rows, {odd.duplicates:,} duplicates, {odd.dead:,} dead letters,"
             f" {odd.other_hours:,} of other hours, {odd.no_events:,} without events and"
-            f" {odd.given_up:,} missing were found there, which are not as many as the offsets"
+            f" {odd.given_up:,} missing do not add up to the number of offsets"
         )
     return (
-        f"{found}; nothing was committed. Load again; if it stays like that, report it, and"
+        f"{description}; nothing was committed. Load again; if it happens again, report it;"
         " --max-records loads what lies before"
     )

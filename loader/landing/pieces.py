@@ -1,14 +1,14 @@
-"""What a task gives to Spark: pieces of files, row by row, and which file each belongs to.
+"""The output of a task: pieces of files, as rows, with the file that each belongs to.
 
-Spark's text writer puts the pieces of a file one behind the other, with `PIECE_END` after each. A
-piece is bytes, and stands in a column of strings: neither Arrow nor Spark looks at what they are.
+Spark's text writer concatenates the pieces of a file, with `PIECE_END` after each. A piece is
+binary, in a column of strings: neither Arrow nor Spark interprets it.
 
-Of every slice come: for each hour with rows one file of kind `rows`; one of kind `dead` if there
-are dead letters; one report. Spark keeps all files of a task open until it ends, so there are only
-so many: the rows of hours beyond that come in one file of kind `mixed`, with the hour of each row
-as a last column, which Spark is to divide.
+A slice produces, for each hour with rows, a file of kind `rows`; one of kind `dead` if there are
+dead letters; and one report. Spark keeps all files of a task open until it ends, so their number is
+limited: rows of further hours go to one file of kind `mixed`, with the hour of each row in the last
+column, which Spark then divides.
 
-A load of little does without Spark: the driver takes the pieces itself (here.py).
+Without Spark, the driver takes the pieces itself (without_spark.py).
 """
 
 import struct
@@ -30,10 +30,10 @@ PIECES: Final = pa.schema(
         pa.field("value", pa.string()),
     ]
 )
-PIECE_END: Final = "PAR1"  # which is also how a Parquet file ends
+PIECE_END: Final = "PAR1"  # also the end of a Parquet file
 NO_HOUR: Final = "none"  # in place of day and hour
-MOST_HOURS: Final = 200  # of a slice, with files of their own
-MOST_FILES: Final = 400  # of rows, that a task keeps open: each is a stream and a thread
+MOST_HOURS: Final = 200  # hours of a slice with files of their own
+MOST_FILES: Final = 400  # row files that a task keeps open: each is a stream and a thread
 HOUR_COLUMN: Final = "_hour"  # of mixed rows: milliseconds
 
 _OFFSETS: Final = struct.Struct("=ii")
@@ -47,12 +47,12 @@ class FileKind(StrEnum):
 
 
 def hours_of_each(slices: int) -> int:
-    """How many hours have files of their own, of each slice of a task."""
+    """The number of hours with files of their own, for each slice of a task."""
     return min(MOST_HOURS, MOST_FILES // slices)
 
 
 def piece(kind: FileKind, number: int, hour: Hour | None, value: bytes) -> pa.RecordBatch:
-    """One piece of a file of the slice with this number."""
+    """A piece of a file of the slice with this number."""
     day, name = NO_HOUR, NO_HOUR
     if hour is not None:
         day, name = (part.partition("=")[2] for part in hour_folder(hour).split("/"))
@@ -70,10 +70,10 @@ def piece(kind: FileKind, number: int, hour: Hour | None, value: bytes) -> pa.Re
     )
 
 
-def file_of(one: pa.RecordBatch) -> tuple[str, pa.Buffer]:
-    """A piece's folder, as Spark calls it, and its bytes."""
-    kind, number, day, hour = (one.column(place)[0].as_py() for place in range(4))
-    return f"kind={kind}/slice={number}/dt={day}/hour={hour}", one.column(4).buffers()[2]
+def file_of(record: pa.RecordBatch) -> tuple[str, pa.Buffer]:
+    """The folder of a piece, as Spark names it, and its bytes."""
+    kind, number, day, hour = (record.column(place)[0].as_py() for place in range(4))
+    return f"kind={kind}/slice={number}/dt={day}/hour={hour}", record.column(4).buffers()[2]
 
 
 def report_piece(report: SliceReport) -> pa.RecordBatch:

@@ -1,16 +1,15 @@
-"""The files that a slice becomes, of which all are open until its end, each given away piece by
-piece while it is written.
+"""The files of a slice, all open until its end, and produced piece by piece.
 
-Row groups are cut by what they take in memory, so that a piece is not too large to pass through
-Spark's: by how well the rows of this slice pack, once that is known.
+Row groups are sized by memory, so that a piece is not too large to pass through Spark; the size
+adapts to how well the rows of this slice compress.
 
-A piece is a row group, the last one ends with the footer. Behind each piece Spark will put
-PIECE_END; the writer is told so, by writing the same there, and so knows at which position in the
-file the next row group begins. Nobody reads these bytes: a footer says where columns lie.
+A piece is a row group, the last one with the footer. Spark adds PIECE_END after each piece. The
+writer writes the same bytes there, so it knows the file position of the next row group. No reader
+looks at these bytes: the footer has the positions of columns.
 
-How columns are written is decided once for a slice, by the first rows of it. Measured on 19 columns
-of a web log, 258 bytes a row in memory: every column with a dictionary, as pyarrow does it, 0.58 µs
-and 71 bytes a row; as here, 0.44 µs and 62 bytes. Spark, Hive 3, Trino and DuckDB read all of it.
+The first rows of a slice decide the encoding of columns. Measured on 19 columns of a web log, 258
+bytes a row in memory: every column with a dictionary, pyarrow's default, 0.58 µs and 71 bytes a
+row; with these settings, 0.44 µs and 62 bytes. Spark, Hive 3, Trino and DuckDB read all of it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,8 +24,8 @@ from loader.landing.pieces import HOUR_COLUMN, PIECE_END, FileKind, piece
 from loader.landing.rows import HeldBytes
 from loader.tables import Hour
 
-_SAMPLE: Final = 20_000  # rows that decide how columns are written
-_REPEATING: Final = 3  # a value occurs so often on average: then a dictionary pays
+_SAMPLE: Final = 20_000  # rows that decide the encoding of columns
+_REPEATING: Final = 3  # a dictionary pays if a value occurs this often on average
 _CODECS: Final[dict[FileCompression, dict[str, Any]]] = {
     FileCompression.ZSTD: {"compression": "zstd", "compression_level": 1},
     FileCompression.SNAPPY: {"compression": "snappy"},
@@ -37,8 +36,8 @@ _CODECS: Final[dict[FileCompression, dict[str, Any]]] = {
 _END: Final = PIECE_END.encode()
 MOST_ROWS: Final = 1 << 20  # of a row group
 PIECE_BYTES: Final = 32 * 1024 * 1024
-_AIM: Final = 0.75  # of these: how well rows pack changes
-_MOST_AT_ONCE: Final = 8  # times PIECE_BYTES, in memory, however well they pack
+_AIM: Final = 0.75  # of PIECE_BYTES, since the compression ratio varies
+_MOST_AT_ONCE: Final = 8  # times PIECE_BYTES, in memory, however well rows compress
 
 
 def writer_settings(rows: pa.Table, compression: FileCompression) -> dict[str, Any]:
@@ -52,7 +51,7 @@ def writer_settings(rows: pa.Table, compression: FileCompression) -> dict[str, A
             dictionaries.append(path)
             statistics.append(path)
         elif _is_text(values.type):
-            # No statistics: the least and the greatest of texts that do not repeat say nothing.
+            # No statistics: minimum and maximum of unique texts are useless.
             encodings[path] = "DELTA_LENGTH_BYTE_ARRAY"
         else:
             statistics.append(path)
@@ -75,7 +74,7 @@ def _leaves(table: pa.Table) -> Iterator[tuple[str, pa.Array]]:
 
 
 def _within(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
-    """Parquet's columns below this one, by their paths in the file."""
+    """Parquet's columns below this one, with their paths in the file."""
     if pa.types.is_struct(values.type):
         for field, part in zip(values.type, values.flatten(), strict=True):
             yield from _within(f"{path}.{field.name}", part)
@@ -93,13 +92,13 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def _is_whole(type_: pa.DataType) -> bool:
-    """Kept as whole numbers of 32 or 64 bits."""
+    """Whether values are stored as integers of 32 or 64 bits."""
     kinds = (pa.types.is_int32, pa.types.is_int64, pa.types.is_timestamp, pa.types.is_date32)
     return any(kind(type_) for kind in kinds)
 
 
 class _Sink:
-    """What the writer has written and nobody has taken. A file, as far as pyarrow asks for one."""
+    """Collects what the writer writes until it is taken. A file, as far as pyarrow needs one."""
 
     closed = False
 
@@ -111,7 +110,7 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """There is nowhere to flush to."""
+        """Does nothing: the data stays in memory."""
 
     def close(self) -> None:
         self.closed = True
@@ -122,7 +121,7 @@ class _Sink:
 
 
 class ParquetStream:
-    """Gives pieces; what it gave is no longer its business."""
+    """Writes a Parquet file piece by piece, without keeping the pieces."""
 
     def __init__(self, schema: pa.Schema, settings: dict[str, Any]) -> None:
         self._sink = _Sink()
@@ -130,7 +129,6 @@ class ParquetStream:
         self._writer = pq.ParquetWriter(self._file, schema, **settings)
 
     def row_group(self, rows: pa.Table) -> bytes:
-        """A piece with these rows."""
         self._write(rows)
         piece = self._sink.take()
         self._file.write(_END)
@@ -138,7 +136,7 @@ class ParquetStream:
         return piece
 
     def end(self, rows: pa.Table | None = None) -> bytes:
-        """The last piece, with these rows if there are any left."""
+        """The last piece, with these rows if there are any."""
         if rows is not None:
             self._write(rows)
         self._writer.close()
@@ -171,7 +169,7 @@ class SliceFiles:
         return frozenset() if self._mixed is None else frozenset(self._mixed.hours)
 
     def rows(self, hour: Hour, batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pieces with these rows; some may come later."""
+        """Pieces with these rows; some rows may be held back."""
         if hour not in self._files and len(self._files) >= self._most_hours:
             if self._mixed is None:
                 self._mixed = _Mixed(batches[0].schema)
@@ -183,7 +181,7 @@ class SliceFiles:
             if hour not in self._files:
                 self._files[hour] = self._open(group)
             value = self._files[hour].row_group(group)
-            self._learn(group, value)
+            self._adapt_size(group, value)
             yield piece(FileKind.ROWS, self._number, hour, value)
 
     def dead(self, letters: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -208,10 +206,9 @@ class SliceFiles:
             self._settings = writer_settings(rows, self._compression)
         return ParquetStream(rows.schema, self._settings)
 
-    def _learn(self, rows: pa.Table, value: bytes) -> None:
-        """From here on pieces come out at about the size that is aimed at."""
-        wanted = int(PIECE_BYTES * _AIM * rows.nbytes / max(len(value), 1))
-        self._group_bytes = min(max(wanted, PIECE_BYTES // 2), _MOST_AT_ONCE * PIECE_BYTES)
+    def _adapt_size(self, rows: pa.Table, value: bytes) -> None:
+        group_bytes = int(PIECE_BYTES * _AIM * rows.nbytes / max(len(value), 1))
+        self._group_bytes = min(max(group_bytes, PIECE_BYTES // 2), _MOST_AT_ONCE * PIECE_BYTES)
 
     def _mixed_pieces(self) -> Iterator[pa.RecordBatch]:
         assert self._mixed is not None
@@ -224,7 +221,7 @@ class SliceFiles:
 
 
 class _Mixed:
-    """Rows of hours that have no files of their own, with the hour as a last column."""
+    """Rows of hours without files of their own, with the hour as the last column."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.file: ParquetStream | None = None
@@ -235,7 +232,7 @@ class _Mixed:
         self._batches: list[pa.RecordBatch] = []
 
     def add(self, hour: Hour, batches: Sequence[pa.RecordBatch]) -> None:
-        """Copies them: they may be small parts of something large."""
+        """Copies the rows: they may be small parts of large batches."""
         rows = pa.concat_batches(batches)
         column = pa.repeat(pa.scalar(hour, pa.int64()), rows.num_rows)
         rows = pa.RecordBatch.from_arrays([*rows.columns, column], schema=self._schema)
@@ -249,18 +246,18 @@ class _Mixed:
 
 
 def row_groups(batches: Sequence[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Table]:
-    """All rows in their order, in tables of about so many bytes at most."""
+    """All rows in their order, in tables of at most about `most_bytes`."""
     group: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         for part in _divided(batch, most_bytes):
-            more = part.nbytes
-            if group and (size + more > most_bytes or rows + part.num_rows > MOST_ROWS):
+            part_bytes = part.nbytes
+            if group and (size + part_bytes > most_bytes or rows + part.num_rows > MOST_ROWS):
                 yield pa.Table.from_batches(group)
                 group, rows, size = [], 0, 0
             group.append(part)
             rows += part.num_rows
-            size += more
+            size += part_bytes
     if group:
         yield pa.Table.from_batches(group)
 

@@ -1,8 +1,8 @@
-"""The whole task: a slice is read from the brokers, decoded, and given back as pieces of files,
-with a report at the end.
+"""A complete task: reads a slice from the brokers, decodes it, and returns pieces of files, with a
+report at the end.
 
-What is held back is bounded, whatever the slice has: see held_rows.py and slice_files.py. Records
-that are no rows are kept below `{root}/_dead`.
+Its memory is bounded whatever the slice contains: see held_rows.py and slice_files.py. Records that
+cannot become rows are kept below `{root}/_dead`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ from schemas.parsing import parse
 from wire.batch import BatchHeader
 
 CLIENT_ID: Final = "penstock-loader"
-_DEAD_BYTES: Final = 8 * 1024 * 1024  # of dead letters that are held back
+_DEAD_BYTES: Final = 8 * 1024 * 1024  # of dead letters in memory
 _OFFSET: Final = "_offset"
 DEAD_LETTERS: Final = pa.schema(
     [
@@ -44,7 +44,7 @@ DEAD_LETTERS: Final = pa.schema(
         pa.field("cluster", pa.string()),
         pa.field("partition", pa.int32()),
         pa.field("offset", pa.int64()),
-        pa.field("timestamp", pa.int64()),  # milliseconds, as the record has it
+        pa.field("timestamp", pa.int64()),  # the record's, in milliseconds
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
         pa.field("reason", pa.string()),
@@ -52,14 +52,14 @@ DEAD_LETTERS: Final = pa.schema(
         pa.field("schema_id", pa.int32()),  # -1: none
     ]
 )
-_AROUND: Final = 400  # bytes of memory that a dead letter takes, besides key and value
+_AROUND: Final = 400  # bytes of memory of a dead letter, besides key and value
 
 
 def land(
     piece: Slice, spec: TaskSpec, seen: Seen = NOTHING_SEEN, *, most_hours: int = MOST_HOURS
 ) -> Iterator[pa.RecordBatch]:
-    """The slice's pieces, in the order in which their files need them. Rows of `PIECES`. What has
-    been seen before is a duplicate. So many hours have files of their own."""
+    """The slice's pieces as rows of `PIECES`, in the order in which their files need them. Events
+    that were seen are duplicates. At most `most_hours` hours have files of their own."""
     bootstrap = Bootstrap.of(",".join(spec.brokers), spec.security)
     with Brokers(bootstrap, client_id=CLIENT_ID) as brokers, WriterSchemas(spec) as schemas:
         yield from landed(piece, spec, seen, brokers, schemas, most_hours=most_hours)
@@ -74,7 +74,7 @@ def landed(
     *,
     most_hours: int,
 ) -> Iterator[pa.RecordBatch]:
-    """As `land`, from who asks these already."""
+    """Like `land`, with existing clients."""
     columns = Columns(
         parse(spec.reader_schema, strict=False), header=spec.header, with_cluster=spec.with_cluster
     )
@@ -98,17 +98,17 @@ def landed(
     landing = Landing(piece, spec, seen, most_hours=most_hours)
     try:
         with closing(reader):
-            for each in reader.everything():
-                given_up = _is_missing(each) and not reader.is_compacted()
+            for batch in reader.everything():
+                given_up = _is_missing(batch) and not reader.is_compacted()
                 if given_up and not spec.accept_gap:
-                    raise _missing(piece, each)
-                if isinstance(each, PassedOver):
-                    landing.nothing(each, given_up=given_up)
+                    raise _missing(piece, batch)
+                if isinstance(batch, PassedOver):
+                    landing.nothing(batch, given_up=given_up)
                     continue
-                decoded = decoder.decode(each)
+                decoded = decoder.decode(batch)
                 if piece.buried:
-                    decoded = without_losers(decoded, each.data, half_open(piece.buried))
-                yield from landing.take(each.header, decoded, given_up=given_up)
+                    decoded = without_losers(decoded, batch.data, half_open(piece.buried))
+                yield from landing.take(batch.header, decoded, given_up=given_up)
     except Corrupt as error:
         first = max(error.first, 0)
         end = first + max(error.count, 1)
@@ -117,33 +117,31 @@ def landed(
     yield from landing.end(reader.next_offset, reader.leader_epoch)
 
 
-def _is_missing(each: FetchedBatch | PassedOver) -> bool:
-    """Whether there is something between records that is none: as compaction leaves it."""
-    if isinstance(each, PassedOver):
-        return each.what in {Instead.HOLE, Instead.EMPTIED}
-    return each.header.record_count <= each.header.last_offset_delta
+def _is_missing(batch: FetchedBatch | PassedOver) -> bool:
+    """Whether offsets have no record, as after compaction."""
+    if isinstance(batch, PassedOver):
+        return batch.what in {Instead.HOLE, Instead.EMPTIED}
+    return batch.header.record_count <= batch.header.last_offset_delta
 
 
-def _missing(piece: Slice, each: FetchedBatch | PassedOver) -> OffsetsMissing:
-    """Only the log of a compacted topic may have less than its offsets."""
-    if isinstance(each, PassedOver):
-        first, end, what = each.first, each.end, "there is nothing between what lies around them"
+def _missing(piece: Slice, batch: FetchedBatch | PassedOver) -> OffsetsMissing:
+    """The error: only a compacted topic may lack records."""
+    if isinstance(batch, PassedOver):
+        first, end, what = batch.first, batch.end, "the log has no records there"
     else:
-        header = each.header
+        header = batch.header
         first, end = header.base_offset, header.next_offset
         what = f"only {header.record_count:,} records are left of the batch"
     return OffsetsMissing(
         piece.log,
         first,
         end,
-        f"{what}, and the topic is not compacted. To load what is there, and write down that these"
-        " are missing: --accept-gap",
+        f"{what}, and the topic is not compacted. To load the rest, and record these as missing:"
+        " --accept-gap",
     )
 
 
 class Landing:
-    """One slice."""
-
     def __init__(
         self,
         piece: Slice,
@@ -157,7 +155,7 @@ class Landing:
         self._slice = LandedSlice(piece, spec.window_millis, spec.times, self._only_hours)
         self._duplicates = Duplicates(seen)
         self._memory_bytes = spec.memory_bytes
-        self._held: HeldRows | None = None  # made for the columns of the first rows
+        self._held: HeldRows | None = None  # created with the columns of the first rows
         self._dead = DeadLetters(piece)
         self._files = SliceFiles(
             piece.number, spec.compression, spec.memory_bytes, most_hours=most_hours
@@ -166,15 +164,15 @@ class Landing:
     def take(
         self, header: BatchHeader, decoded: Decoded, *, given_up: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """The next batch of the slice, with what was made of it. What lies before the slice is cut
-        off. Records that are not there were compacted away, unless they are given up. Raises
-        Mismatch if not everything that it says it holds was found."""
+        """Takes the next batch and its decoded rows. Cuts off what precedes the slice. Absent
+        records were compacted away, unless they are given up. Raises Mismatch if the batch does not
+        have as many records as it says."""
         dead, arrived = decoded.dead, _arrived(decoded)
         self._check(header, 0 if arrived is None else len(arrived), decoded)
         begins = max(header.base_offset, self._piece.first)
         unnamed = max(0, decoded.unnamed[1] - max(decoded.unnamed[0], begins))
         if header.base_offset < begins:
-            dead = tuple(each for each in dead if each.offset >= begins)
+            dead = tuple(letter for letter in dead if letter.offset >= begins)
             arrived = arrived and self._from_first(arrived)
         rows = 0 if arrived is None else len(arrived)
         if self._slice.starts_epoch(header.leader_epoch):
@@ -187,9 +185,9 @@ class Landing:
             for first, end in _holes(header, begins, arrived, dead):
                 self._slice.nothing(first, end, given_up=given_up)
         if unnamed:
-            self._bury_unnamed(header.base_timestamp, unnamed)
+            self._add_unnamed(header.base_timestamp, unnamed)
         if dead:
-            yield from self._bury(dead)
+            yield from self._add_dead(dead)
         self._slice.of_other_hours(rows - (0 if wanted is None else len(wanted)))
         if wanted is not None and new is not None:
             if has_duplicates:
@@ -198,8 +196,8 @@ class Landing:
             yield from self._land(new)
 
     def nothing(self, passed: PassedOver, *, given_up: bool) -> None:
-        """Offsets of the slice that hold no message. What is not there was compacted away, unless
-        it is given up."""
+        """Takes offsets without a message. Absent ones were compacted away, unless they are given
+        up."""
         if passed.header is None:
             self._slice.nothing(passed.first, passed.end, given_up=given_up)
             return
@@ -208,8 +206,8 @@ class Landing:
         self._slice.passed_over(passed.header, passed.first, passed.what, given_up=given_up)
 
     def end(self, next_offset: int, leader_epoch: int) -> Iterator[pa.RecordBatch]:
-        """All that is held back, and the report. The slice was read up to `next_offset`, and what
-        lies before that is of `leader_epoch`; -1 if there was nothing."""
+        """The remaining pieces, and the report. The slice was read up to `next_offset`; what
+        precedes that is of `leader_epoch`, -1 if nothing does."""
         if self._held is not None:
             for hour, batches in self._held.take_all():
                 yield from self._files.rows(hour, batches)
@@ -221,17 +219,17 @@ class Landing:
         yield report_piece(report)
 
     def _check(self, header: BatchHeader, rows: int, decoded: Decoded) -> None:
-        """A batch has as many records as it says, and no more than offsets: if these are fewer than
-        its offsets, the rest is not there. One that is broken has something at each."""
-        found = rows + len(decoded.dead) + decoded.unnamed[1] - decoded.unnamed[0]
+        """Checks that the batch has as many records as its header says, and no more than offsets.
+        If there are fewer, the rest is absent. A broken batch has a dead letter for each offset."""
+        count = rows + len(decoded.dead) + decoded.unnamed[1] - decoded.unnamed[0]
         offsets = header.next_offset - header.base_offset
-        if found != offsets and (found != header.record_count or found > offsets):
+        if count != offsets and (count != header.record_count or count > offsets):
             last = header.next_offset - 1
             raise Mismatch(
                 f"{self._piece.log}, offsets {header.base_offset} to {last}: a batch of"
-                f" {header.record_count:,} records became {rows:,} rows and {found - rows:,} dead"
-                " letters; nothing was committed. This is a fault of the loader's: report it;"
-                " --max-records loads what lies before"
+                f" {header.record_count:,} records became {rows:,} rows and"
+                f" {count - rows:,} dead letters; nothing was committed. This is a bug in"
+                " the loader: report it; --max-records loads what lies before"
             )
 
     def _wanted(self, arrived: Arrived) -> Arrived | None:
@@ -250,11 +248,11 @@ class Landing:
             for hour, batches in self._held.take_largest():
                 yield from self._files.rows(hour, batches)
 
-    def _bury(self, dead: Sequence[Dead]) -> Iterator[pa.RecordBatch]:
+    def _add_dead(self, dead: Sequence[Dead]) -> Iterator[pa.RecordBatch]:
         wanted = [
-            each
-            for each in dead
-            if not self._only_hours or hour_of(each.timestamp) in self._only_hours
+            letter
+            for letter in dead
+            if not self._only_hours or hour_of(letter.timestamp) in self._only_hours
         ]
         self._slice.of_other_hours(len(dead) - len(wanted))
         self._slice.died(wanted)
@@ -262,7 +260,7 @@ class Landing:
         if self._dead.bytes >= _DEAD_BYTES and (letters := self._dead.take()) is not None:
             yield from self._files.dead(letters)
 
-    def _bury_unnamed(self, time: int, count: int) -> None:
+    def _add_unnamed(self, time: int, count: int) -> None:
         if self._only_hours and hour_of(time) not in self._only_hours:
             self._slice.of_other_hours(count)
         else:
@@ -284,10 +282,10 @@ class Landing:
 def _holes(
     header: BatchHeader, begins: int, arrived: Arrived | None, dead: Sequence[Dead]
 ) -> Iterator[tuple[int, int]]:
-    """The offsets of a batch that no record of it has: from, and up to but without."""
+    """The offsets of a batch without a record, as half-open ranges."""
     rows = [] if arrived is None else arrived.rows.column(_OFFSET).to_pylist()
     reached = begins
-    for offset in (*sorted((*rows, *(each.offset for each in dead))), header.next_offset):
+    for offset in (*sorted((*rows, *(letter.offset for letter in dead))), header.next_offset):
         if offset > reached:
             yield reached, offset
         reached = offset + 1
@@ -300,8 +298,6 @@ def _arrived(decoded: Decoded) -> Arrived | None:
 
 
 class DeadLetters:
-    """Those of a slice that are held back."""
-
     def __init__(self, piece: Slice) -> None:
         self._piece = piece
         self._letters: list[Dead] = []
@@ -312,7 +308,7 @@ class DeadLetters:
         self.bytes += sum(_size(letter) for letter in letters)
 
     def take(self) -> pa.Table | None:
-        """All of them; None if there are none."""
+        """All letters; None if there are none."""
         letters, self._letters, self.bytes = self._letters, [], 0
         if not letters:
             return None
@@ -321,13 +317,13 @@ class DeadLetters:
             pa.repeat(piece.topic, count),
             pa.repeat(piece.cluster, count),
             pa.repeat(pa.scalar(piece.partition, pa.int32()), count),
-            pa.array([each.offset for each in letters], pa.int64()),
-            pa.array([each.timestamp for each in letters], pa.int64()),
-            pa.array([each.key for each in letters], pa.binary()),
-            pa.array([each.value for each in letters], pa.binary()),
-            pa.array([each.reason for each in letters], pa.string()),
-            pa.array([each.detail.encode(errors="replace") for each in letters], pa.string()),
-            pa.array([_signed(each.schema_id) for each in letters], pa.int32()),
+            pa.array([letter.offset for letter in letters], pa.int64()),
+            pa.array([letter.timestamp for letter in letters], pa.int64()),
+            pa.array([letter.key for letter in letters], pa.binary()),
+            pa.array([letter.value for letter in letters], pa.binary()),
+            pa.array([letter.reason for letter in letters], pa.string()),
+            pa.array([letter.detail.encode(errors="replace") for letter in letters], pa.string()),
+            pa.array([_signed(letter.schema_id) for letter in letters], pa.int32()),
         ]
         return pa.Table.from_arrays(columns, schema=DEAD_LETTERS)
 
@@ -337,5 +333,5 @@ def _size(letter: Dead) -> int:
 
 
 def _signed(schema_id: int) -> int:
-    """The four bytes of an id, which may claim to be anything, as Avro and Java see them."""
+    """An id's four bytes, which may be any number, as the signed integer of Avro and Java."""
     return (schema_id + (1 << 31)) % (1 << 32) - (1 << 31)

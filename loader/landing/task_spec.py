@@ -1,6 +1,6 @@
-"""What every task of one job is told, whichever slice it reads; and the job, as it travels.
+"""What the tasks of a job need to know, and the job's serialized form.
 
-Spark carries a job as text, in an option: to the process that plans it, and to those that read.
+Spark carries the job as text, in an option: to the process that plans, and to those that read.
 """
 
 import base64
@@ -20,42 +20,42 @@ from loader.reports import ClosedIntervals, Landed, half_open, intervals_of, lan
 from loader.tables import FIRST_TIME, LAST_TIME, Hour, Partition, Slice
 from schemas.remote.address import RegistryAddress
 
-Seen = Mapping[str, Landed]  # by source: which of its events have landed
+Seen = Mapping[str, Landed]  # by source: its events that have landed
 NOTHING_SEEN: Final[Seen] = MappingProxyType({})
-Besides = Mapping[int, Mapping[str, ClosedIntervals]]  # by slice: what only it is told
+Besides = Mapping[int, Mapping[str, ClosedIntervals]]  # by slice: further events that have landed
 NOTHING_BESIDES: Final[Besides] = MappingProxyType({})
-MOST_SLICES: Final = 16  # of a task: their files are open until it ends
+MOST_SLICES: Final = 16  # in a task, since their files are open until it ends
 
 
 class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     """How the slices of one table are read, decoded and written."""
 
     brokers: tuple[str, ...]
-    security: Security  # where secrets are, none of them itself: this is in plans and logs
-    registry: RegistryAddress  # as `security`
+    security: Security  # where secrets are, not the secrets: plans and logs show this
+    registry: RegistryAddress  # without secrets, like `security`
     table: str
-    reader_schema: str  # Avro, complete in itself: what the rows are resolved to
+    reader_schema: str  # Avro without references: the schema of the rows
     header: HeaderColumns
     with_cluster: bool
     compression: FileCompression
     memory_bytes: int
     window_millis: int
-    times: tuple[int, int]  # first and last, in milliseconds: rows of other times are dead
-    writer_schemas: dict[int, str] = {}  # by id: those that are known already, complete texts
-    accept_gap: bool = False  # what is not there is given up
-    only_hours: tuple[Hour, ...] = ()  # of a rebuild: rows of other hours are passed over
+    times: tuple[int, int]  # first and last, in milliseconds: other rows become dead letters
+    writer_schemas: dict[int, str] = {}  # by id: known schemas, without references
+    accept_gap: bool = False  # missing offsets are given up
+    only_hours: tuple[Hour, ...] = ()  # of a rebuild: rows of other hours are skipped
 
 
 class LandingJob(msgspec.Struct, frozen=True):
-    """All that is to be done: each group of slices by one task, one after the other.
+    """The slices, grouped by task.
 
-    What has landed before, and is a duplicate, may be a lot: it is packed for each partition apart,
-    and a task unpacks what it needs. What single slices are told besides goes where they go.
+    The landed events, which make others duplicates, may be many: they are packed by partition, and
+    a task unpacks those that it needs. Those for single slices travel with the slice.
     """
 
     spec: TaskSpec
     groups: tuple[tuple[Slice, ...], ...]
-    seen: dict[Partition, bytes] = {}  # of SEVERAL partitions, too
+    seen: dict[Partition, bytes] = {}  # also for SEVERAL
 
     @property
     def slices(self) -> tuple[Slice, ...]:
@@ -68,19 +68,19 @@ class LandingJob(msgspec.Struct, frozen=True):
         packed = (
             self.seen[log] for log in ((piece.topic, SEVERAL), piece.origin) if log in self.seen
         )
-        found: dict[str, Landed] = {}
-        for each in packed:
-            found |= msgspec.msgpack.decode(
-                zlib.decompress(each), type=known_type(dict[str, Landed])
+        seen: dict[str, Landed] = {}
+        for data in packed:
+            seen |= msgspec.msgpack.decode(
+                zlib.decompress(data), type=known_type(dict[str, Landed])
             )
         if piece.besides:
-            more = msgspec.msgpack.decode(
+            further = msgspec.msgpack.decode(
                 zlib.decompress(piece.besides), type=known_type(dict[str, ClosedIntervals])
             )
-            for source, events in more.items():
-                both = union(intervals_of(found.get(source, ())), half_open(events))
-                found[source] = landed_of(both)
-        return found
+            for source, events in further.items():
+                both = union(intervals_of(seen.get(source, ())), half_open(events))
+                seen[source] = landed_of(both)
+        return seen
 
 
 def landing_job(
@@ -89,17 +89,17 @@ def landing_job(
     seen: Mapping[Partition, Seen],
     besides: Besides = NOTHING_BESIDES,
 ) -> LandingJob:
-    """`seen` is by partition, and only needs to have those of the slices."""
+    """Packs a job. `seen` is by partition, and must cover the partitions of the slices."""
 
-    def told(piece: Slice) -> Slice:
+    def with_besides(piece: Slice) -> Slice:
         if piece.number not in besides:
             return piece
         return msgspec.structs.replace(piece, besides=_packed(besides[piece.number]))
 
     return LandingJob(
         spec,
-        tuple(tuple(map(told, group)) for group in groups),
-        {log: _packed(each) for log, each in seen.items()},
+        tuple(tuple(map(with_besides, group)) for group in groups),
+        {log: _packed(landed) for log, landed in seen.items()},
     )
 
 
@@ -112,23 +112,23 @@ def unpacked(text: str) -> LandingJob:
 
 
 def times_from(now: int, oldest: float, newest: float) -> tuple[int, int]:
-    """So many seconds before and after it, as far as the calendar goes. All tasks of a run have the
-    same, and any attempt at one of them."""
+    """The accepted times: from `oldest` seconds before to `newest` seconds after `now`, within the
+    calendar. They are the same for all tasks of a run, and for retries."""
     earliest = max(now - int(oldest * 1000), FIRST_TIME)
     return earliest, min(now + int(newest * 1000), LAST_TIME)
 
 
 def grouped(slices: Sequence[Slice], tasks: int) -> tuple[tuple[Slice, ...], ...]:
-    """So many groups at least, if there are as many slices: small slices share a task, as it costs
-    more to start one than to read a slice of little."""
-    share = sum(each.end - each.first for each in slices) / max(tasks, 1)
+    """Groups the slices into at least `tasks` groups, if there are as many slices. Small slices
+    share a task, since starting one costs more than reading them."""
+    share = sum(piece.end - piece.first for piece in slices) / max(tasks, 1)
     groups: list[list[Slice]] = []
     offsets = share  # in the last group
-    for each in slices:
-        size = each.end - each.first
+    for piece in slices:
+        size = piece.end - piece.first
         if offsets + size > share or len(groups[-1]) == MOST_SLICES:
             groups.append([])
             offsets = 0
-        groups[-1].append(each)
+        groups[-1].append(piece)
         offsets += size
     return tuple(map(tuple, groups))

@@ -1,4 +1,4 @@
-"""The schemas that records name: those that the driver knew, and the registry for others."""
+"""The schemas of records: those that the driver knew, others from the registry."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -10,8 +10,6 @@ from schemas.remote.address import RegistryAddress
 
 
 class KnownSchemas(Protocol):
-    """What a task is told of schemas."""
-
     @property
     def registry(self) -> RegistryAddress: ...
 
@@ -20,7 +18,7 @@ class KnownSchemas(Protocol):
 
 
 class WriterSchemas:
-    """Asks the registry for the first time when it has to."""
+    """Looks up writers' schemas. Connects to the registry when it first needs it."""
 
     def __init__(self, spec: KnownSchemas) -> None:
         self._texts = spec.writer_schemas

@@ -1,4 +1,4 @@
-"""What a loader tells the audit: what a run read of each partition, and what became of it.
+"""What a loader reports in the ledger: what its runs read and what became of it, and observations.
 
-The entries of a run follow from its manifest alone. So they can be written again and are the same.
+The entries of a run follow from its manifest alone, so they can be written again unchanged.
 """

@@ -1,11 +1,11 @@
-"""A run's entries of the ledger, in its words (docs/events.md), none of them too large. Pure.
+"""The ledger entries of a run (docs/events.md), each of limited size. Pure.
 
-How many they are is fixed in the manifest before it is committed, as the next run's are numbered
-from there. So how a manifest is divided must not change as long as there may be one that is
-committed, and not in the ledger yet.
+Their number is fixed in the manifest before it is committed, since the next run's numbers follow
+from it. So the way in which a manifest is divided into entries must not change while a manifest may
+be committed whose entries are not in the ledger yet.
 
-What one passage says of windows cannot be spread over entries. Where rows lie in more windows than
-an entry can hold, it speaks of longer ones.
+The windows of one passage cannot be spread over entries. If there are too many for an entry, it
+uses longer windows.
 """
 
 import uuid
@@ -25,27 +25,27 @@ from loader.reports import LandedWindow, half_open
 from loader.tables import HOUR_MILLIS
 from wire.mirrored import MirrorOf
 
-# An entry that was counted for a manifest is divided like that ever after.
+# These limits must not change: they determine the number of entries of committed manifests.
 MOST_RUNS: Final = 2_000
 MOST_WINDOWS: Final = 8_000
 _LONGEST_MILLIS: Final = 2**31 - 1
-_PASSAGE, _RUN, _WINDOW, _EXCEPTED = 80, 32, 32, 16  # bytes that they take, about
+_PASSAGE, _RUN, _WINDOW, _EXCEPTED = 80, 32, 32, 16  # approximate sizes in bytes
 Json = dict[str, Any]
 APP: Final = "penstock-loader"
-MOST_BYTES: Final = 256 * 1024  # of an entry, about
+MOST_BYTES: Final = 256 * 1024  # of an entry, approximately
 _SECOND: Final = 1000
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """A passage, or runs of one, and what an entry must be like that has it."""
+    """A passage, or runs of one, with the entry's required window and its own approximate size."""
 
     passage: Json
     window_millis: int
-    weight: int  # bytes, about
+    weight: int  # bytes
 
 
 def statements(passage: Passage, window_millis: int) -> Iterator[Statement]:
-    """All that there is to say. With too many runs, these come first, without offsets."""
+    """The statements of a passage. If it has too many runs, these come first, without offsets."""
     runs = list(_runs(passage.sources))
     length = _length(passage.windows, window_millis)
     if len(runs) > MOST_RUNS:
@@ -58,17 +58,17 @@ def statements(passage: Passage, window_millis: int) -> Iterator[Statement]:
 
 
 def begun(manifest: Manifest, window_millis: int) -> Iterator[Statement]:
-    """With the first run of a commit log: of topics that it has read nothing of, that it begins."""
+    """Statements about topics of which a commit log's first run read nothing."""
     if manifest.run != FIRST_RUN:
         return
-    read = {each.topic for each in manifest.passages if each.next_offset > each.first}
+    read = {passage.topic for passage in manifest.passages if passage.next_offset > passage.first}
     for topic in manifest.topics:
         if topic.topic not in read:
             yield Statement(_bare(topic, []), window_millis, _weight((), ()))
 
 
 def rebuilt(manifest: Manifest) -> list[Json]:
-    """Hours that take the place of what earlier runs wrote, those that touch taken together."""
+    """Hours that replace what earlier runs wrote; adjacent hours are joined."""
     return [
         {
             "topic": topic.topic,
@@ -82,7 +82,7 @@ def rebuilt(manifest: Manifest) -> list[Json]:
 
 
 def _length(windows: Sequence[LandedWindow], window_millis: int) -> int:
-    """The shortest with which there are few enough."""
+    """The shortest window with which the number of windows is within the limit."""
     length = window_millis
     while length < _LONGEST_MILLIS and _count(windows, length) > MOST_WINDOWS:
         length = min(HOUR_MILLIS if length < HOUR_MILLIS else 2 * length, _LONGEST_MILLIS)
@@ -90,19 +90,19 @@ def _length(windows: Sequence[LandedWindow], window_millis: int) -> int:
 
 
 def _count(windows: Iterable[LandedWindow], length: int) -> int:
-    return len({each.start // length for each in windows})
+    return len({window.start // length for window in windows})
 
 
 def _windows(passage: Passage, length: int) -> list[Json]:
-    """Windows that are longer hold the sums of those in them."""
-    found: dict[int, list[int]] = {}
-    for each in passage.windows:
-        sums = found.setdefault(each.start - each.start % length, [0] * 6)
-        late = passage.late.get(each.start, 0)
-        counts = (each.rows, each.bytes, each.crc_sum, late, each.duplicates, each.dead)
-        for at, count in enumerate(counts):
-            sums[at] += count
-    return [_window(start, sums) for start, sums in sorted(found.items())]
+    """The passage's windows, summed into windows of this length."""
+    by_start: dict[int, list[int]] = {}
+    for window in passage.windows:
+        sums = by_start.setdefault(window.start - window.start % length, [0] * 6)
+        late = passage.late.get(window.start, 0)
+        counts = (window.rows, window.bytes, window.crc_sum, late, window.duplicates, window.dead)
+        for index, count in enumerate(counts):
+            sums[index] += count
+    return [_window(start, sums) for start, sums in sorted(by_start.items())]
 
 
 def _window(start: int, sums: Sequence[int]) -> Json:
@@ -158,13 +158,13 @@ def _bare(of: Passage | TopicState, runs: list[Json]) -> Json:
 def _weight(windows: Sequence[Json], runs: Sequence[Json]) -> int:
     return (
         _PASSAGE
-        + sum(_WINDOW + _EXCEPTED * len(each["excepted"]) for each in windows)
-        + sum(_RUN + len(each["source"]) for each in runs)
+        + sum(_WINDOW + _EXCEPTED * len(window["excepted"]) for window in windows)
+        + sum(_RUN + len(run["source"]) for run in runs)
     )
 
 
 def _topic_id(text: str) -> str:
-    """As Kafka's tools print it."""
+    """The id in the form of Kafka's tools."""
     return topic_id_text(UUID(text) if text else None)
 
 
@@ -174,30 +174,30 @@ def in_ledger(
     config: LoaderConfig,
     origins: Mapping[str, str] = MappingProxyType({}),
 ) -> Manifest:
-    """With all that its entries follow from. They are numbered on from those of the run before.
-    `origins` says of what topics are copies that are some.
+    """The manifest with all that its entries depend on. Their numbers continue those of the run
+    before. `origins` has the originals of topics that are copies.
 
-    The journal says which commit log this is, so it stays the same as long as that does: whatever
-    the root is called by now, and while nothing is told.
+    The journal identifies the commit log, so it never changes, even if the root gets another name,
+    or the ledger is disabled for a time.
     """
-    before = previous.ledger if previous is not None else None
+    former = previous.ledger if previous is not None else None
     if not config.ledger:
-        return msgspec.structs.replace(manifest, ledger=before)
+        return msgspec.structs.replace(manifest, ledger=former)
     journal = LedgerJournal(
-        source=before.source if before is not None else f"loader-{uuid.uuid4().hex}",
+        source=former.source if former is not None else f"loader-{uuid.uuid4().hex}",
         cluster=config.cluster,
         destination=destination_of(previous, config),
         window_millis=config.window * _SECOND,
         origins=dict(origins),
     )
-    told = msgspec.structs.replace(manifest, ledger=journal)
-    return msgspec.structs.replace(told, ledger_entries=entry_count(told))
+    with_journal = msgspec.structs.replace(manifest, ledger=journal)
+    return msgspec.structs.replace(with_journal, ledger_entries=entry_count(with_journal))
 
 
 def destination_of(latest: Manifest | None, config: LoaderConfig) -> str:
-    """The root as the ledger has it, where a table was loaded before; or as it is called now."""
-    known = latest.ledger if latest is not None else None
-    return config.root if known is None else known.destination
+    """The root's name in the ledger: that of the table's first load, or the current one."""
+    journal = latest.ledger if latest is not None else None
+    return config.root if journal is None else journal.destination
 
 
 def entry_count(manifest: Manifest) -> int:
@@ -205,7 +205,7 @@ def entry_count(manifest: Manifest) -> int:
 
 
 def entries_of(manifest: Manifest) -> list[Json]:
-    """What there is to say, in the order of its numbers."""
+    """The entries of a run, in the order of their numbers."""
     journal = manifest.ledger
     if journal is None or not manifest.ledger_entries:
         return []
@@ -226,8 +226,8 @@ def entries_of(manifest: Manifest) -> list[Json]:
             "destination": journal.destination,
             "run": manifest.run,
             "window_millis": window_millis,
-            "passages": [_with_origin(each.passage, journal.origins) for each in part],
-            # What passages speak of is told by their own entry.
+            "passages": [_with_origin(statement.passage, journal.origins) for statement in part],
+            # Repeated in each entry, since it applies to the passages in it.
             "rebuilt": replaced,
             "collided": [] if at else list(map(_collided, manifest.collisions)),
         }
@@ -235,8 +235,8 @@ def entries_of(manifest: Manifest) -> list[Json]:
     ]
 
 
-def _collided(one: Collision) -> Json:
-    return {**asdict(one), "topic_id": _topic_id(one.topic_id)}
+def _collided(collision: Collision) -> Json:
+    return {**asdict(collision), "topic_id": _topic_id(collision.topic_id)}
 
 
 def _with_origin(passage: Json, origins: Mapping[str, str]) -> Json:
@@ -245,20 +245,20 @@ def _with_origin(passage: Json, origins: Mapping[str, str]) -> Json:
 
 
 def _divided(manifest: Manifest) -> Iterator[tuple[int, list[Statement]]]:
-    """What goes together into an entry, and how long its windows are."""
+    """The statements of each entry, with the length of its windows."""
     journal = manifest.ledger
     if journal is None:
         return
     part: list[Statement] = []
-    length, weight, said = journal.window_millis, 0, False
-    for each in _statements(manifest, journal.window_millis):
-        if part and (each.window_millis != length or weight + each.weight > MOST_BYTES):
+    length, weight, yielded = journal.window_millis, 0, False
+    for statement in _statements(manifest, journal.window_millis):
+        if part and (statement.window_millis != length or weight + statement.weight > MOST_BYTES):
             yield length, part
-            part, weight, said = [], 0, True
-        part.append(each)
-        length, weight = each.window_millis, weight + each.weight
+            part, weight, yielded = [], 0, True
+        part.append(statement)
+        length, weight = statement.window_millis, weight + statement.weight
     part += begun(manifest, journal.window_millis)
-    if part or (manifest.rebuilt and not said):
+    if part or (manifest.rebuilt and not yielded):
         yield length, part
 
 

@@ -1,18 +1,18 @@
-"""What a loader finds beside its runs: files that are not what was committed, damaged batches, how
-loads end.
+"""What a loader reports beside its runs: files that differ from what was committed, damaged
+batches, and how loads end.
 
-Rule 1: it is said in a journal of its own, one for each load, by whichever table has something.
-Rule 2: an entry that may have arrived or not is not written again under its number, nor is its
-        number left out: what comes after it is another journal's.
-Rule 3: of what is said anew each time, the latest counts, and it is the latest that has the latest
-        time. Hosts' clocks differ, and are set back: so that time is never as early as one that was
-        told before, whatever the clock says. It is kept beside the commit log before it is told:
+Rule 1: each load has a journal of its own for this, shared by all tables.
+Rule 2: if it is unknown whether an entry arrived, it is neither written again under its number, nor
+        is the number skipped: further entries go to a new journal.
+Rule 3: of repeated reports, the one with the latest time counts. Clocks of hosts differ, and may be
+        set back; so a report's time is always later than that of earlier ones, whatever the clock
+        shows. The last time is stored beside the commit log before the report is written:
 
             {root}/_penstock/~told.json
 
-        Where that is lost, or cannot be read or written, the clock is all there is.
+        If that file is lost or inaccessible, only the clock counts.
 
-Nothing else is kept: what could not be said is found again, and said then.
+Nothing else is kept: an observation that could not be reported is made again by the next load.
 """
 
 import logging
@@ -35,7 +35,7 @@ from loader.store.store import PENSTOCK, Store
 from schemas.registry_client import RegistryClient
 
 KEPT_VERSION: Final = 1
-TOLD: Final = f"{PENSTOCK}/~told.json"  # no table can have that name
+TOLD: Final = f"{PENSTOCK}/~told.json"  # not a possible name of a table
 
 Json = dict[str, Any]
 
@@ -45,17 +45,17 @@ log = logging.getLogger(__name__)
 
 
 class LastTold(msgspec.Struct, frozen=True):
-    """When something was told last, milliseconds."""
+    """The time of the last report, in milliseconds."""
 
     version: int
     time: int
 
 
 class Observations:
-    """Any thread may use it."""
+    """Writes observations to the ledger. May be used by any thread."""
 
     def __init__(self, config: LoaderConfig, store: Store | None) -> None:
-        """No store: it cannot be reached."""
+        """Without a store, if it is unreachable, only the clock counts."""
         self._config = config
         self._store = store
         self._told = 0
@@ -68,50 +68,50 @@ class Observations:
         self,
         brokers: Brokers,
         registry: RegistryClient,
-        said: Sequence[Mapping[str, Any]],
+        lists: Sequence[Mapping[str, Any]],
         now: int,
         destination: str = "",
     ) -> None:
-        """Each of them is the lists of an entry; about the root, unless the ledger knows that by
-        another name. Returns when `_audit` has them all. Raises ClientError or SchemaError."""
-        if said:
+        """Writes entries with these lists, about the root or its name in the ledger. Returns when
+        `_audit` has them all. Raises ClientError or SchemaError."""
+        if lists:
             with self._lock:
-                self._write(brokers, registry, self._entries(said, now, destination), now)
+                self._write(brokers, registry, self._entries(lists, now, destination), now)
 
     def tell_latest(
         self,
         brokers: Brokers,
         registry: RegistryClient,
-        said: Sequence[Mapping[str, Any]],
+        lists: Sequence[Mapping[str, Any]],
         now: int,
         destination: str = "",
     ) -> None:
-        """As `tell`, of what takes the place of all that was said of the same before."""
-        if said:
+        """Like `tell`, for reports that replace earlier ones on the same subject."""
+        if lists:
             with self._lock:
-                entries = self._entries(said, self._behind_all(now), destination)
+                entries = self._entries(lists, self._later_time(now), destination)
                 self._write(brokers, registry, entries, now)
 
-    def _behind_all(self, now: int) -> int:
-        """The time, or what is just behind all that was told here by whatever clock."""
+    def _later_time(self, now: int) -> int:
+        """The current time, or the millisecond after the last report if that is later."""
         try:
             if self._store is not None:
                 self._told = max(self._told, _time_of(self._store.read(TOLD)))
         except StoreError as error:
-            log.warning("by which clock something was told before is not known: %s", error)
+            log.warning("cannot read the time of the last report to the ledger: %s", error)
         self._told = max(now, self._told + 1)
         try:
             if self._store is not None:
                 self._store.replace(TOLD, msgspec.json.encode(LastTold(KEPT_VERSION, self._told)))
         except StoreError as error:
-            log.warning("by which clock this is told cannot be kept: %s", error)
+            log.warning("cannot store the time of this report to the ledger: %s", error)
         return self._told
 
     def _entries(
-        self, said: Sequence[Mapping[str, Any]], time: int, destination: str
+        self, lists: Sequence[Mapping[str, Any]], time: int, destination: str
     ) -> list[Json]:
         where = destination or self._config.root
-        return [self._entry(each, self._seq + at, time, where) for at, each in enumerate(said)]
+        return [self._entry(part, self._seq + at, time, where) for at, part in enumerate(lists)]
 
     def _write(
         self, brokers: Brokers, registry: RegistryClient, entries: Sequence[Json], now: int
@@ -142,29 +142,29 @@ class Observations:
 
 
 def divided(
-    said: Iterable[Mapping[str, Any]], weight: Callable[[Mapping[str, Any]], int]
+    statements: Iterable[Mapping[str, Any]], weight: Callable[[Mapping[str, Any]], int]
 ) -> Iterator[list[Mapping[str, Any]]]:
-    """What goes together into an entry, by how many bytes each takes."""
+    """Divides statements into entries by their size."""
     part: list[Mapping[str, Any]] = []
     filled = 0
-    for each in said:
-        more = weight(each)
-        if part and filled + more > MOST_BYTES:
+    for statement in statements:
+        size = weight(statement)
+        if part and filled + size > MOST_BYTES:
             yield part
             part, filled = [], 0
-        part.append(each)
-        filled += more
+        part.append(statement)
+        filled += size
     if part:
         yield part
 
 
-def _time_of(kept: bytes | None) -> int:
-    """0 if nothing is kept, or it is damaged, or of another version."""
+def _time_of(data: bytes | None) -> int:
+    """0 if the data is missing, damaged, or of another version."""
     try:
-        found = msgspec.json.decode(kept or b"", type=known_type(LastTold))
+        last = msgspec.json.decode(data or b"", type=known_type(LastTold))
     except msgspec.DecodeError:
         return 0
-    return found.time if found.version == KEPT_VERSION else 0
+    return last.time if last.version == KEPT_VERSION else 0
 
 
 def _new_source() -> str:

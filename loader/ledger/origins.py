@@ -1,4 +1,6 @@
-"""Which topics are copies of which, as brokers say: the ledger names it beside the offsets."""
+"""The originals of topics that are mirrored copies, from their configs: the ledger names them
+beside the offsets.
+"""
 
 from collections.abc import Collection
 
@@ -9,21 +11,21 @@ from wire.mirrored import MIRROR_OF, MirrorOf
 
 
 def origins_of(brokers: Brokers, topics: Collection[str]) -> dict[str, str]:
-    """Of those of these topics that are copies, and show their configs, as these have it."""
+    """The originals of those topics that are copies and whose configs are readable."""
     try:
-        found, _ = configs_of_topics(brokers, topics)
+        by_topic, _ = configs_of_topics(brokers, topics)
     except (Refused, Unsupported):
         return {}
     marks = {
-        topic: each.value
-        for topic, configs in found.items()
-        for each in configs
-        if each.name == MIRROR_OF and each.value
+        topic: config.value
+        for topic, configs in by_topic.items()
+        for config in configs
+        if config.name == MIRROR_OF and config.value
     }
-    return {topic: mark for topic, mark in marks.items() if _is_read(mark)}
+    return {topic: mark for topic, mark in marks.items() if _is_valid(mark)}
 
 
-def _is_read(mark: str) -> bool:
+def _is_valid(mark: str) -> bool:
     try:
         MirrorOf.parse(mark)
     except ValueError:

@@ -1,1 +1,1 @@
-"""What one run reads: decided on values, before anything is read."""
+"""Plans what a run reads, before anything is read."""

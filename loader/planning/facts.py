@@ -1,4 +1,4 @@
-"""What a cluster says of topics when a run is planned."""
+"""What a cluster reports about topics when a run is planned."""
 
 from collections.abc import Mapping
 
@@ -7,32 +7,30 @@ import msgspec
 from loader.manifests import TopicState
 
 
-class Parted(msgspec.Struct, frozen=True, kw_only=True):
-    """The log is another one than was read, though of the same name and id."""
+class Divergence(msgspec.Struct, frozen=True, kw_only=True):
+    """The log diverges from the one that was read, though name and id are the same."""
 
-    same_to: int  # up to there it is the same; -1 if nobody knows
-    was: str  # the batch that was read, in words
-    found: str  # what is there now
+    same_to: int  # the end of the common part; -1 if unknown
+    was: str  # describes the batch that was read
+    found: str  # describes what is there now
 
 
 class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Consumers can read from `earliest` on, up to `end`."""
+    """Consumers can read from `earliest` up to `end`."""
 
     leader_epoch: int
     earliest: int
-    end: int  # what transactions have still open lies behind it
-    epoch_end: int | None = None  # where the epoch of the last batch read ended; if that is known
-    parted: Parted | None = None  # as batches tell; None: nothing speaks against it
+    end: int  # open transactions begin after it
+    epoch_end: int | None = None  # the end of the last read batch's leader epoch, if known
+    divergence: Divergence | None = None  # None: batches show no divergence
 
 
 class TopicFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic that exists."""
-
     topic: str
-    topic_id: str  # empty where the cluster has none: Apache Kafka before 2.8
+    topic_id: str  # empty if the cluster has none: Apache Kafka before 2.8
     partitions: Mapping[int, PartitionFacts]
 
 
 def is_another(facts: TopicFacts, known: TopicState) -> bool:
-    """Whether the topic is not the one that was read, but of the same name. Only ids tell."""
+    """Whether the topic was recreated under the same name. Only ids show that."""
     return bool(facts.topic_id and known.topic_id) and facts.topic_id != known.topic_id

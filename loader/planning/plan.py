@@ -1,9 +1,9 @@
-"""What a run reads for one table: from where each partition was read to, up to where it ends now.
+"""Plans what a run reads for one table: from where each partition was read to, up to its current
+end.
 
-Pure: the same facts and the same state give the same plan. What should be read next and is not
-there is a gap: a run fails for it, or, if it is accepted, passes over it and writes it down. A
-topic that was made anew is never read on at the old offset, nor a log that parts from the one that
-was read.
+Pure: the same facts and state give the same plan. Events that should be read next but are gone are
+a gap: the run fails, or, if the gap is accepted, skips and records it. A recreated topic is never
+continued at the old offset, nor is a log that diverges from the one that was read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,20 +20,23 @@ from loader.planning.slicing import Range, divide, share
 from loader.reports import LastBatch
 from loader.tables import Slice, SourceTopic, TableSource
 
-_ACCEPT = "To load what is there, and write the gap down: --accept-gap"
+_ACCEPT = "To load the rest, and record the gap: --accept-gap"
 
 
 class Why(StrEnum):
     RETENTION = "retention"  # deleted before it was loaded
-    RECREATED = "recreated"  # the topic of that name is another one now
-    TRUNCATED = "truncated"  # the log has lost what was loaded from it, or holds something else
-    VANISHED = "vanished"  # no such topic or partition
+    RECREATED = "recreated"  # the topic was deleted and created again
+    TRUNCATED = "truncated"  # the log lost what was loaded from it, or has other batches there
+    VANISHED = "vanished"  # the topic or partition does not exist
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
-    """The offsets from `first` on, below `end`; `end` is -1 where nobody knows it. If it is
-    accepted, `again` offsets that may have been read before are read once more. Where batches have
-    told that the log is another one, `was` is the one that was read, and `found` what is there."""
+    """Missing offsets, from `first` to before `end`, which is -1 if unknown.
+
+    If the gap is accepted, `again` offsets that may have been read before are read once more. If
+    batches showed that the log diverged, `was` describes the one that was read, and `found` what is
+    there.
+    """
 
     topic: str
     partition: int
@@ -51,127 +54,123 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
                 return f"{name}: offsets {self.first} to {last} were deleted before they were read"
             case Why.RECREATED:
                 return (
-                    f"{name}: the topic was deleted and made anew; "
+                    f"{name}: the topic was deleted and created again; "
                     f"of the old one, offsets from {self.first} on were not loaded"
                 )
             case Why.TRUNCATED:
-                parted = f": the last batch that was read is {self.was}; in its place: {self.found}"
+                batch = f": the last batch that was read is {self.was}; in its place: {self.found}"
                 again = (
-                    f"; how much of the rest is the same nobody can tell: all {self.again:,} "
-                    "offsets that are there are to be read again, and rows without a source and "
-                    "number, or of a source that is forgotten, will be there twice"
+                    f"; it is unknown how much of the rest is the same: all {self.again:,} offsets "
+                    "will be read again, which duplicates rows without a source and seq, or of a "
+                    "forgotten source"
                 )
                 return (
-                    f"{name}: offsets {self.first} to {last} were loaded, and the log has lost "
-                    f"them since, or holds something else there{parted if self.was else ''}"
+                    f"{name}: offsets {self.first} to {last} were loaded, but the log lost them "
+                    f"since, or has other records there{batch if self.was else ''}"
                     f"{again if self.again else ''}"
                 )
             case Why.VANISHED:
-                return (
-                    f"{name} does not exist any more; offsets from {self.first} on were not loaded"
-                )
+                return f"{name} no longer exists; offsets from {self.first} on were not loaded"
 
 
 def refusal(gaps: Sequence[object], remedy: str) -> GapError:
-    """The error to raise: one line, whichever number of gaps there are."""
+    """The error for these gaps, in one line, however many there are."""
     more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
     return GapError(f"{gaps[0]}{more}. {remedy}")
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """The offset to read on at, if the gap before it is accepted."""
+    """The offset to continue at, if the gap before it is accepted."""
 
     offset: int
     skipped: int = 0
-    leader_epoch: int = -1  # of the last batch before it that was read
+    leader_epoch: int = -1  # of the last batch read before it
     last: LastBatch | None = None  # that batch
     gap: Gap | None = None
 
 
 def at_the_beginning(facts: PartitionFacts) -> Start:
-    """Of a partition of a topic of which nothing has been read yet."""
+    """The start in a partition of a topic that was never read."""
     return Start(offset=facts.earliest)
 
 
 def added(topic: str, partition: int, facts: PartitionFacts) -> Start:
-    """Of a partition that is new, of a topic that is not: nothing of it may be missing."""
+    """The start in a partition that was added to a known topic: nothing of it may be missing."""
     if not facts.earliest:
         return at_the_beginning(facts)
-    lost = Gap(topic=topic, partition=partition, first=0, end=facts.earliest, why=Why.RETENTION)
-    return Start(offset=facts.earliest, skipped=facts.earliest, gap=lost)
+    gap = Gap(topic=topic, partition=partition, first=0, end=facts.earliest, why=Why.RETENTION)
+    return Start(offset=facts.earliest, skipped=facts.earliest, gap=gap)
 
 
-def made_anew(topic: str, facts: PartitionFacts, known: PartitionState) -> Start:
-    """Of a partition of a topic that is another one now."""
+def recreated(topic: str, facts: PartitionFacts, state: PartitionState) -> Start:
     gap = Gap(
         topic=topic,
-        partition=known.partition,
-        first=known.next_offset,
+        partition=state.partition,
+        first=state.next_offset,
         end=-1,
         why=Why.RECREATED,
     )
     return Start(offset=facts.earliest, gap=gap)
 
 
-def reading_on(topic: str, facts: PartitionFacts, known: PartitionState) -> Start:
-    """Of a partition that has been read up to an offset."""
+def continued(topic: str, facts: PartitionFacts, state: PartitionState) -> Start:
 
-    def gap(first: int, end: int, why: Why, **more: Any) -> Gap:
-        return Gap(topic=topic, partition=known.partition, first=first, end=end, why=why, **more)
+    def gap(first: int, end: int, why: Why, **fields: Any) -> Gap:
+        return Gap(topic=topic, partition=state.partition, first=first, end=end, why=why, **fields)
 
-    reached = known.next_offset
+    reached = state.next_offset
     if facts.epoch_end is not None and facts.epoch_end < reached:
-        # Up to there the logs are the same; what stands behind it now has never been read.
+        # The logs are the same up to there; what follows now was never read.
         parts = facts.epoch_end
         return Start(offset=max(facts.earliest, parts), gap=gap(parts, reached, Why.TRUNCATED))
-    if facts.parted is not None or facts.end < reached:
-        return _parted(facts, reached, gap)
+    if facts.divergence is not None or facts.end < reached:
+        return _diverged(facts, reached, gap)
     if reached < facts.earliest:
         return Start(
             offset=facts.earliest,
             skipped=facts.earliest - reached,
-            leader_epoch=known.leader_epoch,
+            leader_epoch=state.leader_epoch,
             gap=gap(reached, facts.earliest, Why.RETENTION),
         )
-    return Start(offset=reached, leader_epoch=known.leader_epoch, last=known.last)
+    return Start(offset=reached, leader_epoch=state.leader_epoch, last=state.last)
 
 
-def _parted(facts: PartitionFacts, reached: int, gap: Callable[..., Gap]) -> Start:
-    """From where the logs are known to be the same no more. How much of what is behind that is the
-    same nobody can say: all of it is read."""
-    same_to = facts.earliest if facts.parted is None else facts.parted.same_to
+def _diverged(facts: PartitionFacts, reached: int, gap: Callable[..., Gap]) -> Start:
+    """The start in a diverged log: where the known common part ends. It is unknown how much of the
+    rest is the same, so all of it is read."""
+    same_to = facts.earliest if facts.divergence is None else facts.divergence.same_to
     start = max(facts.earliest, same_to)
-    lost = gap(
-        min(facts.end, reached) if facts.parted is None else start,
+    gap_found = gap(
+        min(facts.end, reached) if facts.divergence is None else start,
         reached,
         Why.TRUNCATED,
         again=max(0, min(facts.end, reached) - start),
-        was="" if facts.parted is None else facts.parted.was,
-        found="" if facts.parted is None else facts.parted.found,
+        was="" if facts.divergence is None else facts.divergence.was,
+        found="" if facts.divergence is None else facts.divergence.found,
     )
-    return Start(offset=start, gap=lost)
+    return Start(offset=start, gap=gap_found)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One run's reading. `topics` is the state before it: what was accepted as missing is passed
-    over there already, and every partition that is read says from where."""
+    """What one run reads. `topics` is the state before it: accepted gaps are skipped already, and
+    partitions to read have their start."""
 
     slices: tuple[Slice, ...]
     ranges: tuple[Range, ...]
     topics: tuple[TopicState, ...]
-    gaps: tuple[Gap, ...] = ()  # that were accepted
+    gaps: tuple[Gap, ...] = ()  # accepted ones
     absent: tuple[str, ...] = ()  # topics that do not exist
-    never_seen: Mapping[str, int] = {}  # what new topics had lost before
+    never_seen: Mapping[str, int] = {}  # by new topic: events lost before its first load
 
     @property
     def records(self) -> int:
-        """At most so many."""
-        return sum(each.offsets for each in self.ranges)
+        """An upper limit of the records to read."""
+        return sum(range_.offsets for range_ in self.ranges)
 
     @property
     def nothing_to_do(self) -> bool:
-        """That a topic is new and has lost all that it had is written down: where a former table of
-        it was lost, that is what tells that nothing is here any more."""
+        """False also for new topics that have lost all their events: the run records this, since it
+        may be the only trace of a former table."""
         return not self.slices and not self.gaps and not self.never_seen
 
 
@@ -184,68 +183,68 @@ def plan(
     max_records: int | None,
     records_per_task: int,
 ) -> Plan:
-    """Raises GapError for what should be read and is not there, unless that is accepted."""
-    known = {each.topic: each for each in state}
+    """Plans a run. Raises GapError if events that should be read are gone, unless accepted."""
+    states = {topic.topic: topic for topic in state}
     starts = {
-        each.topic: starts_of(facts[each.topic], known.get(each.topic))
-        for each in table.topics
-        if each.topic in facts
+        source.topic: starts_of(facts[source.topic], states.get(source.topic))
+        for source in table.topics
+        if source.topic in facts
     }
     gaps = [
-        *(start.gap for each in starts.values() for start in each.values() if start.gap),
-        *(gap for each in table.topics for gap in vanished(facts, known.get(each.topic))),
+        *(start.gap for starts_ in starts.values() for start in starts_.values() if start.gap),
+        *(gap for source in table.topics for gap in vanished(facts, states.get(source.topic))),
     ]
     if gaps and not accept_gap:
         raise refusal(gaps, _ACCEPT)
     ranges = [
-        _range(each, facts[each.topic], partition, start)
-        for each in table.topics
-        for partition, start in starts.get(each.topic, {}).items()
+        _range(source, facts[source.topic], partition, start)
+        for source in table.topics
+        for partition, start in starts.get(source.topic, {}).items()
     ]
-    ranges = [each for each in _limited(ranges, max_records) if each.offsets]
+    ranges = [range_ for range_ in _limited(ranges, max_records) if range_.offsets]
     return Plan(
         slices=divide(ranges, records_per_task),
         ranges=tuple(ranges),
         topics=_before(table, facts, starts, state, ranges),
         gaps=tuple(gaps),
-        absent=tuple(each.topic for each in table.topics if each.topic not in facts),
+        absent=tuple(source.topic for source in table.topics if source.topic not in facts),
         never_seen={
             topic: lost
             for topic in starts
-            if topic not in known
-            and (lost := sum(each.earliest for each in facts[topic].partitions.values()))
+            if topic not in states
+            and (lost := sum(log.earliest for log in facts[topic].partitions.values()))
         },
     )
 
 
 def starts_of(facts: TopicFacts, known: TopicState | None) -> dict[int, Start]:
-    """Where each partition is read on, and what is missing there."""
-    before = {} if known is None else {each.partition: each for each in known.partitions}
+    """The start in each partition, with its gap."""
+    states = {} if known is None else {state.partition: state for state in known.partitions}
     anew = known is not None and is_another(facts, known)
     starts = {}
-    for partition, found in sorted(facts.partitions.items()):
-        state = before.get(partition)
+    for partition, log in sorted(facts.partitions.items()):
+        state = states.get(partition)
         if known is None:
-            starts[partition] = at_the_beginning(found)
-        elif state is None or (anew and state.absent):  # that it was gone was accepted already
-            starts[partition] = added(facts.topic, partition, found)
+            starts[partition] = at_the_beginning(log)
+        elif state is None or (anew and state.absent):  # its absence was accepted before
+            starts[partition] = added(facts.topic, partition, log)
         elif anew:
-            starts[partition] = made_anew(facts.topic, found, state)
+            starts[partition] = recreated(facts.topic, log, state)
         else:
-            starts[partition] = reading_on(facts.topic, found, state)
+            starts[partition] = continued(facts.topic, log, state)
     return starts
 
 
 def vanished(facts: Mapping[str, TopicFacts], known: TopicState | None) -> list[Gap]:
-    """Partitions that were read, and are not there any more; once."""
+    """Gaps for partitions that were read and no longer exist, unless reported before."""
     if known is None:
         return []
-    found = facts.get(known.topic)
-    why = Why.RECREATED if found and is_another(found, known) else Why.VANISHED
+    current = facts.get(known.topic)
+    why = Why.RECREATED if current and is_another(current, known) else Why.VANISHED
     return [
-        Gap(topic=known.topic, partition=each.partition, first=each.next_offset, end=-1, why=why)
-        for each in known.partitions
-        if not each.absent and (found is None or each.partition not in found.partitions)
+        Gap(topic=known.topic, partition=state.partition, first=state.next_offset, end=-1, why=why)
+        for state in known.partitions
+        if not state.absent and (current is None or state.partition not in current.partitions)
     ]
 
 
@@ -263,9 +262,10 @@ def _range(source: SourceTopic, facts: TopicFacts, partition: int, start: Start)
 def _limited(ranges: Sequence[Range], most: int | None) -> list[Range]:
     if most is None:
         return list(ranges)
-    shares = share([each.offsets for each in ranges], most)
+    shares = share([range_.offsets for range_ in ranges], most)
     return [
-        replace(each, end=each.first + count) for each, count in zip(ranges, shares, strict=True)
+        replace(range_, end=range_.first + size)
+        for range_, size in zip(ranges, shares, strict=True)
     ]
 
 
@@ -276,14 +276,15 @@ def _before(
     state: Sequence[TopicState],
     ranges: Sequence[Range],
 ) -> tuple[TopicState, ...]:
-    """Whatever brokers do not show now keeps its state: it may be back, and is read on then."""
-    known = {each.topic: each for each in state}
-    read = {(each.topic, each.partition) for each in ranges}
-    fed = {each.topic for each in table.topics}
+    """The state before the run. Partitions that brokers do not show keep their state, and are
+    continued if they come back."""
+    states = {topic.topic: topic for topic in state}
+    read = {(range_.topic, range_.partition) for range_ in ranges}
+    fed = {source.topic for source in table.topics}
 
     def started(source: SourceTopic) -> TopicState:
-        found, before = facts[source.topic], known.get(source.topic)
-        now = (
+        current, former = facts[source.topic], states.get(source.topic)
+        partitions = (
             PartitionState(
                 partition=partition,
                 next_offset=start.offset,
@@ -294,29 +295,29 @@ def _before(
             )
             for partition, start in starts[source.topic].items()
         )
-        # Those of another topic of that name never come back.
-        kept = () if before is None or is_another(found, before) else _absent(found, before)
+        # Partitions of a deleted topic never come back.
+        kept = () if former is None or is_another(current, former) else _absent(current, former)
         return TopicState(
             topic=source.topic,
             cluster=source.cluster,
-            topic_id=found.topic_id,
-            partitions=(*now, *kept),
+            topic_id=current.topic_id,
+            partitions=(*partitions, *kept),
         )
 
     return (
-        *(started(each) for each in table.topics if each.topic in facts),
+        *(started(source) for source in table.topics if source.topic in facts),
         *(
-            msgspec.structs.replace(known[each.topic], partitions=_absent(None, known[each.topic]))
-            for each in table.topics
-            if each.topic not in facts and each.topic in known
+            msgspec.structs.replace(former, partitions=_absent(None, former))
+            for source in table.topics
+            if source.topic not in facts and (former := states.get(source.topic)) is not None
         ),
-        *(each for each in state if each.topic not in fed),
+        *(topic for topic in state if topic.topic not in fed),
     )
 
 
-def _absent(found: TopicFacts | None, known: TopicState) -> tuple[PartitionState, ...]:
+def _absent(current: TopicFacts | None, known: TopicState) -> tuple[PartitionState, ...]:
     return tuple(
-        msgspec.structs.replace(each, from_offset=-1, skipped=0, absent=True)
-        for each in known.partitions
-        if found is None or each.partition not in found.partitions
+        msgspec.structs.replace(state, from_offset=-1, skipped=0, absent=True)
+        for state in known.partitions
+        if current is None or state.partition not in current.partitions
     )

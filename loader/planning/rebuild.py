@@ -1,7 +1,7 @@
-"""What a rebuild of whole hours reads: everything that was ever read and is there still.
+"""Plans a rebuild of whole hours: it reads everything that was ever read and is still in the log.
 
-An hour's events may lie anywhere in the log, and files of it may hold what the log has lost since:
-then replacing them would lose it for good, and that is refused.
+An hour's events may be anywhere in the log, and its files may have events that the log has lost
+since. Replacing such files would lose these for good, so it is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,79 +25,79 @@ def plan_rebuild(
     accept_gap: bool,
     records_per_task: int,
 ) -> Plan:
-    """`lowest` is, by partition, the lowest offset of any row in the files that are replaced.
+    """Plans a rebuild. `lowest` has the lowest offset in the files to replace, by partition.
 
-    The state stays as it is. Raises GapError for rows that the log does not hold any more.
+    The state does not change. Raises GapError for rows that are no longer in the log.
     """
-    known = [each for each in state if each.topic in {source.topic for source in table.topics}]
+    topics = [topic for topic in state if topic.topic in {source.topic for source in table.topics}]
     gaps = [
         gap
-        for topic in known
-        for each in topic.partitions
-        for gap in _lost(facts, topic, each, lowest)
+        for topic in topics
+        for partition in topic.partitions
+        for gap in _lost(facts, topic, partition, lowest)
     ]
     if gaps and not accept_gap:
-        raise refusal([_said(each) for each in gaps], _ACCEPT)
-    ranges = [each for topic in known for each in _ranges(facts, topic)]
+        raise refusal([_describe(gap) for gap in gaps], _ACCEPT)
+    ranges = [range_ for topic in topics for range_ in _ranges(facts, topic)]
     return Plan(
         slices=divide(ranges, records_per_task),
         ranges=tuple(ranges),
         topics=tuple(state),
         gaps=tuple(gaps),
-        absent=tuple(each.topic for each in table.topics if each.topic not in facts),
+        absent=tuple(source.topic for source in table.topics if source.topic not in facts),
     )
 
 
-def _said(gap: Gap) -> str:
+def _describe(gap: Gap) -> str:
     name = f"{gap.topic}-{gap.partition}"
     return (
-        f"{name}: files of these hours hold rows from offset {gap.first} on, "
-        f"and the log does not hold them all any more ({gap.why})"
+        f"{name}: files of these hours have rows from offset {gap.first} on, "
+        f"but the log no longer has all of them ({gap.why})"
     )
 
 
 def _lost(
     facts: Mapping[str, TopicFacts],
     topic: TopicState,
-    known: PartitionState,
+    state: PartitionState,
     lowest: Mapping[TopicPartition, int],
 ) -> list[Gap]:
-    """Of rows that files hold: whether the log has them no longer."""
-    began = lowest.get(TopicPartition(topic.topic, known.partition))
-    if began is None:
+    """The gap, if files have rows that are no longer in the log."""
+    begin = lowest.get(TopicPartition(topic.topic, state.partition))
+    if begin is None:
         return []
 
     def gap(end: int, why: Why) -> list[Gap]:
-        return [Gap(topic=topic.topic, partition=known.partition, first=began, end=end, why=why)]
+        return [Gap(topic=topic.topic, partition=state.partition, first=begin, end=end, why=why)]
 
-    found = facts.get(topic.topic)
-    there = None if found is None else found.partitions.get(known.partition)
-    if found is None or there is None:
+    topic_facts = facts.get(topic.topic)
+    log = None if topic_facts is None else topic_facts.partitions.get(state.partition)
+    if topic_facts is None or log is None:
         return gap(-1, Why.VANISHED)
-    # An offset that this log was never read up to is one of another log.
-    if is_another(found, topic) or began >= known.next_offset:
+    # An offset beyond what was read of this log belongs to another log.
+    if is_another(topic_facts, topic) or begin >= state.next_offset:
         return gap(-1, Why.RECREATED)
-    if began < there.earliest:
-        return gap(min(there.earliest, known.next_offset), Why.RETENTION)
-    parts = there.end if there.epoch_end is None else min(there.end, there.epoch_end)
-    lost = there.parted is not None or parts < known.next_offset
-    return gap(known.next_offset, Why.TRUNCATED) if lost else []
+    if begin < log.earliest:
+        return gap(min(log.earliest, state.next_offset), Why.RETENTION)
+    common_end = log.end if log.epoch_end is None else min(log.end, log.epoch_end)
+    lost = log.divergence is not None or common_end < state.next_offset
+    return gap(state.next_offset, Why.TRUNCATED) if lost else []
 
 
 def _ranges(facts: Mapping[str, TopicFacts], topic: TopicState) -> list[Range]:
-    found = facts.get(topic.topic)
-    if found is None or is_another(found, topic):
+    topic_facts = facts.get(topic.topic)
+    if topic_facts is None or is_another(topic_facts, topic):
         return []
     ranges = [
         Range(
             topic=topic.topic,
-            topic_id=found.topic_id,
+            topic_id=topic_facts.topic_id,
             cluster=topic.cluster,
-            partition=each.partition,
-            first=found.partitions[each.partition].earliest,
-            end=min(each.next_offset, found.partitions[each.partition].end),
+            partition=state.partition,
+            first=topic_facts.partitions[state.partition].earliest,
+            end=min(state.next_offset, topic_facts.partitions[state.partition].end),
         )
-        for each in topic.partitions
-        if each.partition in found.partitions
+        for state in topic.partitions
+        if state.partition in topic_facts.partitions
     ]
-    return [each for each in ranges if each.offsets > 0]
+    return [range_ for range_ in ranges if range_.offsets > 0]

@@ -1,4 +1,4 @@
-"""Ranges of partitions, divided into what single tasks read."""
+"""Divides ranges of partitions into slices for tasks."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from loader.tables import Slice
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run reads of one partition: the records from `first` on, to the end of the batch
-    that `end` lies in or behind."""
+    """What a run reads of one partition: records from `first` on, to the end of the batch that
+    contains or precedes `end`."""
 
     topic: str
     topic_id: str
@@ -24,46 +24,46 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def divide(ranges: Sequence[Range], offsets: int) -> tuple[Slice, ...]:
-    """Slices of about so many offsets."""
-    return slices(ranges, [-(-each.offsets // offsets) for each in ranges])
+    """Slices of about this many offsets each."""
+    return slices(ranges, [-(-range_.offsets // offsets) for range_ in ranges])
 
 
 def slices(
     ranges: Sequence[Range], counts: Sequence[int], *, from_within: bool = False
 ) -> tuple[Slice, ...]:
-    """So many of each range, equally large. With `from_within`, not only the first slice of a range
-    begins within a batch if need be, but every one.
+    """This many slices of each range, of equal size. With `from_within`, every slice may begin
+    within a batch, otherwise only the first of a range.
 
-    Partitions take turns, so that tasks that run at the same time ask different leaders. The
-    slices of one partition have ascending numbers.
+    Partitions alternate, so that concurrent tasks read from different leaders. The slices of a
+    partition have ascending numbers.
     """
     in_turn = [
-        (each, turn, count)
+        (range_, turn, count)
         for turn in range(max(counts, default=0))
-        for each, count in zip(ranges, counts, strict=True)
+        for range_, count in zip(ranges, counts, strict=True)
         if turn < count
     ]
     return tuple(
         Slice(
             number=number,
-            topic=each.topic,
-            topic_id=each.topic_id,
-            cluster=each.cluster,
-            partition=each.partition,
-            first=each.first + each.offsets * turn // count,
-            end=each.first + each.offsets * (turn + 1) // count,
+            topic=range_.topic,
+            topic_id=range_.topic_id,
+            cluster=range_.cluster,
+            partition=range_.partition,
+            first=range_.first + range_.offsets * turn // count,
+            end=range_.first + range_.offsets * (turn + 1) // count,
             from_within=from_within or not turn,
         )
-        for number, (each, turn, count) in enumerate(in_turn)
+        for number, (range_, turn, count) in enumerate(in_turn)
     )
 
 
 def share(amounts: Sequence[int], limit: int) -> list[int]:
-    """At most `limit` of all together: everyone gets the same, and nobody more than it has."""
+    """Distributes at most `limit` fairly: equal shares, but none above its amount."""
     shares = [0] * len(amounts)
     ascending = sorted(range(len(amounts)), key=lambda index: amounts[index])
     for place, index in enumerate(ascending):
-        # Those behind have at least as much: what is left over goes to them.
+        # The rest have at least this amount, and share what is left.
         shares[index] = min(amounts[index], limit // (len(ascending) - place))
         limit -= shares[index]
     return shares

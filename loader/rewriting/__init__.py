@@ -1,4 +1,4 @@
-"""Spark jobs over files of rows that exist: counted, given another form, made fewer.
+"""Spark jobs over existing files of rows: counting, conversion, merging.
 
-Files are named by their URIs, as a Store's `uri` has them. What Spark raises passes through.
+Files are identified by the URIs that a Store's `uri` returns. Spark's exceptions pass through.
 """

@@ -1,13 +1,12 @@
-"""What files of rows hold, as they say themselves: which columns, how many rows, and where in the
-log these came from.
+"""Reads what files of rows contain: their columns, the number of rows, and the lowest offsets.
 
-Parquet and ORC say columns and rows in a footer, Avro the columns at its beginning, and need not be
-read for it. The driver asks, at 5 ms a file (measured, a local disk). Lines of JSON say nothing,
-and need not: they are joined as they are.
+Parquet and ORC have columns and row counts in a footer, Avro has the columns at its beginning; the
+driver reads these at 5 ms a file (measured on a local disk). Files of JSON lines have no such
+information, and need none: they are joined as they are.
 
-Where footers say how many rows there are, the driver asks them; a job of Spark's that groups the
-rows by their file costs 0.1 µs a row and more (measured, 20 columns, 2 cores), and spreads over all
-executors, so it is taken where files are many. Of other formats rows are counted.
+Row counts come from footers if there are few files. For many, a Spark job that groups rows by file
+costs 0.1 µs a row or more (measured, 20 columns, 2 cores), but is spread over all executors. Rows
+of other formats are counted.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,8 +23,8 @@ from loader.config import FileFormat
 from loader.rewriting.files import read, read_lines, rewriting_session
 from loader.rewriting.groups import Footer
 
-_READERS: Final = 8  # of footers, at a time
-MOST_FOOTERS: Final = 1_000  # that are read for this alone
+_READERS: Final = 8  # footers that are read at a time
+MOST_FOOTERS: Final = 1_000  # that are read just to count rows
 _ORIGIN = (
     StructType()
     .add("_topic", StringType())
@@ -35,7 +34,6 @@ _ORIGIN = (
 
 
 def footers(spark: SparkSession, uris: Sequence[str], format_: FileFormat) -> dict[str, Footer]:
-    """Of each file."""
     footer = _FOOTERS.get(format_)
     if footer is None or not uris:
         return dict.fromkeys(uris, Footer())
@@ -49,7 +47,7 @@ def _parquet(spark: SparkSession, uri: str) -> Footer:
     reader = parquet.ParquetFileReader.open(file)
     try:
         footer = reader.getFooter()
-        # What is before the brace is a name that whoever wrote the file has given it.
+        # The name before the brace depends on the program that wrote the file.
         columns = footer.getFileMetaData().getSchema().toString().partition("{")[2]
         return Footer(columns, int(reader.getRecordCount()), footer.getBlocks().size())
     finally:
@@ -100,17 +98,16 @@ def count_rows(
     *,
     most_footers: int = MOST_FOOTERS,
 ) -> dict[str, int]:
-    """The rows of each file."""
     if len(uris) > most_footers:
         return _counted_by_spark(spark, uris, format_)
     return rows_of(spark, footers(spark, uris, format_), format_)
 
 
-def rows_of(spark: SparkSession, known: dict[str, Footer], format_: FileFormat) -> dict[str, int]:
-    """The rows of files whose footers have been read."""
-    said = {uri: footer.rows for uri, footer in known.items() if footer.rows is not None}
-    silent = [uri for uri in known if uri not in said]
-    return said | (_counted_by_spark(spark, silent, format_) if silent else {})
+def rows_of(spark: SparkSession, by_uri: dict[str, Footer], format_: FileFormat) -> dict[str, int]:
+    """The number of rows of files whose footers have been read."""
+    counts = {uri: footer.rows for uri, footer in by_uri.items() if footer.rows is not None}
+    uncounted = [uri for uri in by_uri if uri not in counts]
+    return counts | (_counted_by_spark(spark, uncounted, format_) if uncounted else {})
 
 
 def _counted_by_spark(
@@ -122,17 +119,17 @@ def _counted_by_spark(
     else:
         rows = read(session, uris, format_, StructType([]))
     by_file = rows.groupBy(rows.metadataColumn("_metadata").getField("file_path")).count()
-    found = {unquote(urlsplit(path).path): rows for path, rows in by_file.collect()}
+    by_path = {unquote(urlsplit(path).path): rows for path, rows in by_file.collect()}
     path_of = _jvm(spark).org.apache.hadoop.fs.Path
-    return {uri: int(found.get(path_of(uri).toUri().getPath(), 0)) for uri in uris}
+    return {uri: int(by_path.get(path_of(uri).toUri().getPath(), 0)) for uri in uris}
 
 
 def lowest_offsets(
     spark: SparkSession, uris: Sequence[str], format_: FileFormat
 ) -> dict[TopicPartition, int]:
-    """The lowest offset of each partition that has a row in these files."""
+    """The lowest offset of each partition with rows in these files."""
     if not uris:
         return {}
     rows = read(rewriting_session(spark), uris, format_, _ORIGIN)
-    found = rows.groupBy("_topic", "_partition").agg(sql.min("_offset").alias("lowest")).collect()
-    return {TopicPartition(row["_topic"], row["_partition"]): row["lowest"] for row in found}
+    lowest = rows.groupBy("_topic", "_partition").agg(sql.min("_offset").alias("lowest")).collect()
+    return {TopicPartition(row["_topic"], row["_partition"]): row["lowest"] for row in lowest}

@@ -1,6 +1,4 @@
-"""Files of rows as Spark reads and writes them: by name, with columns that are given and not
-guessed, in a format and with a codec that it knows.
-"""
+"""Reads and writes files of rows by Spark, with explicit columns and a known format and codec."""
 
 import json
 import re
@@ -17,20 +15,20 @@ from loader.errors import LoaderError
 from loader.rewriting.row_format import RowFormat
 
 _GLOB: Final = re.compile(r"([][{}*?\\])")
-# Times are UTC and whole microseconds, in every format and whatever the operator's session says.
+# Times are UTC with microseconds in every format, whatever the operator's session says.
 _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Where columns are what a file says: no type is taken for another.
+    # If columns come from a file, no type is mistaken for another.
     "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.caseSensitive": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.files.maxRecordsPerFile": "0",
-    # Branches of a union stay tasks of their own.
+    # Branches of a union remain separate tasks.
     "spark.sql.unionOutputPartitioning": "false",
-    # As many files may a task write at a time without sorting its rows by file.
+    # A task writes this many files at a time without sorting its rows.
     "spark.sql.maxConcurrentOutputFileWriters": "64",
 }
 _OPTIONS: Final[Mapping[FileFormat, Mapping[str, str]]] = {
@@ -45,7 +43,7 @@ _OPTIONS: Final[Mapping[FileFormat, Mapping[str, str]]] = {
 
 
 def check_avro(spark: SparkSession) -> None:
-    """Raises LoaderError if this Spark cannot write it."""
+    """Raises LoaderError if this Spark cannot write Avro."""
     jvm: Any = spark._jvm
     sources = jvm.org.apache.spark.sql.execution.datasources.DataSource
     try:
@@ -55,12 +53,13 @@ def check_avro(spark: SparkSession) -> None:
         package = f"org.apache.spark:spark-avro_{scala}:{spark.version}"
         raise LoaderError(
             f"`format: avro` needs Spark's Avro module on its class path: set spark.jars.packages "
-            f"to {package}, or spark.jars to where its jar lies"
+            f"to {package}, or spark.jars to the path of its jar"
         ) from error
 
 
 def rewriting_session(spark: SparkSession) -> SparkSession:
-    """Settings of its own on the same Spark: several tables' jobs run at a time."""
+    """A session with settings of its own on the same Spark, since jobs of several tables run at a
+    time."""
     session = spark.newSession()
     for key, value in _SETTINGS.items():
         session.conf.set(key, value)
@@ -68,32 +67,31 @@ def rewriting_session(spark: SparkSession) -> SparkSession:
 
 
 def options_of(format_: FileFormat) -> Mapping[str, str]:
-    """What a format is read and written with alike."""
+    """The options for both reading and writing a format."""
     return _OPTIONS.get(format_, {})
 
 
 def read(
     session: SparkSession, uris: Sequence[str], format_: FileFormat, columns: StructType
 ) -> DataFrame:
-    """These files, and nothing that folders say."""
+    """Reads these files, ignoring the names of their folders."""
     reader = session.read.format(format_.value).schema(columns).options(**options_of(format_))
     return reader.option("recursiveFileLookup", "true").load(list(map(as_pattern, uris)))
 
 
 def columns_in(session: SparkSession, uri: str, format_: FileFormat) -> StructType:
-    """As the file itself says."""
     reader = session.read.format(format_.value).option("recursiveFileLookup", "true")
     return reader.load(as_pattern(uri)).schema
 
 
 def read_lines(session: SparkSession, uris: Sequence[str]) -> DataFrame:
-    """Rows that are lines of text, as they are."""
+    """Reads files as rows of one line of text."""
     reader = session.read.option("lineSep", "\n").option("recursiveFileLookup", "true")
     return reader.text(list(map(as_pattern, uris)))
 
 
 def as_pattern(uri: str) -> str:
-    """Spark takes every path for a pattern; this one matches itself alone."""
+    """Escapes a path, which Spark takes as a pattern."""
     return _GLOB.sub(r"\\\1", uri)
 
 
@@ -109,9 +107,9 @@ def write(
     by: Sequence[str],
     as_lines: bool = False,
 ) -> None:
-    """In folders by these columns, which are no columns of the files."""
+    """Writes rows into folders by these columns, which are then not in the files."""
     format_ = "text" if as_lines else target.format.value
     writer = rows.write.mode("append").format(format_).partitionBy(*by)
     writer = writer.option("compression", target.codec).options(**options_of(target.format))
-    # Files are named by a manifest, and not by a mark that says that a job has ended.
+    # A manifest names the files, so a marker of the job's success is not needed.
     writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").save(directory)

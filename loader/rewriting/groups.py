@@ -1,6 +1,6 @@
-"""Which small files of an hour become one, and whether what became of them has the same rows. Only
-files with the same columns become one, so that nothing of a row is lost, whatever has become of the
-table's schema since. A file that is alone with its columns stays as it is.
+"""Groups an hour's small files for merging, and verifies that merged files have the same rows. Only
+files with the same columns are merged, so that no value is lost, even if the table's schema has
+changed since. A file whose columns no other has stays as it is.
 """
 
 import heapq
@@ -22,26 +22,26 @@ _NUMBER: Final = re.compile(r"/(?:kind=rows/slice|merged_*)=(\d+)/")
 
 
 class Footer(msgspec.Struct, frozen=True):
-    """Of one file. Files whose `columns` are the same text have the same columns."""
+    """A file's footer. Files with equal `columns` have the same columns."""
 
     columns: str = ""
-    rows: int | None = None  # None: it does not say
+    rows: int | None = None  # None: not in the footer
     row_groups: int = 1
 
 
 def grouped(sizes: Mapping[str, int], wanted: int) -> list[list[str]]:
-    """The files in so many groups, none of them empty, of about the same size."""
+    """Divides the files into this many groups of about equal size, none empty."""
     groups: list[list[str]] = [[] for _ in range(min(wanted, len(sizes)))]
-    heap = [(0, at) for at in range(len(groups))]
-    for path in sorted(sizes, key=lambda each: (-sizes[each], each)):
-        filled, at = heapq.heappop(heap)
-        groups[at].append(path)
-        heapq.heappush(heap, (filled + sizes[path], at))
+    heap = [(0, index) for index in range(len(groups))]
+    for path in sorted(sizes, key=lambda path: (-sizes[path], path)):
+        filled, index = heapq.heappop(heap)
+        groups[index].append(path)
+        heapq.heappush(heap, (filled + sizes[path], index))
     return [sorted(group) for group in groups]
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Files that become one. Paths are relative to the root."""
+    """Files that are merged into one. Paths are relative to the root."""
 
     number: int
     merge: Merge
@@ -49,41 +49,41 @@ class Group(msgspec.Struct, frozen=True):
     columns: str
     row_groups: int
     size: int  # bytes
-    largest: int  # of a file
+    largest: int  # the size of the largest file
 
 
 def groups_of(
     merges: Iterable[Merge],
     sizes: Mapping[str, int],
-    known: Mapping[str, Footer],
+    footers: Mapping[str, Footer],
     *,
     first: int = 0,
 ) -> list[Group]:
-    """What is really merged is the `merge` of each group: of an hour's files those that can be.
-    They are numbered, from `first` on."""
+    """The groups of files to merge, numbered from `first` on. Their `merge` has only those files of
+    the hour that can be merged."""
     groups: list[Group] = []
     for merge in merges:
-        parts = list(_mergeable(merge, sizes, known))
+        parts = list(_mergeable(merge, sizes, footers))
         files = tuple(sorted(path for part in parts for path in part))
-        done = replace(
+        mergeable = replace(
             merge, files=files, bytes=sum(map(sizes.__getitem__, files)), files_wanted=len(parts)
         )
         for part in parts:
-            groups.append(_group(first + len(groups), done, part, sizes, known))
+            groups.append(_group(first + len(groups), mergeable, part, sizes, footers))
     return groups
 
 
 def _mergeable(
-    merge: Merge, sizes: Mapping[str, int], known: Mapping[str, Footer]
+    merge: Merge, sizes: Mapping[str, int], footers: Mapping[str, Footer]
 ) -> Iterator[list[str]]:
-    alike: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    by_columns: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for path in merge.files:
-        alike[known[path].columns][path] = sizes[path]
-    for _, mine in sorted(alike.items()):
-        share = merge.files_wanted * sum(mine.values())
-        wanted = max(1, -(-share // max(merge.bytes, 1)))
-        if wanted < len(mine):
-            yield from grouped(mine, wanted)
+        by_columns[footers[path].columns][path] = sizes[path]
+    for _, same_columns in sorted(by_columns.items()):
+        share = merge.files_wanted * sum(same_columns.values())
+        count = max(1, -(-share // max(merge.bytes, 1)))
+        if count < len(same_columns):
+            yield from grouped(same_columns, count)
 
 
 def _group(
@@ -91,14 +91,14 @@ def _group(
     merge: Merge,
     files: list[str],
     sizes: Mapping[str, int],
-    known: Mapping[str, Footer],
+    footers: Mapping[str, Footer],
 ) -> Group:
     return Group(
         number,
         merge,
         tuple(files),
-        columns=known[files[0]].columns,
-        row_groups=sum(known[path].row_groups for path in files),
+        columns=footers[files[0]].columns,
+        row_groups=sum(footers[path].row_groups for path in files),
         size=sum(sizes[path] for path in files),
         largest=max(sizes[path] for path in files),
     )
@@ -106,40 +106,40 @@ def _group(
 
 def entries_of(store: Store, directory: str, groups: Sequence[Group]) -> list[Entry]:
     """The file of each group, in their order. Raises Mismatch."""
-    found: dict[int, Entry] = {}
+    by_number: dict[int, Entry] = {}
     for entry in store.list_recursively(directory):
         if entry.name.startswith(("_", ".")):
-            continue  # Spark's own
+            continue  # Spark's
         number = _NUMBER.search(entry.path)
-        if number is None or found.setdefault(int(number[1]), entry) is not entry:
-            raise Mismatch(f"{entry.path}: nothing that a merge has written")
-    if found.keys() != set(range(len(groups))):
-        raise Mismatch(f"{directory}: merged into {len(found)} files instead of {len(groups)}")
-    return [found[number] for number in range(len(groups))]
+        if number is None or by_number.setdefault(int(number[1]), entry) is not entry:
+            raise Mismatch(f"{entry.path}: not written by a merge")
+    if by_number.keys() != set(range(len(groups))):
+        raise Mismatch(f"{directory}: merged into {len(by_number)} files instead of {len(groups)}")
+    return [by_number[number] for number in range(len(groups))]
 
 
 def verified(
     groups: Sequence[Group],
     entries: Sequence[Entry],
-    rows_in: Callable[[str], int],
+    rows_in_file: Callable[[str], int],
     target: RowFormat,
 ) -> tuple[Merged, ...]:
-    """What was merged, if each new file, by its path, has as many rows as the old ones. Raises
+    """The merges, if each new file has as many rows as the old ones; rows are by path. Raises
     Mismatch."""
-    found: dict[Merge, list[MergedFile]] = {}
+    by_merge: dict[Merge, list[MergedFile]] = {}
     for group, entry in zip(groups, entries, strict=True):
-        before, after = sum(map(rows_in, group.files)), rows_in(entry.path)
+        before, after = sum(map(rows_in_file, group.files)), rows_in_file(entry.path)
         if before != after:
             raise Mismatch(
                 f"{hour_folder(group.merge.hour)}: {len(group.files)} files have {before:,} rows,"
-                f" and merged {after:,}"
+                f" but the merged file has {after:,}"
             )
         file = MergedFile(entry.path, after, entry.size, _suffix(entry, target))
-        found.setdefault(group.merge, []).append(file)
-    return tuple(Merged(merge, tuple(files)) for merge, files in found.items())
+        by_merge.setdefault(group.merge, []).append(file)
+    return tuple(Merged(merge, tuple(files)) for merge, files in by_merge.items())
 
 
 def _suffix(entry: Entry, target: RowFormat) -> str:
-    """How its name is to end; pieces and lines are text to Spark, which calls them so."""
-    said = entry.name.partition(".c000.")[2]
-    return "." + re.sub(r"^txt", target.format.value, said)
+    """The suffix for the final name; Spark names pieces and lines as text."""
+    suffix = entry.name.partition(".c000.")[2]
+    return "." + re.sub(r"^txt", target.format.value, suffix)

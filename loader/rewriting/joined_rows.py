@@ -1,4 +1,4 @@
-"""Parquet files as one, in a task: rows read and written natively. All have the same columns."""
+"""Joins Parquet files of equal columns into one, in a task that reads and writes rows natively."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -13,11 +13,10 @@ from loader.tables import Hour
 NUMBER: Final = "number"
 HOUR: Final = "hour"
 CONTENT: Final = "content"
-HELD_BYTES: Final = 128 * 1024 * 1024  # rows that become a row group, in memory
+HELD_BYTES: Final = 128 * 1024 * 1024  # rows of a row group, in memory
 
 
 def task(files: Iterable[pa.RecordBatch], compression: str) -> Iterator[pa.RecordBatch]:
-    """All that one task does."""
     pa.set_cpu_count(1)
     yield from joined(files, FileCompression(compression))
 
@@ -28,19 +27,19 @@ def joined(
     *,
     held_bytes: int = HELD_BYTES,
 ) -> Iterator[pa.RecordBatch]:
-    """Pieces of new files, as a landing task gives them. A row is a whole file: all of the same
-    number, which follow one another, become one file of that hour."""
+    """The pieces of the new files, like those of a landing task. A row is a whole file; consecutive
+    files of the same number become one file of that hour."""
     number, joining = -1, None
     for batch in files:
-        for at in range(batch.num_rows):
-            which = batch.column(NUMBER)[at].as_py()
-            if joining is None or which != number:
+        for index in range(batch.num_rows):
+            file_number = batch.column(NUMBER)[index].as_py()
+            if joining is None or file_number != number:
                 if joining is not None:
                     yield from joining.end()
-                number, hour = which, Hour(batch.column(HOUR)[at].as_py())
+                number, hour = file_number, Hour(batch.column(HOUR)[index].as_py())
                 new = SliceFiles(number, compression, held_bytes, most_hours=1)
                 joining = _Joining(new, hour, held_bytes)
-            content = pa.BufferReader(batch.column(CONTENT)[at].as_buffer())
+            content = pa.BufferReader(batch.column(CONTENT)[index].as_buffer())
             yield from joining.add(pq.ParquetFile(content))
     if joining is not None:
         yield from joining.end()
@@ -49,17 +48,15 @@ def joined(
 def join_files(
     files: Iterable[pq.ParquetFile], number: int, hour: Hour, compression: FileCompression
 ) -> Iterator[pa.RecordBatch]:
-    """Pieces of the one file of that hour that they become."""
+    """The pieces of the resulting file, of that hour."""
     new = SliceFiles(number, compression, HELD_BYTES, most_hours=1)
     joining = _Joining(new, hour, HELD_BYTES)
-    for each in files:
-        yield from joining.add(each)
+    for file in files:
+        yield from joining.add(file)
     yield from joining.end()
 
 
 class _Joining:
-    """One new file."""
-
     def __init__(self, files: SliceFiles, hour: Hour, held_bytes: int) -> None:
         self._files = files
         self._hour = hour

@@ -1,21 +1,21 @@
-"""Small files of hours become few. The rows are those that were there: they are counted.
+"""Merges small files of hours into fewer. Rows are counted before and after.
 
-Rule 1: each new file is the work of one task, which reads its files one after the other; the files
-        of several hours are one job. Nothing is shuffled.
-Rule 2: only files with the same columns become one (groups.py).
-Rule 3: Parquet is appended where that will do, without looking at rows: row groups are copied as
-        they are. At 0.45 µs of CPU a row of 19 columns and 71 bytes, most of it checksums, it is
-        half of what joining them natively costs (measured), and needs no job. Only where row groups
-        are not tiny, as they stay what they are; and by the driver alone, with Parquet's own
-        library: so it is for a Spark whose tasks run on the driver's machine anyway.
-Rule 4: other small files of Parquet are joined natively: a task is given whole files, and gives
-        pieces of new ones (joined_rows.py). Spark's own reading and writing of Parquet costs 5.4 µs
-        of CPU a row of 19 columns, this 1.0 µs, and gives files that are a quarter smaller
-        (measured). Spark reads the bytes and writes the pieces, with its own access to the
-        filesystem; a file passes through memory as a whole, so large ones are not for this.
-Rule 5: all else is read and written by Spark; rows that are lines of text stay as they are.
+Rule 1: each new file is written by one task, which reads its files one after the other; files of
+        several hours share a job. There is no shuffle.
+Rule 2: only files with the same columns are merged (groups.py).
+Rule 3: where it suffices, Parquet files are appended without decoding: row groups are copied. At
+        0.45 µs of CPU for a row of 19 columns and 71 bytes, mostly for checksums, it costs half of
+        joining them natively (measured), and needs no job. But tiny row groups would remain tiny,
+        and the driver does all the work, with Parquet's own library: so this is only done if row
+        groups are large enough, and if Spark's tasks run on the driver's machine anyway.
+Rule 4: other small Parquet files are joined natively: a task receives whole files, and returns
+        pieces of new ones (joined_rows.py). Reading and writing Parquet by Spark costs 5.4 µs of
+        CPU for a row of 19 columns, this 1.0 µs, and the files are a quarter smaller (measured).
+        Spark reads the bytes and writes the pieces, with its own access to the filesystem; files
+        are in memory as a whole, so they must not be large.
+Rule 5: everything else is read and written by Spark; lines of text stay as they are.
 
-Hours of little are merged without any of it (here.py).
+Hours with little data are merged without Spark (without_spark.py).
 """
 
 from collections import defaultdict
@@ -49,14 +49,14 @@ from loader.rewriting.row_format import RowFormat
 from loader.spark.job import FOLDERS
 from loader.store.store import Store
 
-LEAST_ROW_GROUP: Final = 1024 * 1024  # bytes, on average: smaller ones are not appended
-_WRITERS: Final = 2  # that append at a time
+LEAST_ROW_GROUP: Final = 1024 * 1024  # average bytes: smaller row groups are not appended
+_WRITERS: Final = 2  # files that are appended to at a time
 _MODE: Final = "org.apache.parquet.hadoop.ParquetFileWriter$Mode"
 _BLOCK, _PADDING = 128 * 1024 * 1024, 8 * 1024 * 1024
 MOST_BYTES: Final = 32 * 1024 * 1024  # of a file that is joined natively
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 COLUMNS: Final = "kind string, slice int, dt string, hour string, value string"
-MOST_FILES: Final = 50  # of one job: its plan has a branch for each
+MOST_FILES: Final = 50  # written by one job, whose plan has a branch for each
 
 
 def append(
@@ -67,9 +67,10 @@ def append(
     *,
     least_row_group: int = LEAST_ROW_GROUP,
 ) -> set[int]:
-    """Groups that can be, become `{directory}/merged={number}/part.c000.parquet`. Their numbers."""
-    worthwhile = [each for each in groups if each.size >= least_row_group * each.row_groups]
-    if not worthwhile or not str(spark.sparkContext.master).startswith("local"):
+    """Appends suitable groups as `{directory}/merged={number}/part.c000.parquet`. Returns their
+    numbers."""
+    suitable = [group for group in groups if group.size >= least_row_group * group.row_groups]
+    if not suitable or not str(spark.sparkContext.master).startswith("local"):
         return set()
 
     def attempt(group: Group) -> int:
@@ -77,8 +78,8 @@ def append(
         _write(spark, files, store.uri(f"{directory}/merged={group.number}/part.c000.parquet"))
         return group.number
 
-    with ThreadPoolExecutor(min(_WRITERS, len(worthwhile))) as writers:
-        return set(writers.map(attempt, worthwhile))
+    with ThreadPoolExecutor(min(_WRITERS, len(suitable))) as writers:
+        return set(writers.map(attempt, suitable))
 
 
 def _write(spark: SparkSession, files: Sequence[Any], target: str) -> None:
@@ -122,7 +123,7 @@ def join(
     directory: str,
     target: RowFormat,
 ) -> None:
-    """Each group becomes `{directory}/kind=rows/slice={number}/dt=…/hour=…/part-….txt`."""
+    """Joins each group into `{directory}/kind=rows/slice={number}/dt=…/hour=…/part-….txt`."""
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
     files = reduce(DataFrame.union, (_files(session, store, group) for group in groups))
     pieces = _mapped(session, files, task_of(target))
@@ -132,8 +133,8 @@ def join(
 
 
 def task_of(target: RowFormat) -> Task:
-    """What travels to executors. Where it is unpickled, nothing of Penstock is known before it
-    runs: so it consists of plain values."""
+    """The function that executors run. It consists of plain values, because nothing of Penstock can
+    be imported when it is unpickled."""
     compression = target.compression.value
 
     def task(files: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -156,7 +157,7 @@ def _files(session: SparkSession, store: Store, group: Group) -> DataFrame:
 
 
 def _mapped(session: SparkSession, rows: DataFrame, task: Task) -> DataFrame:
-    """As `DataFrame.mapInArrow` does it, which asks for pandas first, and then does without."""
+    """Like `DataFrame.mapInArrow`, which needlessly requires pandas."""
     function = UserDefinedFunction(task, COLUMNS, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     call = function(*(rows[name] for name in rows.columns))
     return DataFrame(rows._jdf.mapInArrow(call._jc, False, None), session)
@@ -173,27 +174,26 @@ def merge_hours(
     append_above: int = LEAST_ROW_GROUP,
     join_below: int = MOST_BYTES,
 ) -> tuple[Merged, ...]:
-    """Writes the new files below the directory, which does not exist. Sizes are by path.
+    """Writes the new files below the directory, which must not exist. `sizes` are by path.
 
-    Of a merge, files stay out that share their columns with no other. Raises Mismatch if the new
-    files hold more rows than the old ones, or less.
+    Leaves out files whose columns no other file has. Raises Mismatch if the number of rows changes.
     """
-    known = _footers(spark, store, [path for merge in merges for path in merge.files], target)
-    groups = groups_of(merges, sizes, known)
+    footers_ = _footers(spark, store, [path for merge in merges for path in merge.files], target)
+    groups = groups_of(merges, sizes, footers_)
     session = rewriting_session(spark)
     pure = groups if target.format is FileFormat.PARQUET else []
     done = append(spark, store, pure, f"{directory}/appended", least_row_group=append_above)
-    small = [each for each in pure if each.number not in done and each.largest < join_below]
-    done |= {each.number for each in small}
-    other = [each for each in groups if each.number not in done]
-    for at, part in enumerate(_parts(small)):
-        join(session, store, part, f"{directory}/joined-{at}", target)
-    for at, part in enumerate(each for alike in _alike(other) for each in _parts(alike)):
-        _rewrite(session, store, part, f"{directory}/merged-{at}", target)
+    small = [group for group in pure if group.number not in done and group.largest < join_below]
+    done |= {group.number for group in small}
+    other = [group for group in groups if group.number not in done]
+    for number, part in enumerate(_parts(small)):
+        join(session, store, part, f"{directory}/joined-{number}", target)
+    for number, part in enumerate(part_ for alike in _alike(other) for part_ in _parts(alike)):
+        _rewrite(session, store, part, f"{directory}/merged-{number}", target)
     entries = entries_of(store, directory, groups)
-    there = {store.uri(path): known[path] for group in groups for path in group.files}
-    before = rows_of(spark, there, target.format)
-    after = count_rows(spark, [store.uri(each.path) for each in entries], target.format)
+    inputs = {store.uri(path): footers_[path] for group in groups for path in group.files}
+    before = rows_of(spark, inputs, target.format)
+    after = count_rows(spark, [store.uri(entry.path) for entry in entries], target.format)
 
     def rows(path: str) -> int:
         uri = store.uri(path)
@@ -206,7 +206,7 @@ def _footers(
     spark: SparkSession, store: Store, paths: Sequence[str], target: RowFormat
 ) -> dict[str, Footer]:
     uris = {store.uri(path): path for path in paths}
-    return {uris[uri]: each for uri, each in footers(spark, list(uris), target.format).items()}
+    return {uris[uri]: footer for uri, footer in footers(spark, list(uris), target.format).items()}
 
 
 def _parts(groups: Sequence[Group]) -> list[Sequence[Group]]:
@@ -214,17 +214,18 @@ def _parts(groups: Sequence[Group]) -> list[Sequence[Group]]:
 
 
 def _alike(groups: Sequence[Group]) -> list[list[Group]]:
-    """Those of the same columns together."""
-    found: defaultdict[str, list[Group]] = defaultdict(list)
+    """Groups with the same columns together."""
+    by_columns: defaultdict[str, list[Group]] = defaultdict(list)
     for group in groups:
-        found[group.columns].append(group)
-    return list(found.values())
+        by_columns[group.columns].append(group)
+    return list(by_columns.values())
 
 
 def _rewrite(
     session: SparkSession, store: Store, groups: Sequence[Group], directory: str, target: RowFormat
 ) -> None:
-    """Groups of the same columns: those that their files have, whatever the table's are by now."""
+    """Merges groups with the same columns, which are those of their files, not the table's current
+    ones."""
     as_lines = target.format is FileFormat.JSON
 
     def rows(uris: list[str]) -> DataFrame:
@@ -246,7 +247,7 @@ def _rewrite(
 
 
 def _free_name(taken: Iterable[str]) -> str:
-    lower = {each.lower() for each in taken}
+    lower = {column.lower() for column in taken}
     name = "merged"
     while name in lower:
         name += "_"

@@ -1,10 +1,9 @@
-"""Staged Parquet as tasks leave it, in the form in which the table keeps its rows.
+"""Converts staged Parquet files to the table's format, and divides rows of mixed hours.
 
     {directory}/slice=3/dt=2026-11-20/hour=07/part-….c000.zstd.orc
 
-Two things are done here that a task cannot do: other formats than Parquet are Spark's to write; and
-rows of too many different hours, which came in one file, are divided. Rows keep their order within
-an hour of a slice where they had a file of their own.
+A task can do neither: only Spark writes formats other than Parquet, and rows of too many hours come
+in one file. Rows keep their order within an hour of a slice if they had a file of their own.
 """
 
 from collections.abc import Sequence
@@ -31,33 +30,33 @@ def reshape(
     directory: str,
     target: RowFormat,
 ) -> None:
-    """Writes what is in files of rows, and of mixed rows, below a directory that does not exist."""
+    """Rewrites files of rows and of mixed rows below a directory, which must not exist."""
     session = rewriting_session(spark)
     columns = columns_of(target)
     names = _Names(columns)
     if rows:
-        found = read(session, rows, FileFormat.PARQUET, columns)
-        folders = [_in_path(found, at) for at in (1, 2, 3)]
-        write(names.with_folders(found, folders), directory, target, by=names.folders)
+        frame = read(session, rows, FileFormat.PARQUET, columns)
+        folders = [_in_path(frame, group) for group in (1, 2, 3)]
+        write(names.with_folders(frame, folders), directory, target, by=names.folders)
     if mixed:
-        found = read(session, mixed, FileFormat.PARQUET, _with_hour(columns))
-        time = sql.timestamp_millis(found[HOUR_COLUMN])
+        frame = read(session, mixed, FileFormat.PARQUET, _with_hour(columns))
+        time = sql.timestamp_millis(frame[HOUR_COLUMN])
         folders = [
-            _in_path(found, 1),
+            _in_path(frame, 1),
             sql.date_format(time, "yyyy-MM-dd"),
             sql.date_format(time, "HH"),
         ]
-        # All of a file's rows together: of so many files not all can be open.
+        # Sorts rows by file, since not all of so many files can be open at once.
         session.conf.set("spark.sql.maxConcurrentOutputFileWriters", "0")
-        divided = names.with_folders(found, folders).drop(HOUR_COLUMN)
+        divided = names.with_folders(frame, folders).drop(HOUR_COLUMN)
         write(divided, directory, target, by=names.folders)
-    names.give_back(spark, directory)
+    names.rename_folders(spark, directory)
 
 
 class _Names:
-    """What the folders are called while Spark takes them for columns, and afterwards.
+    """The names of the folders, while they are columns to Spark and afterwards.
 
-    A table may have a column `slice`. (Day and hour are names that no column has.)
+    A table may have a column `slice`. (No column is named like day and hour.)
     """
 
     def __init__(self, columns: StructType) -> None:
@@ -70,7 +69,7 @@ class _Names:
     def with_folders(self, rows: DataFrame, values: Sequence[Column]) -> DataFrame:
         return rows.withColumns(dict(zip(self.folders, values, strict=True)))
 
-    def give_back(self, spark: SparkSession, directory: str) -> None:
+    def rename_folders(self, spark: SparkSession, directory: str) -> None:
         if self.slice == SLICE:
             return
         jvm: Any = spark._jvm
@@ -78,8 +77,8 @@ class _Names:
         settings = spark._jsparkSession.sessionState().newHadoopConf()
         filesystem = folder.getFileSystem(settings)
         for status in filesystem.listStatus(folder):
-            name, found, number = status.getPath().getName().partition("=")
-            if found and name == self.slice:
+            name, separator, number = status.getPath().getName().partition("=")
+            if separator and name == self.slice:
                 target = jvm.org.apache.hadoop.fs.Path(folder, f"{SLICE}={number}")
                 filesystem.rename(status.getPath(), target)
 
@@ -89,6 +88,6 @@ def _with_hour(columns: StructType) -> StructType:
 
 
 def _in_path(rows: DataFrame, group: int) -> Column:
-    """What the folders of a row's file say."""
+    """A value from the names of a row's folders."""
     path = rows.metadataColumn("_metadata").getField("file_path")
     return sql.regexp_extract(path, _FOLDERS, group)

@@ -1,8 +1,7 @@
-"""How rows are kept in files: in which format, with which columns, and packed how.
+"""The format of row files: file format, columns, and compression.
 
-Not every format has every codec. What comes nearest takes the place of one that is missing, where
-there is such a thing: the same algorithm in another frame, or, for JSON, which Spark cannot pack
-with zstd, gzip.
+Not every format has every codec. The nearest replaces a missing one if there is any: the same
+algorithm in another frame, or gzip for JSON, which Spark cannot compress with zstd.
 """
 
 from collections.abc import Callable
@@ -45,8 +44,6 @@ _CODECS: Final = {
 
 
 class RowFormat(msgspec.Struct, frozen=True):
-    """How rows are kept in files."""
-
     format: FileFormat
     compression: FileCompression
     columns: str  # as Spark's JSON
@@ -57,19 +54,19 @@ class RowFormat(msgspec.Struct, frozen=True):
 
 
 def codec(format_: FileFormat, compression: FileCompression) -> str:
-    """What Spark calls it. Raises LoaderError if the format has nothing like it."""
-    found = _CODECS[format_].get(compression)
-    if found is None:
-        known = ", ".join(_CODECS[format_])
-        raise LoaderError(f"`compression: {compression}`: {format_} has {known}")
-    return found
+    """Spark's name of the codec. Raises LoaderError if the format has no equivalent."""
+    name = _CODECS[format_].get(compression)
+    if name is None:
+        supported = ", ".join(_CODECS[format_])
+        raise LoaderError(f"`compression: {compression}`: {format_} supports {supported}")
+    return name
 
 
 def check_format(
     format_: FileFormat, compression: FileCompression, check_avro: Callable[[], None]
 ) -> None:
-    """Raises LoaderError if there is no way to write such files. Avro is a module of Spark's that
-    may not be there: `check_avro` raises it then."""
+    """Raises LoaderError if files of this format cannot be written. `check_avro` raises it if
+    Spark's Avro module is missing."""
     codec(format_, compression)
     if format_ is FileFormat.AVRO:
         check_avro()

@@ -1,1 +1,1 @@
-"""One load: what its parts are given, who calls them, and in which order."""
+"""Runs a load: creates its parts and calls them in order."""

@@ -1,10 +1,9 @@
-"""Duplicates of a run, compared with what they repeat (loader/commit/settling.py): all of them are
-read again from the brokers, here in the driver, with the events that have the same source and seq.
-A run without duplicates does nothing of this.
+"""Compares a run's duplicates with their originals (loader/commit/contests.py): the driver reads
+all events with the same source and seq again. Runs without duplicates skip this.
 
-Where an event landed is known from the reports of this run, and from the manifests of former ones.
-Agents' claims are read from `_audit`, if there are collisions: as late as possible, as an agent
-claims an offset some seconds after it was acknowledged.
+The reports of this run and the manifests of earlier ones show where an event landed. If there are
+collisions, agents' claims are read from `_audit`: as late as possible, since an agent claims an
+offset some seconds after it was acknowledged.
 """
 
 import hashlib
@@ -26,7 +25,7 @@ from ledger.claims import Claim, claims
 from ledger.lookup import lookup_at
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from ledger.reading import LedgerPositions, LedgerReader, id_of
-from loader.commit.settling import GONE, Contender, Named, Settled, settled
+from loader.commit.contests import GONE, Contender, Named, Settled, settled
 from loader.commit.staging import Staged, sources_of
 from loader.decoding.batch_decoder import BatchDecoder
 from loader.decoding.columns import Columns
@@ -44,62 +43,61 @@ from wire.acls import Operation
 from wire.messages.list_offsets import EARLIEST, LATEST
 from wire.records import records
 
-MOST_COLLISIONS: Final = 5_000  # stretches of one run: the ledger names each
+MOST_COLLISIONS: Final = 5_000  # stretches in one run, which the ledger lists
 _TOGETHER: Final = 100_000  # events that are compared at a time
 _DAY: Final = 86_400_000
 _OFFSET: Final = "_offset"
 _CHUNK_BYTES: Final = 32 * 1024 * 1024
 
-Wanted = Mapping[str, Intervals]  # seqs by source
+Seqs = Mapping[str, Intervals]  # by source
 
 
 class Comparison:
-    """Of the duplicates of one run. Used once."""
+    """Compares the duplicates of one run. Used once."""
 
     def __init__(
         self,
         load: TableLoad,
         spec: TaskSpec,
         slices: Sequence[Slice],
-        left: Staged,
+        results: Staged,
         known: Sequence[KnownSources],
     ) -> None:
-        """`left` is what the slices have left."""
         self._load = load
         self._spec = spec
         self._slices = slices
-        self._left = left
+        self._results = results
         self._known = known
         self._columns = Columns(
             parse(spec.reader_schema, strict=False),
             header=spec.header,
             with_cluster=spec.with_cluster,
         )
-        self._since = load.context.now()  # from when on claims are asked for
+        self._since = load.context.now()  # claims are read from this time on
 
     def settle(self, folders: Sequence[str]) -> Settled:
-        """`folders` have the reports of the slices. Raises TooManyDuplicates, and what reading
-        raises."""
-        found = Settled()
+        """Compares and decides. `folders` have the reports of the slices. Raises TooManyDuplicates,
+        and errors of reading."""
+        all_settled = Settled()
         sources = sources_of(self._load.context.store, folders)
         with WriterSchemas(self._spec) as schemas:
             for topic in dict.fromkeys(piece.topic for piece in self._slices):
-                pieces = [each for each in self._slices if each.topic == topic]
-                for wanted in _portions(self._repeats(pieces)):
-                    contests = self._contests(pieces, sources, wanted, schemas)
-                    found.add(self._settled(pieces[0], contests))
-                    if len(found.collisions) > MOST_COLLISIONS:
+                pieces = [piece for piece in self._slices if piece.topic == topic]
+                for seqs in _portions(self._repeats(pieces)):
+                    contests = self._contests(pieces, sources, seqs, schemas)
+                    all_settled.add(self._settled(pieces[0], contests))
+                    if len(all_settled.collisions) > MOST_COLLISIONS:
                         raise TooManyDuplicates(
                             f"table {self._load.name}: more than {MOST_COLLISIONS:,} stretches of"
-                            f" {topic} have source and seq of other events, and other content;"
-                            " nothing was committed. --max-records loads fewer at a time"
+                            f" {topic} have the source and seq of other events, but different"
+                            " content; nothing was committed. --max-records loads fewer at a time"
                         )
-        return found
+        return all_settled
 
-    def _repeats(self, pieces: Sequence[Slice]) -> Wanted:
+    def _repeats(self, pieces: Sequence[Slice]) -> Seqs:
         seqs: dict[str, list[Interval]] = defaultdict(list)
         for piece in pieces:
-            repeats = self._left.reports[piece.number].repeats
+            repeats = self._results.reports[piece.number].repeats
             if len(repeats) >= MOST_REPEATS:
                 raise TooManyDuplicates(
                     f"table {self._load.name}: {piece.log}, offsets {piece.first} to"
@@ -107,83 +105,85 @@ class Comparison:
                     " source and seq that landed before; nothing was committed. --max-records loads"
                     " fewer at a time"
                 )
-            for each in repeats:
-                seqs[each.source].append((each.seq, each.seq + each.events))
-        return {source: merged(some) for source, some in seqs.items()}
+            for repeat in repeats:
+                seqs[repeat.source].append((repeat.seq, repeat.seq + repeat.events))
+        return {source: merged(intervals) for source, intervals in seqs.items()}
 
     def _contests(
         self,
         pieces: Sequence[Slice],
-        sources: Mapping[int, Wanted],
-        wanted: Wanted,
+        sources: Mapping[int, Seqs],
+        contested: Seqs,
         schemas: WriterSchemas,
     ) -> dict[Named, list[Contender]]:
-        """All events that are wanted, in the order in which they come first."""
+        """All events with these seqs, in the order in which they landed or come in the log."""
         contests: dict[Named, list[Contender]] = defaultdict(list)
-        self._earlier(pieces[0], wanted, contests, schemas)
+        self._earlier(pieces[0], contested, contests, schemas)
         for piece in pieces:
-            report = self._left.reports[piece.number]
-            said = [(each.source, (each.seq, each.seq + each.events)) for each in report.repeats]
-            here = [
-                *said,
-                *((one, each) for one, some in sources[piece.number].items() for each in some),
+            report = self._results.reports[piece.number]
+            repeats = [
+                (repeat.source, (repeat.seq, repeat.seq + repeat.events))
+                for repeat in report.repeats
             ]
-            if not any(intersection(wanted.get(source, ()), (each,)) for source, each in here):
+            landed = sources[piece.number].items()
+            events = [*repeats, *((source, part) for source, seqs in landed for part in seqs)]
+            if not any(intersection(contested.get(name, ()), (part,)) for name, part in events):
                 continue
             end = report.next_offset
-            for name, contender in self._read(piece, (piece.first, end), wanted, schemas):
+            for name, contender in self._read(piece, (piece.first, end), contested, schemas):
                 contests[name].append(contender)
         return contests
 
     def _earlier(
         self,
         topic: Slice,
-        wanted: Wanted,
+        contested: Seqs,
         contests: dict[Named, list[Contender]],
         schemas: WriterSchemas,
     ) -> None:
-        """What landed in former runs; what is not in the log any more stands for itself."""
-        left = self._known_of(topic, wanted)
-        for manifest in self._former(left):
-            for log, offsets, seqs in _places(manifest, topic, left):
+        """Adds events that landed in earlier runs; those no longer in the log are added as gone."""
+        remaining = self._known_of(topic, contested)
+        for manifest in self._former(remaining):
+            for log, offsets, seqs in _places(manifest, topic, remaining):
                 buried = _buried(manifest, log)
-                found: dict[Named, Contender] = {}
+                landed: dict[Named, Contender] = {}
                 piece = msgspec.structs.replace(topic, partition=log[1])
                 for name, contender in self._read(piece, offsets, seqs, schemas):
                     if not has(buried, contender.offset):
-                        found.setdefault(name, msgspec.structs.replace(contender, landed=True))
-                for name, contender in found.items():
+                        landed.setdefault(name, msgspec.structs.replace(contender, landed=True))
+                for name, contender in landed.items():
                     contests[name].append(contender)
                     self._since = min(self._since, manifest.committed)
-                for source, some in seqs.items():
-                    left[source] = minus(left[source], some)
-        for source, some in self._known_of(topic, wanted).items():
-            for seq in (seq for first, end in some for seq in range(first, end)):
+                for source, intervals in seqs.items():
+                    remaining[source] = minus(remaining[source], intervals)
+        for source, intervals in self._known_of(topic, contested).items():
+            for seq in (seq for first, end in intervals for seq in range(first, end)):
                 if not contests[source, seq]:
                     contests[source, seq].append(_gone(topic.partition))
 
-    def _known_of(self, topic: Slice, wanted: Wanted) -> dict[str, Intervals]:
-        """What of it landed before."""
-        found: dict[str, Intervals] = {}
-        for each in self._known:
-            if each.topic == topic.topic:
-                for source in wanted.keys() & each.landed.keys():
-                    here = intersection(wanted[source], intervals_of(each.landed[source]))
-                    found[source] = union(found.get(source, ()), here)
-        return found
+    def _known_of(self, topic: Slice, contested: Seqs) -> dict[str, Intervals]:
+        """Those of these events that landed before."""
+        landed: dict[str, Intervals] = {}
+        for sources in self._known:
+            if sources.topic == topic.topic:
+                for source in contested.keys() & sources.landed.keys():
+                    common = intersection(contested[source], intervals_of(sources.landed[source]))
+                    landed[source] = union(landed.get(source, ()), common)
+        return landed
 
-    def _former(self, left: Wanted) -> Iterator[Manifest]:
-        """The newest first, as long as anything is left to be found."""
+    def _former(self, remaining: Seqs) -> Iterator[Manifest]:
+        """Earlier manifests, the newest first, while any event is still to be found."""
         history = self._load.history
         for run in reversed(history.runs()):
-            if not any(left.values()):
+            if not any(remaining.values()):
                 return
             yield history.read(run)
 
     def _read(
-        self, piece: Slice, offsets: Interval, wanted: Wanted, schemas: WriterSchemas
+        self, piece: Slice, offsets: Interval, contested: Seqs, schemas: WriterSchemas
     ) -> Iterator[tuple[Named, Contender]]:
-        """Those among these offsets that are still there, of the hours that are loaded."""
+        """Those of these events at these offsets that are still in the log, within the hours being
+        loaded."""
         brokers, partition = self._load.brokers, piece.partition
         earliest = offsets_at(brokers, piece.topic, [partition], EARLIEST)[partition]
         first, end = max(offsets[0], earliest), offsets[1]
@@ -202,29 +202,31 @@ class Comparison:
         )
         hours = self._spec.only_hours
         for batch in reader:
-            for name, contender in _among(batch, decoder.decode(batch), wanted):
+            for name, contender in _among(batch, decoder.decode(batch), contested):
                 wanted_hour = not hours or hour_of(contender.time) in hours
                 if wanted_hour and first <= contender.offset < end:
                     yield name, contender
 
     def _settled(self, topic: Slice, contests: Mapping[Named, Sequence[Contender]]) -> Settled:
-        odd = {
-            name: some
-            for name, some in contests.items()
-            if len({each.content for each in some}) > 1
+        collisions = {
+            name: contenders
+            for name, contenders in contests.items()
+            if len({event.content for event in contenders}) > 1
         }
-        if not odd:
+        if not collisions:
             return Settled()
-        claimed = self._claims(topic, {source for source, _ in odd})
-        told = {
-            name: [msgspec.structs.replace(each, claimed=claimed.by(name, each)) for each in some]
-            for name, some in odd.items()
+        claimed = self._claims(topic, {source for source, _ in collisions})
+        with_claims = {
+            name: [
+                msgspec.structs.replace(event, claimed=claimed.by(name, event)) for event in events
+            ]
+            for name, events in collisions.items()
         }
-        return settled(told, topic.topic, topic.topic_id)
+        return settled(with_claims, topic.topic, topic.topic_id)
 
     def _claims(self, topic: Slice, sources: set[str]) -> "_Claims":
-        """What agents claim of these sources. Where nobody can be asked, nothing."""
-        found = _Claims()
+        """The agents' claims of these sources; none if the ledger cannot be read."""
+        result = _Claims()
         load = self._load
         topic_id = topic_id_text(UUID(topic.topic_id) if topic.topic_id else None)
         try:
@@ -232,33 +234,33 @@ class Comparison:
                 load.brokers, lookup_at(load.context.registry), chunk_bytes=_CHUNK_BYTES
             )
             for chunk in reader.read(self._positions()):
-                for each in claims(chunk.body, topic.topic, topic_id, sources):
-                    found.add(each)
+                for claim in claims(chunk.body, topic.topic, topic_id, sources):
+                    result.add(claim)
         except (ClientError, SchemaError) as error:
-            load.warn(f"which events agents claim is not known: {error}")
-        return found
+            load.warn(f"cannot read which events agents claim: {error}")
+        return result
 
     def _positions(self) -> LedgerPositions:
-        """From a day before the events landed, or the run before this one was committed."""
+        """Positions a day before the events landed, or before the previous run was committed."""
         brokers = self._load.brokers
-        known = brokers.refresh([LEDGER_TOPIC])
+        metadata = brokers.refresh([LEDGER_TOPIC])
         latest = self._load.history.latest()
-        if latest is None or not known.has(LEDGER_TOPIC):
+        if latest is None or not metadata.has(LEDGER_TOPIC):
             return LedgerPositions()
-        topic = known.topic(LEDGER_TOPIC, Operation.READ)
-        partitions = [each.index for each in topic.partitions]
+        topic = metadata.topic(LEDGER_TOPIC, Operation.READ)
+        partitions = [partition.index for partition in topic.partitions]
         ends = offsets_at(brokers, LEDGER_TOPIC, partitions, LATEST)
         since = min(self._since, latest.committed) - _DAY
         offsets = offsets_at(brokers, LEDGER_TOPIC, partitions, since)
         return LedgerPositions(
-            known.cluster_id or "",
+            metadata.cluster_id or "",
             id_of(topic),
-            {each: at if at >= 0 else ends[each] for each, at in offsets.items()},
+            {index: at if at >= 0 else ends[index] for index, at in offsets.items()},
         )
 
 
 class _Claims:
-    """By how far offset and seq are apart: the seqs that a journal claims there."""
+    """The seqs that each journal claims, by source, partition, and difference of offset and seq."""
 
     def __init__(self) -> None:
         self._seqs: dict[tuple[str, int, int], dict[str, Intervals]] = defaultdict(dict)
@@ -269,17 +271,17 @@ class _Claims:
         journals[claim.journal] = union(journals.get(claim.journal, ()), seqs)
 
     def by(self, name: Named, contender: Contender) -> str:
-        """The journal that claims it; empty if none does."""
+        """The journal that claims the event; empty if none does."""
         source, seq = name
         journals = self._seqs.get((source, contender.partition, contender.offset - seq), {})
         return next((journal for journal, seqs in journals.items() if has(seqs, seq)), "")
 
 
-def _portions(wanted: Wanted) -> Iterator[dict[str, Intervals]]:
-    """All of it, in parts of a bounded size."""
+def _portions(contested: Seqs) -> Iterator[dict[str, Intervals]]:
+    """The events, in parts of bounded size."""
     part: dict[str, Intervals] = {}
     room = _TOGETHER
-    for source, seqs in sorted(wanted.items()):
+    for source, seqs in sorted(contested.items()):
         for begin, end in seqs:
             first = begin
             while first < end:
@@ -295,62 +297,62 @@ def _portions(wanted: Wanted) -> Iterator[dict[str, Intervals]]:
 
 
 def _places(
-    manifest: Manifest, topic: Slice, wanted: Wanted
+    manifest: Manifest, topic: Slice, contested: Seqs
 ) -> Iterator[tuple[Partition, Interval, dict[str, Intervals]]]:
-    """Where a run landed some of it: a partition, the offsets among which it lies, and what. What a
-    run says of sources stands with the last passage of a leader epoch."""
-    mine = [
-        each
-        for each in manifest.passages
-        if (each.topic, each.topic_id) == (topic.topic, topic.topic_id)
+    """Where a run landed some of these events: the partition, the range of their offsets, and their
+    seqs. A run's sources are in the last passage of a leader epoch."""
+    passages = [
+        passage
+        for passage in manifest.passages
+        if (passage.topic, passage.topic_id) == (topic.topic, topic.topic_id)
     ]
-    for each in mine:
+    for passage in passages:
         seqs = {
-            source: here
-            for source in wanted.keys() & each.sources.keys()
-            if (here := intersection(wanted[source], half_open(each.sources[source])))
+            source: common
+            for source in contested.keys() & passage.sources.keys()
+            if (common := intersection(contested[source], half_open(passage.sources[source])))
         }
         if seqs:
-            key = each.partition, each.leader_epoch
-            same = [one for one in mine if (one.partition, one.leader_epoch) == key]
-            offsets = min(one.first for one in same), max(one.next_offset for one in same)
-            yield (each.topic, each.partition), offsets, seqs
+            key = passage.partition, passage.leader_epoch
+            same = [other for other in passages if (other.partition, other.leader_epoch) == key]
+            offsets = min(other.first for other in same), max(other.next_offset for other in same)
+            yield (passage.topic, passage.partition), offsets, seqs
 
 
 def _buried(manifest: Manifest, log: Partition) -> Intervals:
     return merged(
-        (each.first, each.first + each.events)
-        for each in manifest.collisions
-        if (each.topic, each.partition) == log
+        (collision.first, collision.first + collision.events)
+        for collision in manifest.collisions
+        if (collision.topic, collision.partition) == log
     )
 
 
 def _among(
-    batch: FetchedBatch, decoded: Decoded, wanted: Wanted
+    batch: FetchedBatch, decoded: Decoded, contested: Seqs
 ) -> Iterator[tuple[Named, Contender]]:
     rows, sources, seqs = decoded.rows, decoded.sources, decoded.seqs
     if rows is None or sources is None or seqs is None:
         return
-    at = pc.indices_nonzero(pc.is_in(sources, value_set=pa.array(wanted, sources.type)))
-    if not len(at):
+    indices = pc.indices_nonzero(pc.is_in(sources, value_set=pa.array(contested, sources.type)))
+    if not len(indices):
         return
     columns = (sources, seqs, rows.column(_OFFSET), decoded.times)
-    found = {
+    by_offset = {
         offset: (source, seq, time)
         for source, seq, offset, time in zip(
-            *(column.take(at).to_pylist() for column in columns), strict=True
+            *(column.take(indices).to_pylist() for column in columns), strict=True
         )
-        if has(wanted[source], seq)
+        if has(contested[source], seq)
     }
-    for each in records(batch.data) if found else ():
-        if each.offset in found:
-            source, seq, time = found[each.offset]
+    for record in records(batch.data) if by_offset else ():
+        if record.offset in by_offset:
+            source, seq, time = by_offset[record.offset]
             yield (
                 (source, seq),
                 Contender(
                     partition=batch.partition,
-                    offset=each.offset,
-                    content=_content(each.key, each.value),
+                    offset=record.offset,
+                    content=_content(record.key, record.value),
                     time=time,
                     leader_epoch=batch.header.leader_epoch,
                 ),

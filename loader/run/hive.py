@@ -1,12 +1,12 @@
-"""Tables in a Hive metastore, the one that Spark is configured for, so that they have a name.
+"""Registers tables in the Hive metastore that Spark is configured for, so that they have a name.
 
-Each is external: the metastore knows where the files are, what their columns are, and which hours
-there are, and owns none of it. What is registered stays: columns that are new are added, others get
-wider, and nothing is ever dropped. Every time, all hours are added that should be known and are not
-yet, whatever came between before; and all hours of days of which none is known.
+Tables are external: the metastore knows the location of files, their columns, and the hours, and
+owns none of it. Registrations are only extended: new columns are added, others widened, and nothing
+is dropped. Each time, all missing hours are added, whatever happened before, and all hours of days
+of which none is registered.
 
-Tables are Spark's data source tables: other programs read those whose types are all Hive's.
-A name of Hive's has letters, digits and `_`: whatever else is in a table's name becomes `_`.
+Tables are Spark data source tables; other programs can read those with only Hive's types. Hive's
+names have letters, digits and `_`: any other character of a table's name becomes `_`.
 """
 
 import json
@@ -26,7 +26,7 @@ from loader.store.store import Store
 from loader.tables import Hour, hour_folder, hour_in_folder
 
 FOLDERS: Final = ("dt", "hour")
-DAYS_AT_ONCE: Final = 4  # that one statement adds: Spark tells a metastore of 100 hours at a time
+DAYS_AT_ONCE: Final = 4  # added by one statement: Spark sends 100 partitions in one call
 
 
 def register(
@@ -38,20 +38,20 @@ def register(
     target: RowFormat,
     hours: Iterable[Hour],
 ) -> None:
-    """Makes the metastore know the table as it is now, and those of these hours that have a folder.
+    """Registers the table in its current form, with those of these hours that have a folder.
 
-    The database must be there. Raises LoaderError if another table has the name; what Spark raises
-    passes through.
+    The database must exist. Raises LoaderError if another table has the name; Spark's exceptions
+    pass through.
     """
     name = f"`{database}`.`{hive_name(table)}`"
     columns, location = columns_of(target), store.uri(table)
     if not spark.catalog.tableExists(name):
         _create(spark, name, columns, location, target)
     else:
-        _check_ours(spark, name, location, target)
+        _check_is_ours(spark, name, location, target)
         _bring_up_to_date(spark, name, columns)
-    known = {row[0] for row in spark.sql(f"SHOW PARTITIONS {name}").collect()}
-    _add_hours(spark, name, list(_unknown(store, table, hours, known)))
+    registered = {row[0] for row in spark.sql(f"SHOW PARTITIONS {name}").collect()}
+    _add_hours(spark, name, list(_new_folders(store, table, hours, registered)))
 
 
 def hive_name(table: str) -> str:
@@ -68,45 +68,45 @@ def _create(
     )
 
 
-def _check_ours(spark: SparkSession, name: str, location: str, target: RowFormat) -> None:
+def _check_is_ours(spark: SparkSession, name: str, location: str, target: RowFormat) -> None:
     (row,) = spark.sql(f"DESCRIBE EXTENDED {name} AS JSON").collect()
-    known = json.loads(row[0])
-    there, provider = known.get("location", ""), known.get("provider", "")
-    if _place(there) != _place(location):
-        raise LoaderError(f"Hive: {name} is another table: it lies at {there}, not at {location}")
-    if (known.get("type"), provider.lower()) != ("EXTERNAL", target.format.value):
+    description = json.loads(row[0])
+    registered_at, provider = description.get("location", ""), description.get("provider", "")
+    if _place(registered_at) != _place(location):
+        raise LoaderError(f"Hive: {name} is another table, at {registered_at}, not at {location}")
+    if (description.get("type"), provider.lower()) != ("EXTERNAL", target.format.value):
         raise LoaderError(
-            f"Hive: {name} is registered otherwise than as an external table of {target.format}:"
-            " drop it there, and it is registered anew"
+            f"Hive: {name} is not an external table of format {target.format}: drop it in Hive, and"
+            " the next load registers it again"
         )
 
 
 def _bring_up_to_date(spark: SparkSession, name: str, columns: StructType) -> None:
-    """In one step, and whatever partitions there are stay. No statement of SQL can do that."""
-    registered = [each for each in spark.table(name).schema if each.name not in FOLDERS]
-    types = {each.name.lower(): each.dataType for each in registered}
-    if all(types.get(each.name.lower()) == each.dataType for each in columns):
+    """Changes the columns in one step, which keeps all partitions. No SQL statement can do this."""
+    registered = [column for column in spark.table(name).schema if column.name not in FOLDERS]
+    types = {column.name.lower(): column.dataType for column in registered}
+    if all(types.get(column.name.lower()) == column.dataType for column in columns):
         return
-    names = {each.name.lower() for each in columns}
-    former = [each for each in registered if each.name.lower() not in names]
+    names = {column.name.lower() for column in columns}
+    former = [column for column in registered if column.name.lower() not in names]
     state: Any = spark._jsparkSession.sessionState()
     table = state.sqlParser().parseTableIdentifier(name)
     state.catalog().alterTableDataSchema(table, _in_jvm(spark, StructType([*columns, *former])))
     spark.catalog.refreshTable(name)
 
 
-def _unknown(store: Store, table: str, hours: Iterable[Hour], known: set[str]) -> Iterator[str]:
-    """Folders that are there and not known yet.
+def _new_folders(store: Store, table: str, hours: Iterable[Hour], known: set[str]) -> Iterator[str]:
+    """Folders that exist and are not registered.
 
-    Hours are added by whole days. So where a day is known, only those of its hours may be missing
-    that have come since; and where none of it is, it never was told.
+    Hours are added by whole days: if a day is registered, only new hours of it can be missing; if
+    not, all of them may be.
     """
     days_known = {folder.partition("/")[0] for folder in known}
     days = {folder.partition("/")[0] for folder in set(map(hour_folder, hours)) - known}
     days |= {entry.name for entry in store.list(table) if entry.is_folder} - days_known
     for day in sorted(days):
         folders = (f"{day}/{entry.name}" for entry in store.list(f"{table}/{day}"))
-        yield from (each for each in folders if each not in known and _is_hour(each))
+        yield from (folder for folder in folders if folder not in known and _is_hour(folder))
 
 
 def _is_hour(folder: str) -> bool:
@@ -117,10 +117,10 @@ def _is_hour(folder: str) -> bool:
 
 
 def _add_hours(spark: SparkSession, name: str, folders: Sequence[str]) -> None:
-    by_day = [list(mine) for _, mine in groupby(folders, lambda each: each.partition("/")[0])]
-    for at in range(0, len(by_day), DAYS_AT_ONCE):
+    by_day = [list(group) for _, group in groupby(folders, lambda folder: folder.partition("/")[0])]
+    for start in range(0, len(by_day), DAYS_AT_ONCE):
         partitions = " ".join(
-            _partition(each) for day in by_day[at : at + DAYS_AT_ONCE] for each in day
+            _partition(folder) for day in by_day[start : start + DAYS_AT_ONCE] for folder in day
         )
         spark.sql(f"ALTER TABLE {name} ADD IF NOT EXISTS {partitions}")
 
@@ -144,6 +144,6 @@ def _quoted(text: str) -> str:
 
 
 def _place(uri: str) -> tuple[str, str, str]:
-    """Hadoop writes `file:/a` where others write `file:///a`."""
+    """Normalizes URIs: Hadoop writes `file:/a` where others write `file:///a`."""
     parts = urlsplit(uri)
     return parts.scheme, parts.netloc, parts.path.rstrip("/")

@@ -1,13 +1,12 @@
-"""One load: every table brought up to what the brokers hold now, several side by side.
+"""One load: brings every table up to date with the brokers, several tables at a time.
 
-What goes wrong with one table ends that table's part, and is told in its outcome. Watermarks are
-read before anything is planned: what they promise lies below the ends that are planned then.
+An error affects only its own table, and is reported in that table's outcome. Watermarks are read
+before anything is planned: what they guarantee lies below the ends that are planned then.
 
-One loader is on a table at a time, on this host: a slow run is not overtaken by the next. The lock
-is a name among the kernel's sockets, the same for all users: it leaves no file, and ends with the
-process, however that ends. Loaders on other hosts, or in other containers, do not see it, nor do
-those that call the root by another name; of them, one commits a run and the others find its number
-taken.
+On one host, only one loader works on a table at a time, so a slow run is not overtaken by the next.
+The lock is an abstract socket name, shared by all users: it leaves no file, and ends with the
+process. Loaders on other hosts, in other containers, or with another name of the same root do not
+see it; one of them commits a run, and the others find its number taken.
 """
 
 import errno
@@ -29,12 +28,12 @@ from loader.hours.audit import Audit
 from loader.hours.completeness import Watermarks
 from loader.hours.ledger_reading import read_watermarks
 from loader.ledger.observations import Observations
-from loader.planning.choosing import matching, tables_of
+from loader.planning.table_selection import matching, tables_of
 from loader.rewriting.row_format import check_format
 from loader.run.load_context import LoadContext, LoadRequest
+from loader.run.load_reports import report_failure, report_no_start, report_successes
 from loader.run.outcomes import TableOutcome, TableWatcher
 from loader.run.table import TableRun
-from loader.run.telling_loads import tell_if_it_failed, tell_that_none_began, tell_which_succeeded
 from loader.store.opening import open_store
 from loader.store.store import Store
 from loader.tables import TableSource
@@ -54,10 +53,10 @@ def load(
     watcher: TableWatcher,
     stopping: threading.Event | None = None,
 ) -> list[TableOutcome]:
-    """Every table's outcome. Raises LoaderError or ClientError if none could even be begun.
+    """The outcome of every table. Raises LoaderError or ClientError if none could be started.
 
-    Spark is asked for by the first who needs it: the store, unless it is local, or a table of which
-    something is to be read, merged or counted.
+    Spark is started when it is first needed: by a store that is not local, or for a table with much
+    to read, merge or count.
     """
     stopping = stopping or threading.Event()
     began = int(time.time() * 1000)
@@ -67,11 +66,11 @@ def load(
         if not request.dry_run:
             store.prove()
     except LoaderError as error:
-        if not stopping.is_set() and not request.says_nothing_of_loads:
-            _tell_that_none_began(config, request, error, began)
+        if not stopping.is_set() and not request.is_unreported:
+            _report_no_start(config, request, error, began)
         raise
     with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
-        tables = asked_for(config, request, brokers)
+        tables = tables_for(config, request, brokers)
         with closing(RegistryClient(config.registry_address)) as registry:
             context = LoadContext(
                 config=config,
@@ -95,37 +94,35 @@ def load(
             )
             with ThreadPoolExecutor(config.tasks.tables, "table") as threads:
                 outcomes = list(threads.map(lambda table: run_table(context, table), tables))
-            tell_which_succeeded(context, tables, outcomes, began)
+            report_successes(context, tables, outcomes, began)
             return outcomes
 
 
-def _tell_that_none_began(
+def _report_no_start(
     config: LoaderConfig, request: LoadRequest, error: LoaderError, began: int
 ) -> None:
     try:
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
-            tables = asked_for(config, request, brokers)
+            tables = tables_for(config, request, brokers)
     except (LoaderError, ClientError) as other:
-        log.warning("the ledger was not told that nothing can be loaded: %s", other)
+        log.warning("cannot report in the ledger that the load failed: %s", other)
         return
-    tell_that_none_began(config, tables, error, began)
+    report_no_start(config, tables, error, began)
 
 
-def asked_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:
-    """The tables of this load. Raises LoaderError if what was asked for is none of them."""
-    known = brokers.refresh(None)
-    tables = tables_of(config, [name for name in known.topics if known.has(name)])
+def tables_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:
+    """The tables of this load. Raises LoaderError if a requested one does not exist."""
+    metadata = brokers.refresh(None)
+    tables = tables_of(config, [name for name in metadata.topics if metadata.has(name)])
     if not request.tables:
         return list(tables)
     names = {table.name for table in tables}
-    wanted = set(matching(names, request.tables, ()))
-    if strangers := wanted - names:
-        raise LoaderError(
-            f"{', '.join(sorted(strangers))}: no such table among those that are configured"
-        )
-    if not wanted:
+    requested = set(matching(names, request.tables, ()))
+    if unknown := requested - names:
+        raise LoaderError(f"not among the configured tables: {', '.join(sorted(unknown))}")
+    if not requested:
         raise LoaderError(f"no table matches {', '.join(request.tables)}")
-    return [table for table in tables if table.name in wanted]
+    return [table for table in tables if table.name in requested]
 
 
 def watermarks(
@@ -135,22 +132,22 @@ def watermarks(
     store: Store,
     tables: Sequence[TableSource],
 ) -> Watermarks | None:
-    """None where no hour can be judged now: then none is closed, and the next load does it."""
+    """The agents' watermarks. None if they cannot be read: then no hour is closed in this load."""
     topics = sorted({source.topic for table in tables for source in table.topics})
     now = int(time.time() * 1000)
     try:
         return read_watermarks(brokers, registry, store, config, topics=topics, now=now)
     except (ClientError, SchemaError, StoreError) as error:
-        log.warning("which hours are complete is not known: %s", error)
+        log.warning("cannot determine which hours are complete: %s", error)
         return None
 
 
 def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
-    """One table, whatever comes of it."""
+    """Runs one table, and returns its outcome whatever happens."""
     outcome = TableOutcome(table.name)
     began = context.now()
     try:
-        context.go_on(table.name)
+        context.check_stopped(table.name)
         with sole_loader(context.store.root, table.name), context.brokers() as brokers:
             run = TableRun(context, table, brokers)
             outcome = run.outcome
@@ -159,20 +156,21 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
         outcome.error = GapError(str(error))
     except (LoaderError, ClientError, SchemaError) as error:
         outcome.error = error
-    except Exception as error:  # a bug of ours is one table's trouble, and not that of a month
+    except Exception as error:  # a bug must not affect other tables
         log.exception("table %s", table.name)
         outcome.error = LoaderError(f"table {table.name}: {type(error).__name__}: {error}")
     if outcome.error is not None and context.stopping.is_set():
-        said = "before anything was" if outcome.run is None else f"after run {outcome.run} had been"
-        outcome.error = Interrupted(f"table {table.name}: stopped {said} committed")
-    tell_if_it_failed(context, table, outcome, began)
+        when = "before anything was" if outcome.run is None else f"after run {outcome.run} had been"
+        outcome.error = Interrupted(f"table {table.name}: stopped {when} committed")
+    report_failure(context, table, outcome, began)
     context.watcher.ended(outcome)
     return outcome
 
 
 @contextmanager
 def sole_loader(root: str, table: str) -> Iterator[None]:
-    """`root` as its store calls it. Raises RunTaken if another process, or thread, holds it."""
+    """`root` is the store's name of it. Raises RunTaken if another process or thread holds the
+    lock."""
     digest = hashlib.sha256(f"{root}\0{table}".encode()).hexdigest()[:32]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
         try:
@@ -181,6 +179,6 @@ def sole_loader(root: str, table: str) -> Iterator[None]:
             if error.errno != errno.EADDRINUSE:
                 raise
             raise RunTaken(
-                f"table {table}: another loader on this host is at work; try again when it is done"
+                f"table {table}: another loader on this host is loading it; try again later"
             ) from None
         yield

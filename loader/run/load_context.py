@@ -1,5 +1,4 @@
-"""What a load has at hand, and what it was asked to do, shared by all its tables; and what the
-steps of one table have besides."""
+"""The context of a load, shared by all its tables, and that of one table's run."""
 
 import os
 import socket
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def loader_name() -> str:
-    """Who writes manifests: no two processes are called the same."""
+    """Identifies the writer of manifests; unique for each process."""
     try:
         penstock = version("penstock")
     except PackageNotFoundError:
@@ -38,36 +37,34 @@ def loader_name() -> str:
 
 
 class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One load, as it was asked for."""
-
-    tables: tuple[str, ...] = ()  # names or patterns of tables; none: all that are configured
+    tables: tuple[str, ...] = ()  # names or patterns; empty: all configured tables
     accept_gap: bool = False
     max_records: int | None = None  # of each table
     rebuild: tuple[Hour, ...] = ()
-    check_files: tuple[Hour, ...] | None = None  # only these are checked, and none means all hours
+    check_files: tuple[Hour, ...] | None = None  # only checks these; empty: all hours
     dry_run: bool = False
 
     @property
     def reads_nothing(self) -> bool:
-        """Of any topic."""
         return self.dry_run or self.check_files is not None
 
     @property
-    def says_nothing_of_loads(self) -> bool:
-        """Whether it is no load as those that come by themselves."""
+    def is_unreported(self) -> bool:
+        """Whether its outcome is not reported in the ledger, as it is not a regular load."""
         return self.reads_nothing or bool(self.rebuild)
 
 
 class LoadContext(msgspec.Struct, frozen=True):
-    """Usable by many threads, but for brokers: each table has connections of its own."""
+    """What all tables of a load share. May be used by many threads; connections to brokers are made
+    for each table."""
 
     config: LoaderConfig
     request: LoadRequest
-    start_spark: "Callable[[], SparkWork]"  # the same each time; raises LoaderError
+    start_spark: "Callable[[], SparkWork]"  # always the same one; raises LoaderError
     store: Store
     registry: RegistryClient
-    watermarks: Watermarks | None  # None: nobody can say which hours are complete, now
-    audit: Audit | None  # who is asked instead
+    watermarks: Watermarks | None  # None: unknown which hours are complete
+    audit: Audit | None  # decides instead of watermarks, if configured
     observations: Observations
     watcher: TableWatcher
     stopping: threading.Event
@@ -76,7 +73,7 @@ class LoadContext(msgspec.Struct, frozen=True):
 
     @property
     def spark(self) -> "SparkWork":
-        """For what only Spark can do: a load that finds nothing new never asks for it."""
+        """Starts Spark if necessary: a load that finds nothing new never does."""
         return self.start_spark()
 
     def now(self) -> int:
@@ -85,8 +82,8 @@ class LoadContext(msgspec.Struct, frozen=True):
     def brokers(self) -> Brokers:
         return Brokers(self.config.bootstrap, client_id="penstock-loader")
 
-    def go_on(self, table: str) -> None:
-        """Raises Interrupted if nobody wants more of this load."""
+    def check_stopped(self, table: str) -> None:
+        """Raises Interrupted if the load was asked to stop."""
         if self.stopping.is_set():
             raise Interrupted(f"table {table}: stopped before anything was committed")
 
@@ -98,7 +95,7 @@ class TableLoad(msgspec.Struct, frozen=True):
     table: TableSource
     brokers: Brokers
     history: History
-    outcome: TableOutcome  # grows while the load goes on
+    outcome: TableOutcome  # filled during the load
 
     @property
     def name(self) -> str:
@@ -106,18 +103,17 @@ class TableLoad(msgspec.Struct, frozen=True):
 
     @property
     def topics(self) -> list[str]:
-        """That the table is fed by now."""
+        """The topics that currently feed the table."""
         return [source.topic for source in self.table.topics]
 
     def doing(self, step: str) -> None:
-        """What comes now, in words."""
         self.context.watcher.doing(self.name, step)
 
     def warn(self, text: str) -> None:
-        """Something to know, now and in the end."""
+        """Adds a warning to the outcome, and shows it now."""
         self.outcome.warnings.append(text)
         self.context.watcher.warned(self.name, text)
 
-    def go_on(self) -> None:
-        """Raises Interrupted if nobody wants more of this load."""
-        self.context.go_on(self.name)
+    def check_stopped(self) -> None:
+        """Raises Interrupted if the load was asked to stop."""
+        self.context.check_stopped(self.name)

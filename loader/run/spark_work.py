@@ -1,5 +1,5 @@
-"""All that a load has Spark do. PySpark is imported with this module, and with none that every load
-imports: a load of little never needs it, and is spared a third of a second and 10 MB.
+"""All work that a load gives to Spark. PySpark is imported with this module, which a load imports
+only if it needs Spark: a small load is spared a third of a second and 10 MB.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ from loader.tables import Hour
 
 
 class SparkWork:
-    """By one session; any thread. Everything raises LoaderError, of one line, in which `on` says
-    what was being done."""
+    """Works with one session, from any thread. Methods raise LoaderError, in one line, in which
+    `on` names the activity."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
@@ -37,11 +37,10 @@ class SparkWork:
         return self.session.sparkContext.defaultParallelism
 
     def check_avro(self) -> None:
-        """That it can be written."""
         check_avro(self.session)
 
     def store(self, root: str) -> HadoopStore:
-        """The session's credentials and settings hold."""
+        """The store, with the session's credentials and settings."""
         context = self.session.sparkContext
         return HadoopStore(root, context._gateway, context._jsc.hadoopConfiguration())
 
@@ -55,14 +54,12 @@ class SparkWork:
             reshape(self.session, rows, mixed, directory, target)
 
     def count_rows(self, on: str, uris: Sequence[str], format_: FileFormat) -> dict[str, int]:
-        """The rows of each file."""
         with working(on):
             return count_rows(self.session, uris, format_)
 
     def lowest_offsets(
         self, on: str, uris: Sequence[str], format_: FileFormat
     ) -> dict[TopicPartition, int]:
-        """Of each partition that has a row in these files."""
         with working(on):
             return lowest_offsets(self.session, uris, format_)
 
@@ -91,16 +88,16 @@ class SparkWork:
         target: RowFormat,
         hours: Iterable[Hour],
     ) -> None:
-        """In the metastore that Spark is configured for."""
+        """Registers the table in the metastore that Spark is configured for."""
         with working(on):
             register(self.session, database, table, store=store, target=target, hours=hours)
 
     def cancel_jobs(self) -> None:
-        """Those that run now; nothing if Spark is gone."""
+        """Cancels running jobs; does nothing if Spark is gone."""
         with contextlib.suppress(Py4JError, PySparkException, OSError):
             self.session.sparkContext.cancelAllJobs()
 
     def end(self) -> None:
-        """Executors and tokens are given back. Whatever is wrong with Spark, it has ended then."""
+        """Stops Spark, and releases executors and tokens, even if Spark has failed."""
         with contextlib.suppress(Py4JError, PySparkException, OSError):
             self.session.stop()

@@ -1,14 +1,14 @@
-"""One table, brought up to what the brokers hold: what a run does, in the order in which it must.
+"""A run of one table: the steps that bring it up to date with the brokers, in their order.
 
-1. What a run before owes is made up for: its files made visible, its ledger written.
-2. What is to be read is fixed, and what is missing named, before anything is read.
-3. It is read and staged, and checked against what was written.
-4. One manifest commits it. From here on it has happened, whoever dies.
-5. Files and markers become visible, the ledger and the brokers are told.
-6. Hours that are complete are merged and closed, by a manifest of their own.
-7. What lies in the folders is held against what runs have committed.
+1. An interrupted earlier run is completed: its files made visible, its ledger entries written.
+2. The plan is made: what to read, and which gaps there are. Nothing has been read yet.
+3. Events are read and staged, and the staged files verified.
+4. One manifest commits the run. From here on it has happened, even if the process dies.
+5. Files and markers become visible; ledger entries and consumer offsets are written.
+6. Complete hours are merged and closed, by a manifest of their own.
+7. The files in the folders are compared with what runs have committed.
 
-A run that is only to check files does the first of these and the last.
+A run that only checks files consists of the first step and the last.
 """
 
 import time
@@ -37,7 +37,7 @@ from loader.tables import TableSource
 
 
 class TableRun:
-    """Used once, by one thread."""
+    """One run of one table. Used once, by one thread."""
 
     def __init__(self, context: LoadContext, table: TableSource, brokers: Brokers) -> None:
         self.outcome = TableOutcome(table.name)
@@ -55,7 +55,8 @@ class TableRun:
         self._check = TableCheck(self._load)
 
     def run(self) -> None:
-        """Raises LoaderError, ClientError or SchemaError; `outcome` has what was done before."""
+        """Runs all steps. Raises LoaderError, ClientError or SchemaError; `outcome` has what was
+        done."""
         began = time.monotonic()
         try:
             self._run()
@@ -65,10 +66,10 @@ class TableRun:
     def _run(self) -> None:
         load, context = self._load, self._load.context
         if not context.request.dry_run:
-            self._make_up()
+            self._publish_unfinished()
             self._clean()
-        if (asked := context.request.check_files) is not None:
-            self._check.asked(asked or None)
+        if (hours_to_check := context.request.check_files) is not None:
+            self._check.on_request(hours_to_check or None)
             return
         latest = self._history.latest()
         self.outcome.destination = destination_of(latest, context.config)
@@ -80,12 +81,12 @@ class TableRun:
             latest = listed(context.store, latest, hours)
         check_format(load.name, form_of(latest), context.config.format)
         completeness = completeness_of(load, latest)
-        found = planned(load, latest)
+        plan = planned(load, latest)
         if context.request.dry_run:
             return
         with self._unless_taken(latest):
-            if not found.nothing_to_do:
-                latest = self._read(latest, found)
+            if not plan.nothing_to_do:
+                latest = self._read(latest, plan)
             if latest is not None:
                 self._register(latest)
                 self._close_if_possible(latest, completeness)
@@ -93,14 +94,15 @@ class TableRun:
         self._check.young(latest)
 
     def _register(self, latest: Manifest) -> None:
-        """In the metastore, if one is configured. The rows are there without it."""
+        """Registers the table in the metastore, if one is configured. Failures are warnings, since
+        the rows are there without it."""
         load, context, config = self._load, self._load.context, self._load.context.config
         if config.hive is None:
             return
-        load.doing("registering it in Hive")
+        load.doing("registering the table in Hive")
         try:
             context.spark.register(
-                f"{load.name}: registering it in Hive",
+                f"{load.name}: registering the table in Hive",
                 config.hive.database,
                 load.name,
                 store=context.store,
@@ -110,41 +112,41 @@ class TableRun:
         except LoaderError as error:
             load.warn(str(error))
 
-    def _make_up(self) -> None:
+    def _publish_unfinished(self) -> None:
         try:
-            self._publication.make_up()
+            self._publication.publish_unfinished()
         finally:
             self.outcome.rolled_forward = self._publication.rolled_forward
 
     @contextmanager
     def _unless_taken(self, latest: Manifest | None) -> Iterator[None]:
-        """Another loader that was faster has removed what this one had staged: that is what is
-        wrong then, whatever seems to be."""
-        mine = next_run(latest)
+        """Turns errors into RunTaken if another loader has committed this run: it has removed what
+        this one staged, which causes all kinds of errors."""
+        run = next_run(latest)
         try:
             yield
         except LoaderError as error:
-            if self.outcome.run is None and mine in self._history.runs():
+            if self.outcome.run is None and run in self._history.runs():
                 raise RunTaken(
-                    f"table {self._load.name}: another loader has committed run {mine} meanwhile"
+                    f"table {self._load.name}: another loader committed run {run} meanwhile"
                 ) from error
             raise
 
-    def _read(self, latest: Manifest | None, found: Plan) -> Manifest:
-        """The next run: what is new, or what takes the place of whole hours."""
-        reading = TableReading(self._load, latest, found)
+    def _read(self, latest: Manifest | None, plan: Plan) -> Manifest:
+        """Makes the next run, of new events or of hours to rebuild."""
+        reading = TableReading(self._load, latest, plan)
         with Attempt(self._history, reading.folder) as attempt:
             try:
                 manifest = reading.manifest()
             except DamagedBatch as error:
-                self._check.damaged(error, found.topics)
+                self._check.damaged(error, plan.topics)
                 raise
             return self._commit(manifest, latest, attempt)
 
     def _commit(self, manifest: Manifest, previous: Manifest | None, attempt: Attempt) -> Manifest:
-        """Raises RunTaken if another loader was faster."""
+        """Commits and publishes a run. Raises RunTaken if another loader was faster."""
         context = self._load.context
-        self._load.go_on()
+        self._load.check_stopped()
         topics = self._load.topics if context.config.ledger else ()
         origins = origins_of(self._load.brokers, topics)
         manifest = in_ledger(manifest, previous, context.config, origins)
@@ -157,7 +159,8 @@ class TableRun:
         return manifest
 
     def _close_if_possible(self, latest: Manifest, completeness: Completeness | None) -> None:
-        """What goes wrong after rows were committed undoes nothing, and is tried again."""
+        """Closes hours. If rows were committed before, errors are only warnings, and the next load
+        tries again."""
         if completeness is None:
             return
         committed = self.outcome.run
@@ -174,4 +177,4 @@ class TableRun:
         try:
             clean(self._load.context.store, self._load.name)
         except StoreError as error:
-            self._load.warn(f"not all that runs have left could be removed: {error}")
+            self._load.warn(f"cannot remove all files of unfinished runs: {error}")

@@ -1,7 +1,7 @@
-"""What one table's load finds out beside its run, and whom it tells: files that are not what was
-committed any more, and batches of the log that are not what was written.
+"""Checks of one table beside its run: files that differ from what was committed, and damaged
+batches in the log.
 
-The ledger is told first, the outcome has it as well. What the ledger does not take is a warning.
+Findings go to the ledger first, then into the outcome. Without the ledger there is a warning.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -12,8 +12,8 @@ from uuid import UUID
 from client.brokers import Brokers
 from client.errors import ClientError
 from ledger.names import topic_id_text
-from loader.checks.checking import FileCheck
-from loader.checks.comparing import HourOutcome
+from loader.checks.comparison import HourOutcome
+from loader.checks.file_check import FileCheck
 from loader.checks.row_counter import RowCounter
 from loader.checks.statements import printable
 from loader.errors import DamagedBatch, FilesDiffer, RunTaken, StoreError
@@ -24,54 +24,52 @@ from loader.tables import HOUR_MILLIS, Hour
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
-_FEW: Final = 3  # faults that are written out
+_FEW: Final = 3  # faults that a message names
 
 Tell = Callable[[Brokers, RegistryClient, Sequence[Mapping[str, Any]], int], None]
 
 
 class TableCheck:
-    """Of one table, in one load."""
-
     def __init__(self, load: TableLoad) -> None:
         self._load = load
 
     def young(self, latest: Manifest | None) -> None:
-        """After a load. Raises FilesDiffer."""
+        """Checks young hours, after a load. Raises FilesDiffer."""
         hours = self._load.context.config.check_files_hours
         if latest is None or not hours:
             return
         try:
             wrong = self._files(hours, latest).young(self._load.context.now())
         except RunTaken:
-            return  # whoever is at work does it
+            return  # the other loader checks them
         except StoreError as error:
             self._load.warn(f"files were not checked: {error}")
             return
         self._raise_for(wrong)
 
-    def asked(self, hours: Collection[Hour] | None) -> None:
-        """Of these hours, or all of them. Raises FilesDiffer, StoreError, RunTaken."""
+    def on_request(self, hours: Collection[Hour] | None) -> None:
+        """Checks these hours, or all. Raises FilesDiffer, StoreError, RunTaken."""
         latest = self._load.history.latest()
         if latest is None:
-            self._load.warn("nothing was loaded that could be checked")
+            self._load.warn("nothing to check: the table was never loaded")
             return
         young_hours = self._load.context.config.check_files_hours
-        found = self._files(young_hours, latest).asked(hours, self._load.context.now())
-        self._load.outcome.checked = [each.hour for each in found]
-        self._raise_for([each for each in found if each.faults])
+        outcomes = self._files(young_hours, latest).on_request(hours, self._load.context.now())
+        self._load.outcome.checked = [outcome.hour for outcome in outcomes]
+        self._raise_for([outcome for outcome in outcomes if outcome.faults])
 
     def damaged(self, batch: DamagedBatch, topics: Sequence[TopicState]) -> None:
-        """One that nobody can read."""
-        ids = {each.topic: each.topic_id for each in topics}
+        """Reports a damaged batch in the ledger."""
+        ids = {topic.topic: topic.topic_id for topic in topics}
         topic_id = ids.get(batch.topic, "")
-        said = {
+        statement = {
             "topic": batch.topic,
             "topic_id": topic_id_text(UUID(topic_id) if topic_id else None),
             "partition": batch.partition,
             "offsets": {"first": batch.first, "count": batch.end - batch.first},
             "reason": batch.reason,
         }
-        self._told(self._load.context.observations.tell, [{"damaged": [said]}])
+        self._report(self._load.context.observations.tell, [{"damaged": [statement]}])
 
     def _files(self, young_hours: int, latest: Manifest) -> FileCheck:
         context = self._load.context
@@ -83,7 +81,7 @@ class TableCheck:
             self._load.topics,
             young_millis=young_hours * HOUR_MILLIS,
             count=RowCounter(context.store, self._count),
-            tell=partial(self._told, tell),
+            tell=partial(self._report, tell),
             most_bytes=context.config.check_files_bytes,
         )
 
@@ -91,26 +89,26 @@ class TableCheck:
         context = self._load.context
         return context.spark.count_rows("counting rows", uris, context.config.format)
 
-    def _told(self, tell: Tell, said: Sequence[Mapping[str, Any]]) -> bool:
+    def _report(self, tell: Tell, lists: Sequence[Mapping[str, Any]]) -> bool:
         context = self._load.context
         if not context.config.ledger:
             return False
         try:
-            tell(self._load.brokers, context.registry, said, context.now())
+            tell(self._load.brokers, context.registry, lists, context.now())
         except (ClientError, SchemaError) as error:
-            self._load.warn(f"what was found is not in the ledger yet: {error}")
+            self._load.warn(f"the findings are not in the ledger yet: {error}")
             return False
         return True
 
     def _raise_for(self, wrong: Sequence[HourOutcome]) -> None:
-        faults = [fault for each in wrong for fault in each.faults]
+        faults = [fault for outcome in wrong for fault in outcome.faults]
         if not faults:
             return
         self._load.outcome.faults = faults
-        words = "; ".join(printable(str(each)) for each in faults[:_FEW])
+        words = "; ".join(printable(str(fault)) for fault in faults[:_FEW])
         if len(faults) > _FEW:
             words += f"; and {len(faults) - _FEW:,} more"
         raise FilesDiffer(
-            f"table {self._load.name}: files are not what was committed: {words}. Put back what"
-            " is missing, take away what is too much, or write the hour anew (--rebuild)"
+            f"table {self._load.name}: files differ from what was committed: {words}. Restore"
+            " missing files, remove extra ones, or rewrite the hour with --rebuild"
         )

@@ -1,12 +1,11 @@
-"""A table's columns, from the latest schemas of its topics; and in which form its rows are kept,
-from its first file to its last.
+"""The columns of a table, from the latest schemas of its topics, and the format of its files.
 
-Files are not rewritten when a schema changes. So what was ever a column of a table remains one, as
-wide as any of its files needs it (decoding/widening.py): null, to readers, where a file lacks it.
-What cannot be widened, another format, or another place for the header takes another table.
+Files are not rewritten when a schema changes. So every column that a table ever had remains, as
+wide as any file needs it (decoding/widening.py); readers see null where a file lacks it. A change
+that cannot be widened, another file format, or another form of the header requires another table.
 
-Of a table in Parquet, the columns stand in `{table}/_common_metadata` too, as a footer without
-rows: Spark looks there first, so that a plain read sees all of them. Others pass over the file.
+For Parquet, the columns are also in `{table}/_common_metadata`, as a footer without rows: Spark
+looks there first, so a plain read sees all of them. Other programs skip this file.
 """
 
 import io
@@ -32,12 +31,10 @@ from schemas.parsing import AvroSchema
 from schemas.registry_client import RegistryClient
 
 COMMON_METADATA: Final = "_common_metadata"
-_WAY_OUT: Final = "load its topics into another table, by `tables:`"
+_WAY_OUT: Final = "load its topics into another table, with `tables:`"
 
 
 class LatestSchema(msgspec.Struct, frozen=True):
-    """The latest of one topic's."""
-
     subject: str
     version: int
     id: int
@@ -48,7 +45,7 @@ class LatestSchema(msgspec.Struct, frozen=True):
 
 
 class TableColumns(msgspec.Struct, frozen=True):
-    """What rows are resolved to, and the writers' schemas that are known beforehand."""
+    """The columns of a table, the schema of its rows, and known schemas of writers."""
 
     columns: Columns
     schema: AvroSchema
@@ -59,30 +56,30 @@ class TableColumns(msgspec.Struct, frozen=True):
 def table_columns(
     registry: RegistryClient, table: TableSource, header: HeaderColumns
 ) -> TableColumns:
-    """Raises NoSchema."""
-    found = list(_latest(registry, table))
-    if not found:
+    """The columns for the latest schemas of a table's topics. Raises NoSchema."""
+    schemas = list(_latest(registry, table))
+    if not schemas:
         topics = ", ".join(source.topic for source in table.topics)
         raise NoSchema(
             f"table {table.name}: the registry has no schema for {topics} "
             f"(subject {table.topics[0].topic}-value)"
         )
-    reader = that_reads_all(table.name, found)
+    reader = common_reader(table.name, schemas)
     return TableColumns(
         Columns(reader.schema, header=header, with_cluster=table.with_cluster),
         reader.schema,
-        {each.id: each.schema.resolved_text for each in found},
-        tuple(_left_out(reader, found)),
+        {latest.id: latest.schema.resolved_text for latest in schemas},
+        tuple(_left_out(reader, schemas)),
     )
 
 
-def that_reads_all(table: str, found: Sequence[LatestSchema]) -> LatestSchema:
-    """The newest with which the others can be read. Raises NoSchema if there is none."""
-    newest_first = sorted(found, key=lambda each: -each.id)
+def common_reader(table: str, schemas: Sequence[LatestSchema]) -> LatestSchema:
+    """The newest schema that can read events of all others. Raises NoSchema if there is none."""
+    newest_first = sorted(schemas, key=lambda schema: -schema.id)
     refusals: list[str] = []
     for reader in newest_first:
-        said = (_unreadable(reader, each) for each in newest_first if each.id != reader.id)
-        refusal = next((each for each in said if each), "")
+        reasons = (_unreadable(reader, writer) for writer in newest_first if writer.id != reader.id)
+        refusal = next((reason for reason in reasons if reason), "")
         if not refusal:
             return reader
         refusals.append(refusal)
@@ -106,76 +103,75 @@ def _latest(registry: RegistryClient, table: TableSource) -> Iterator[LatestSche
 
 
 def _unreadable(reader: LatestSchema, writer: LatestSchema) -> str:
-    """Why, in a sentence; nothing if it can be read."""
-    found = judge(reader.schema.type, writer.schema.type, Effort())
+    """The reason, in a sentence; empty if the schema can be read."""
+    differences = judge(reader.schema.type, writer.schema.type, Effort())
     sides = Side(str(reader), is_new=True), Side(str(writer))
-    return next(iter(explanations(found, *sides)), "")
+    return next(iter(explanations(differences, *sides)), "")
 
 
-def _left_out(reader: LatestSchema, found: Sequence[LatestSchema]) -> Iterator[str]:
-    """What events of other topics have, and rows will not."""
+def _left_out(reader: LatestSchema, schemas: Sequence[LatestSchema]) -> Iterator[str]:
+    """Warnings about fields that rows will lack."""
     if not isinstance(reader.schema.type, Record):
         return
-    known = {name for field in reader.schema.type.fields for name in (field.name, *field.aliases)}
-    for each in found:
-        if isinstance(each.schema.type, Record):
-            fields = [field.name for field in each.schema.type.fields if field.name not in known]
+    names = {name for field in reader.schema.type.fields for name in (field.name, *field.aliases)}
+    for writer in schemas:
+        if isinstance(writer.schema.type, Record):
+            fields = [field.name for field in writer.schema.type.fields if field.name not in names]
             if fields:
                 yield (
-                    f"{', '.join(fields)} of {each} cannot be columns, as {reader}, which all are"
-                    " read with, has no such fields"
+                    f"{', '.join(fields)} of {writer} will not be columns: {reader}, with which all"
+                    " events are read, has no such fields"
                 )
 
 
 class TableForm(msgspec.Struct, frozen=True):
-    columns: str  # as Spark's JSON: all that there ever were
+    columns: str  # all that there ever were, as Spark's JSON
     format: FileFormat
-    header: str  # where its fields stand; empty: events have none
+    header: str  # flat or nested; empty: events have none
 
 
 def form_of(latest: Manifest | None) -> TableForm | None:
-    """None of a table that was never loaded."""
+    """The table's form; None if it was never loaded."""
     if latest is None:
         return None
     return TableForm(latest.schema, FileFormat(latest.format), latest.header)
 
 
 def check_format(table: str, former: TableForm | None, format_: FileFormat) -> None:
-    """Raises LoaderError if files of another format are there."""
+    """Raises LoaderError if the table has files of another format."""
     if former is not None and former.format is not format_:
         raise LoaderError(
-            f"table {table}: its files are kept as {former.format}, and cannot be joined by others:"
-            f" set `format: {former.format}`, or, for `format: {format_}`, {_WAY_OUT}"
+            f"table {table}: its files are in format {former.format}: set"
+            f" `format: {former.format}`, or, for `format: {format_}`, {_WAY_OUT}"
         )
 
 
 def next_form(
     table: str, former: TableForm | None, columns: Columns, format_: FileFormat
 ) -> TableForm:
-    """With files of these columns beside those that are there. Raises LoaderError if nobody could
-    read both."""
+    """The form with files of these columns added. Raises LoaderError if both cannot be read."""
     header = columns.header.value if columns.has_header else ""
     if former is None:
         return TableForm(columns.spark_json, format_, header)
     check_format(table, former, format_)
     if former.header and header and former.header != header:
         raise LoaderError(
-            f"table {table}: the header's fields are {former.header} in its files: set"
+            f"table {table}: the header is {former.header} in its files: set"
             f" `header: {former.header}`, or, for `header: {header}`, {_WAY_OUT}"
         )
     try:
         together = widened(columns_of_spark(former.columns), columns.arrow)
     except CannotWiden as error:
         raise LoaderError(
-            f"table {table}: column `{error.column}` is {error.former} in its files, and"
-            f" {error.latest} in the latest schema, which nobody could read as one column:"
-            f" {_WAY_OUT}, or register a schema that keeps it"
+            f"table {table}: column `{error.column}` is {error.former} in its files, but"
+            f" {error.latest} in the latest schema; these cannot be read as one column:"
+            f" {_WAY_OUT}, or register a schema that keeps the type"
         ) from error
     return TableForm(spark_json(together), format_, header or former.header)
 
 
 def in_form(manifest: Manifest, form: TableForm, former: TableForm | None) -> Manifest:
-    """The manifest of a run whose rows are kept so."""
+    """The manifest of a run whose files have this form."""
     return msgspec.structs.replace(
         manifest,
         schema=form.columns,

@@ -1,8 +1,8 @@
-"""Hours of one table: the audit asked about them, those of which nothing more will come closed.
+"""Completeness of one table's hours: asks the audit about them, and closes those that are complete.
 
-The audit is asked before the table's load is planned, and then the brokers where its topics end: in
-this order, as what it says is about what lies in the logs by then (hours/completeness.py). Hours
-are judged when the load has committed what it read, and closed by a manifest of their own.
+The audit is asked before the load is planned, and then the brokers about the topics' ends: in this
+order, since its answers are about what the logs contain by then (hours/completeness.py). Hours are
+judged after the load has committed what it read, and closed by a manifest of their own.
 """
 
 import uuid
@@ -18,31 +18,31 @@ from loader.errors import LoaderError
 from loader.hours.closing import (
     Merge,
     Merged,
-    as_found,
     close_manifest,
     files_left,
     gone_files,
     merge_of,
     open_hours,
     to_close,
+    with_remaining,
 )
 from loader.hours.completeness import AuditGate, Completeness
 from loader.hours.ledger_reading import topic_ends
-from loader.landing.here import TooLarge
+from loader.landing.without_spark import TooLarge
 from loader.manifests import Manifest
-from loader.rewriting.here import is_little, merge_here
 from loader.rewriting.row_format import RowFormat
+from loader.rewriting.without_spark import is_little, merge_without_spark
 from loader.run.load_context import TableLoad
 from loader.tables import Hour
 
-MOST_ASKED: Final = 1_000  # hours of a table, the newest of them, in one load
+MOST_ASKED: Final = 1_000  # the newest hours of a table, in one load
 
-# The manifest that follows on the second one, by this try at it.
+# Commits the first manifest, which follows the second.
 Commit = Callable[[Manifest, Manifest | None, Attempt], Manifest]
 
 
 def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | None:
-    """Who judges the table's hours in this load. None: nobody can, and the next load does it."""
+    """The judge of the table's hours in this load. None: they are left to the next load."""
     context = load.context
     if context.audit is None or context.request.dry_run:
         return context.watermarks
@@ -57,7 +57,7 @@ def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | 
     try:
         ends = topic_ends(load.brokers, load.topics)
     except ClientError as error:
-        load.warn(f"which hours are complete is not known: {error}")
+        load.warn(f"cannot determine which hours are complete: {error}")
         return context.watermarks
     return AuditGate(answers, ends, now, settle_millis)
 
@@ -65,10 +65,10 @@ def completeness_of(load: TableLoad, latest: Manifest | None) -> Completeness | 
 def close_hours(
     load: TableLoad, latest: Manifest, completeness: Completeness, commit: Commit
 ) -> None:
-    """Those of which nothing more will come are merged and called complete, those past their
-    deadline named as incomplete."""
+    """Merges and declares complete the hours that are, and marks those past their deadline as
+    incomplete."""
     context, now = load.context, load.context.now()
-    states = {each.topic: each for each in latest.topics}
+    states = {topic.topic: topic for topic in latest.topics}
     topics = {topic: states.get(topic) for topic in load.topics}
     events = bool(latest.header)
     verdicts = {
@@ -80,42 +80,42 @@ def close_hours(
     if not closings:
         return
     load.doing(f"closing {len(closings)} hours")
-    complete = [each.hour for each in closings if each.complete]
+    complete = [closing.hour for closing in closings if closing.complete]
     with_rows = [hour for hour in complete if hour in latest.hours]
     sizes = {
         entry.path: entry.size
         for hour in with_rows
         for entry in context.store.list(hour_path(load.name, hour))
     }
-    latest = _as_found(load, latest, with_rows, sizes)
+    latest = _without_deleted(load, latest, with_rows, sizes)
     folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
     with Attempt(load.history, folder) as attempt:
         merged = _merged(load, latest, with_rows, sizes, folder)
         manifest = close_manifest(latest, closings, merged, now=now, loader=context.loader)
         commit(manifest, latest, attempt)
     load.outcome.complete += complete
-    load.outcome.incomplete += [each.hour for each in closings if not each.complete]
+    load.outcome.incomplete += [closing.hour for closing in closings if not closing.complete]
 
 
-def _as_found(
+def _without_deleted(
     load: TableLoad, latest: Manifest, hours: Sequence[Hour], sizes: Mapping[str, int]
 ) -> Manifest:
-    """Without files that somebody has taken away."""
+    """The manifest without files that were deleted."""
     context = load.context
     gone = gone_files(latest, hours, sizes)
     if not gone:
         return latest
     for hour, files in gone.items():
         load.warn(
-            f"{hour_path(load.name, hour)}: {len(files)} of its files were taken away, such as"
-            f" {files[0].rpartition('/')[2]}; it is without their rows, until it is rebuilt"
+            f"{hour_path(load.name, hour)}: {len(files)} of its files were deleted, such as"
+            f" {files[0].rpartition('/')[2]}; their rows are missing until the hour is rebuilt"
         )
-    left = files_left(latest, gone)
-    uris = {path: context.store.uri(path) for files in left.values() for path in files}
+    remaining = files_left(latest, gone)
+    uris = {path: context.store.uri(path) for files in remaining.values() for path in files}
     rows = context.spark.count_rows(
-        f"{load.name}: counting what is left", list(uris.values()), context.config.format
+        f"{load.name}: counting remaining rows", list(uris.values()), context.config.format
     )
-    return as_found(latest, left, sizes, {path: rows[uri] for path, uri in uris.items()})
+    return with_remaining(latest, remaining, sizes, {path: rows[uri] for path, uri in uris.items()})
 
 
 def _merged(
@@ -125,19 +125,19 @@ def _merged(
     sizes: Mapping[str, int],
     folder: str,
 ) -> tuple[Merged, ...]:
-    """Their small files as few large ones, staged in the folder."""
+    """Merges the small files of these hours, staged in the folder."""
     context, store = load.context, load.context.store
     merges: list[Merge] = []
     for hour in hours:
         files = latest.hours[hour].files
-        if (found := merge_of(hour, files, sizes, context.config.completeness)) is not None:
-            merges.append(found)
+        if (merge := merge_of(hour, files, sizes, context.config.completeness)) is not None:
+            merges.append(merge)
     if not merges:
         return ()
-    load.go_on()
+    load.check_stopped()
     target = RowFormat(context.config.format, context.config.compression, latest.schema)
     try:
-        merged = _merged_here(load, merges, sizes, folder, target)
+        merged = _merged_without_spark(load, merges, sizes, folder, target)
         if merged is None:
             merged = context.spark.merge_hours(
                 f"{load.name}: merging",
@@ -148,27 +148,30 @@ def _merged(
                 target=target,
             )
     except LoaderError as error:
-        load.go_on()
-        # An hour whose files cannot become fewer is complete all the same.
-        load.warn(f"small files stay as they are: {error}")
+        load.check_stopped()
+        # Hours are complete even if their files cannot be merged.
+        load.warn(f"small files were not merged: {error}")
         return ()
-    load.outcome.merged_files += sum(len(each.merge.files) for each in merged)
+    load.outcome.merged_files += sum(len(merge.merge.files) for merge in merged)
     return merged
 
 
-def _merged_here(
+def _merged_without_spark(
     load: TableLoad,
     merges: Sequence[Merge],
     sizes: Mapping[str, int],
     folder: str,
     target: RowFormat,
 ) -> tuple[Merged, ...] | None:
-    """Without Spark; None if that is too much, and what is left of it goes with the folder."""
+    """Merges without Spark. None if there is too much data; partial results are deleted with the
+    folder."""
     context = load.context
-    little = target.format is FileFormat.PARQUET and is_little(merges)
-    if not little or not context.config.tasks.without_spark:
+    is_small = target.format is FileFormat.PARQUET and is_little(merges)
+    if not is_small or not context.config.tasks.without_spark:
         return None
     try:
-        return merge_here(context.store, merges, sizes, directory=f"{folder}/here", target=target)
+        return merge_without_spark(
+            context.store, merges, sizes, directory=f"{folder}/here", target=target
+        )
     except TooLarge:
         return None

@@ -1,8 +1,8 @@
-"""What one run of a table reads, and everything that it writes before its commit: the cluster is
-asked, slices landed, formats made, rows counted, and all of it told as a manifest.
+"""Reads the events of one run: queries the cluster, lands slices, converts formats, counts rows,
+and describes it all in a manifest.
 
-Planning changes nothing. What is staged belongs to nobody until a manifest names it. Whatever goes
-wrong here, the brokers still have everything, and the next run begins anew.
+Planning changes nothing, and staged files count for nothing until a manifest names them. Whatever
+fails here, the brokers still have everything, and the next run starts over.
 """
 
 import uuid
@@ -25,7 +25,7 @@ from loader.commit.old_hours import recalled
 from loader.commit.sources import LandedSources, seen_in
 from loader.commit.staging import (
     Staged,
-    not_remembered,
+    memory_warnings,
     read_again,
     reshaped,
     staged,
@@ -34,7 +34,6 @@ from loader.commit.staging import (
 from loader.config import FileFormat
 from loader.decoding.decoded import COLLISION
 from loader.errors import LoaderError
-from loader.landing.here import TooLarge, is_little, is_of_here, land_here, rows_in
 from loader.landing.pieces import FileKind
 from loader.landing.task_spec import (
     NOTHING_BESIDES,
@@ -46,9 +45,10 @@ from loader.landing.task_spec import (
     landing_job,
     times_from,
 )
+from loader.landing.without_spark import TooLarge, is_little, is_local, land_locally, rows_in_file
 from loader.manifests import Collision, KnownSources, Manifest
-from loader.planning.asking import ask, with_partings
 from loader.planning.facts import TopicFacts
+from loader.planning.log_queries import query_facts, with_divergences
 from loader.planning.plan import Plan, plan
 from loader.planning.rebuild import plan_rebuild
 from loader.reports import LastBatch, check_hours
@@ -61,33 +61,32 @@ from loader.tables import Hour, Partition, Slice
 
 TASKS_PER_CORE: Final = 4
 PIECES: Final = "pieces"  # the folder of the first job
-AGAIN: Final = "again"  # of the one that may follow it
-SETTLED: Final = "settled"  # of the job that is told what lost a collision
+AGAIN: Final = "again"  # of a job that lands slices with duplicates again
+SETTLED: Final = "settled"  # of the job after collisions were settled
 
 
 def planned(load: TableLoad, latest: Manifest | None) -> Plan:
-    """What is to be read: of what is new, or of the hours that are to be rebuilt. Raises GapError,
-    and whatever asking raises."""
-    found = _planned(load, latest)
-    load.outcome.records = found.records
+    """The plan for new events, or for hours to rebuild. Raises GapError, and errors of queries."""
+    new_plan = _planned(load, latest)
+    load.outcome.records = new_plan.records
     load.outcome.ranges = tuple(
-        PartitionRange(each.topic, each.partition, each.first, each.end) for each in found.ranges
+        PartitionRange(part.topic, part.partition, part.first, part.end) for part in new_plan.ranges
     )
-    for gap in found.gaps:
+    for gap in new_plan.gaps:
         load.warn(f"accepted: {gap}")
-    for topic in found.absent:
-        load.warn(f"there is no topic {topic}")
-    for topic, lost in found.never_seen.items():
-        load.warn(f"topic {topic} is new here: {lost:,} offsets were deleted before, unread")
-    return found
+    for topic in new_plan.absent:
+        load.warn(f"topic {topic} does not exist")
+    for topic, deleted in new_plan.never_seen.items():
+        load.warn(f"topic {topic} is new: {deleted:,} offsets were deleted before its first load")
+    return new_plan
 
 
 def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
     request, config = load.context.request, load.context.config
     state = () if latest is None else latest.topics
-    known = {topic.topic: topic.partitions for topic in state}
-    facts = ask(load.brokers, {topic: known.get(topic, ()) for topic in load.topics})
-    facts = with_partings(
+    states = {topic.topic: topic.partitions for topic in state}
+    facts = query_facts(load.brokers, {topic: states.get(topic, ()) for topic in load.topics})
+    facts = with_divergences(
         load.brokers,
         facts,
         state,
@@ -106,12 +105,12 @@ def _planned(load: TableLoad, latest: Manifest | None) -> Plan:
 
 
 def _earlier(history: History, topic: str, partition: int) -> Iterator[LastBatch]:
-    """The last batches that runs have read of a partition, the newest first."""
+    """The last batches that earlier runs read of a partition, the newest first."""
     for run in reversed(history.runs()):
         for state in history.read(run).topics:
-            for each in state.partitions if state.topic == topic else ():
-                if each.partition == partition and each.last is not None:
-                    yield each.last
+            for log in state.partitions if state.topic == topic else ():
+                if log.partition == partition and log.last is not None:
+                    yield log.last
 
 
 def _planned_rebuild(
@@ -119,13 +118,13 @@ def _planned_rebuild(
 ) -> Plan:
     context, hours = load.context, load.context.request.rebuild
     if latest is None:
-        raise LoaderError(f"table {load.name}: nothing was loaded that could be rebuilt")
-    had = {file for hour in hours if hour in latest.hours for file in latest.hours[hour].files}
-    # Of a file that somebody has taken away nothing can be lost.
-    listed_now = (each for hour in hours for each in context.store.list(hour_path(load.name, hour)))
-    files = [each.path for each in listed_now if each.path in had]
+        raise LoaderError(f"table {load.name}: nothing to rebuild: the table was never loaded")
+    old = {file for hour in hours if hour in latest.hours for file in latest.hours[hour].files}
+    # Files that were deleted have nothing to lose.
+    existing = (entry for hour in hours for entry in context.store.list(hour_path(load.name, hour)))
+    files = [entry.path for entry in existing if entry.path in old]
     lowest = context.spark.lowest_offsets(
-        f"{load.name}: looking into what is replaced",
+        f"{load.name}: reading offsets of replaced files",
         [context.store.uri(file) for file in files],
         context.config.format,
     )
@@ -140,15 +139,15 @@ def _planned_rebuild(
 
 
 class TableReading:
-    """Of what was planned; used once."""
+    """Reads what was planned. Used once."""
 
-    def __init__(self, load: TableLoad, latest: Manifest | None, found: Plan) -> None:
-        """Raises LoaderError if the rows could not be kept beside those that are there."""
+    def __init__(self, load: TableLoad, latest: Manifest | None, plan_: Plan) -> None:
+        """Raises LoaderError if the rows do not fit the table's existing files."""
         config = load.context.config
         self.folder = run_folder(load.name, next_run(latest), uuid.uuid4().hex)
         self._load = load
         self._latest = latest
-        self._plan = found
+        self._plan = plan_
         self._collisions: tuple[Collision, ...] = ()
         self._columns = table_columns(load.context.registry, load.table, config.header)
         for warning in self._columns.warnings:
@@ -160,37 +159,36 @@ class TableReading:
         self._target = RowFormat(config.format, config.compression, columns.spark_json)
 
     def manifest(self) -> Manifest:
-        """All of it staged, checked, and told as the manifest that makes it true. Raises
-        LoaderError."""
+        """Stages and verifies everything, and returns the manifest. Raises LoaderError."""
         latest, hours = self._latest, self._load.context.request.rebuild
-        left = self._staged(() if latest is None or hours else latest.sources, hours)
-        for warning in not_remembered(left):
+        results = self._staged(() if latest is None or hours else latest.sources, hours)
+        for warning in memory_warnings(results):
             self._load.warn(warning)
         if latest is not None and hours:
-            made = self._rebuilt(latest, left, hours)
+            result = self._rebuilt(latest, results, hours)
         else:
-            made = self._loaded(latest, left)
-        made = msgspec.structs.replace(made, collisions=self._collisions)
-        self._count(made)
-        return in_form(made, self._form, self._former)
+            result = self._loaded(latest, results)
+        result = msgspec.structs.replace(result, collisions=self._collisions)
+        self._count(result)
+        return in_form(result, self._form, self._former)
 
-    def _loaded(self, latest: Manifest | None, left: Staged) -> Manifest:
+    def _loaded(self, latest: Manifest | None, results: Staged) -> Manifest:
         context = self._load.context
         if latest is not None:
-            landed = {hour for report in left.reports.values() for hour in report.rows}
+            landed = {hour for report in results.reports.values() for hour in report.rows}
             latest = recalled(context.store, latest, sorted(landed), context.now())
-        return load_manifest(latest, self._plan, left, self._load.name, self._terms())
+        return load_manifest(latest, self._plan, results, self._load.name, self._terms())
 
-    def _rebuilt(self, latest: Manifest, left: Staged, hours: Sequence[Hour]) -> Manifest:
+    def _rebuilt(self, latest: Manifest, results: Staged, hours: Sequence[Hour]) -> Manifest:
         context, name = self._load.context, self._load.name
         return rebuild_manifest(
             latest,
             self._plan,
-            left,
+            results,
             hours,
             self._terms(),
             markers={
-                hour: [each.name for each in context.store.list(hour_path(name, hour))]
+                hour: [entry.name for entry in context.store.list(hour_path(name, hour))]
                 for hour in hours
             },
             accept_gap=context.request.accept_gap,
@@ -210,32 +208,32 @@ class TableReading:
 
     def _count(self, manifest: Manifest) -> None:
         outcome, config = self._load.outcome, self._load.context.config
-        rows = [each for each in manifest.adds if each.path.startswith(f"{self._load.name}/")]
-        outcome.rows += sum(each.rows for each in rows)
-        outcome.bytes += sum(each.bytes for each in rows)
+        rows = [file for file in manifest.adds if file.path.startswith(f"{self._load.name}/")]
+        outcome.rows += sum(file.rows for file in rows)
+        outcome.bytes += sum(file.bytes for file in rows)
         outcome.files += len(rows)
-        outcome.late += sum(sum(each.late.values()) for each in manifest.passages)
+        outcome.late += sum(sum(passage.late.values()) for passage in manifest.passages)
         outcome.duplicates += manifest.duplicates
         dead = sum(manifest.dead.values())
         outcome.dead += dead
         records = outcome.rows + manifest.duplicates + dead
         if dead - manifest.dead.get(COLLISION, 0) > config.dead_share * records:
             self._load.warn(
-                f"{dead:,} of {records:,} records cannot be decoded, and are dead letters; fewer"
-                f" than `few_dead: {config.few_dead}` stop nothing"
+                f"{dead:,} of {records:,} records cannot be decoded, and became dead letters; the"
+                f" load continued because they are fewer than `few_dead: {config.few_dead}`"
             )
 
     def _staged(self, known: Sequence[KnownSources], only_hours: tuple[Hour, ...]) -> Staged:
-        """All slices, verified."""
+        """Stages all slices, verified."""
         slices = self._plan.slices
-        if not slices:  # a gap was accepted, and there is nothing behind it
+        if not slices:  # a gap was accepted, and no events follow it
             return Staged({}, ())
-        left = self._landed_once(slices, known, only_hours, PIECES)
-        if any(report.repeats for report in left.reports.values()):
-            left = self._without_collisions(left, known, only_hours)
-        left = self._in_its_format(left)
-        self._load.doing("counting what was written")
-        return verified(self._counted(left), left)
+        results = self._landed_once(slices, known, only_hours, PIECES)
+        if any(report.repeats for report in results.reports.values()):
+            results = self._without_collisions(results, known, only_hours)
+        results = self._converted(results)
+        self._load.doing("counting written rows")
+        return verified(self._counted(results), results)
 
     def _landed_once(
         self,
@@ -244,36 +242,36 @@ class TableReading:
         only_hours: tuple[Hour, ...],
         name: str,
     ) -> Staged:
-        """No event of these slices twice."""
-        seen = seen_in(known, {each.origin for each in slices})
+        """Lands the slices so that no event is written twice."""
+        seen = seen_in(known, {piece.origin for piece in slices})
         sources = LandedSources(known)
-        left = self._landed(slices, seen, only_hours, name, sources)
-        check_hours(left.reports.values())
+        results = self._landed(slices, seen, only_hours, name, sources)
+        check_hours(results.reports.values())
         if not sources.twice:
-            return left
-        # Slices that have what an earlier one has, too, are done once more, told what that is.
-        self._load.doing(f"{len(sources.twice)} slices again: duplicates")
-        again = [each for each in slices if each.number in sources.twice]
-        found = self._landed(
+            return results
+        # Slices with events of earlier slices are landed again, with knowledge of these.
+        self._load.doing(f"reading {len(sources.twice)} slices again: duplicates")
+        again = [piece for piece in slices if piece.number in sources.twice]
+        repeated = self._landed(
             again, seen, only_hours, f"{name}-{AGAIN}", LandedSources(), besides=sources.twice
         )
-        return read_again(left, found)
+        return read_again(results, repeated)
 
     def _without_collisions(
-        self, left: Staged, known: Sequence[KnownSources], only_hours: tuple[Hour, ...]
+        self, results: Staged, known: Sequence[KnownSources], only_hours: tuple[Hour, ...]
     ) -> Staged:
-        """Where duplicates have other content than what they repeat, all slices once more."""
+        """Lands all slices again if duplicates differ from their originals."""
         slices = self._plan.slices
-        check_duplicates(self._load.name, [*left.reports.values()], self._terms())
+        check_duplicates(self._load.name, [*results.reports.values()], self._terms())
         self._load.doing("comparing duplicates")
-        comparison = Comparison(self._load, self._spec(only_hours), slices, left, known)
-        found = comparison.settle([f"{self.folder}/{PIECES}", f"{self.folder}/{PIECES}-{AGAIN}"])
-        self._collisions = tuple(found.collisions)
-        if not found.buried and not found.freed:
-            return left
-        for warning in found.warnings():
+        comparison = Comparison(self._load, self._spec(only_hours), slices, results, known)
+        settled = comparison.settle([f"{self.folder}/{PIECES}", f"{self.folder}/{PIECES}-{AGAIN}"])
+        self._collisions = tuple(settled.collisions)
+        if not settled.buried and not settled.freed:
+            return results
+        for warning in settled.warnings():
             self._load.warn(warning)
-        return self._landed_once(found.slices(slices), found.known(known), only_hours, SETTLED)
+        return self._landed_once(settled.slices(slices), settled.known(known), only_hours, SETTLED)
 
     def _landed(
         self,
@@ -285,32 +283,32 @@ class TableReading:
         *,
         besides: Besides = NOTHING_BESIDES,
     ) -> Staged:
-        """What these slices become, in a folder of this name. `seen` is by partition."""
+        """Lands these slices in a folder of this name. `seen` is by partition."""
         context = self._load.context
-        self._load.go_on()
+        self._load.check_stopped()
         directory = f"{self.folder}/{name}"
-        job = landing_job(self._spec(only_hours), [[each] for each in slices], seen, besides)
-        if not self._landed_here(job, directory, again=name != PIECES):
+        job = landing_job(self._spec(only_hours), [[piece] for piece in slices], seen, besides)
+        if not self._landed_without_spark(job, directory, again=name != PIECES):
             tasks = TASKS_PER_CORE * context.spark.cores
             job = msgspec.structs.replace(job, groups=grouped(job.slices, tasks))
             advanced = self._advanced(job.groups, again=name != PIECES)
             context.spark.land(job, context.store.uri(directory), advanced)
         return staged(context.store, directory, sources)
 
-    def _landed_here(self, job: LandingJob, directory: str, *, again: bool) -> bool:
-        """Whether it was little, and has landed, without Spark."""
+    def _landed_without_spark(self, job: LandingJob, directory: str, *, again: bool) -> bool:
+        """Lands a small job without Spark. Returns whether it did."""
         context = self._load.context
-        little = is_little(job, context.config.tasks.without_spark)
-        if context.config.format is not FileFormat.PARQUET or not little:
+        is_small = is_little(job, context.config.tasks.without_spark)
+        if context.config.format is not FileFormat.PARQUET or not is_small:
             return False
         advanced = self._advanced(job.groups, again=again)
 
         def done(slices: int) -> None:
             advanced(slices)
-            self._load.go_on()
+            self._load.check_stopped()
 
         try:
-            land_here(context.store, job, directory, self._load.brokers, done)
+            land_locally(context.store, job, directory, self._load.brokers, done)
         except TooLarge:
             context.store.delete(directory)
             return False
@@ -335,50 +333,53 @@ class TableReading:
             only_hours=only_hours,
         )
 
-    def _in_its_format(self, left: Staged) -> Staged:
-        """Rows of many hours divided, and all of them in the format that is asked for."""
+    def _converted(self, results: Staged) -> Staged:
+        """Divides mixed rows, and converts all rows to the configured format."""
         context, config, store = (
             self._load.context,
             self._load.context.config,
             self._load.context.store,
         )
-        other = config.format is not FileFormat.PARQUET
-        kinds = {FileKind.MIXED, FileKind.ROWS} if other else {FileKind.MIXED}
-        concerned = [file for file in left.files if file.kind in kinds]
-        if not concerned:
-            return left
-        self._load.go_on()
-        self._load.doing(f"making {config.format} of {len(concerned)} files")
+        converts = config.format is not FileFormat.PARQUET
+        kinds = {FileKind.MIXED, FileKind.ROWS} if converts else {FileKind.MIXED}
+        files = [file for file in results.files if file.kind in kinds]
+        if not files:
+            return results
+        self._load.check_stopped()
+        self._load.doing(f"converting {len(files)} files to {config.format}")
         directory = f"{self.folder}/rows"
         context.spark.reshape(
             f"{self._load.name}: writing {config.format}",
-            [store.uri(file.path) for file in concerned if file.kind is FileKind.ROWS],
-            [store.uri(file.path) for file in concerned if file.kind is FileKind.MIXED],
+            [store.uri(file.path) for file in files if file.kind is FileKind.ROWS],
+            [store.uri(file.path) for file in files if file.kind is FileKind.MIXED],
             store.uri(directory),
             self._target,
         )
-        return reshaped(left, kinds, store, directory)
+        return reshaped(results, kinds, store, directory)
 
-    def _counted(self, left: Staged) -> dict[str, int]:
-        """The rows in every file, by path: from the files themselves."""
+    def _counted(self, results: Staged) -> dict[str, int]:
+        """The rows of each file by path, counted in the files themselves."""
         context = self._load.context
         store, format_ = context.store, context.config.format
-        here = {
-            file.path: rows_in(store, file.path) for file in left.files if is_of_here(file.path)
+        counted = {
+            file.path: rows_in_file(store, file.path)
+            for file in results.files
+            if is_local(file.path)
         }
-        paths = {store.uri(file.path): file for file in left.files if file.path not in here}
+        paths = {store.uri(file.path): file for file in results.files if file.path not in counted}
         if not paths:
-            return here
+            return counted
         rows = [uri for uri, file in paths.items() if file.kind is FileKind.ROWS]
         dead = [uri for uri, file in paths.items() if file.kind is FileKind.DEAD]
         on = f"{self._load.name}: counting rows"
         counts = context.spark.count_rows(on, rows, format_)
         counts |= context.spark.count_rows(on, dead, FileFormat.PARQUET)
-        return here | {paths[uri].path: count for uri, count in counts.items()}
+        return counted | {paths[uri].path: count for uri, count in counts.items()}
 
     def _advanced(self, groups: Sequence[Sequence[Slice]], *, again: bool) -> Callable[[int], None]:
-        """Tasks run in the order of their groups, about. What is done again was planned already."""
-        offsets = (sum(each.end - each.first for each in group) for group in groups)
+        """Reports progress, assuming that tasks run roughly in the order of their groups. Repeated
+        slices were planned already."""
+        offsets = (sum(piece.end - piece.first for piece in group) for group in groups)
         done = [0, *accumulate(offsets)]
         table, watcher = self._load.name, self._load.context.watcher
         if not again:

@@ -1,1 +1,1 @@
-"""The data source `penstock`, but for Spark's own classes: options, what is read, rows."""
+"""The data source `penstock` without Spark's own classes: options, planning, and rows."""

@@ -1,5 +1,5 @@
-"""What a batch query reads: from what a user says and what there is to its tasks. Large ranges are
-divided among several, small ones put together.
+"""Plans a batch query: from options and the topics' offsets to tasks. Large ranges are divided,
+small ones combined.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,29 +9,29 @@ from client.brokers import Brokers
 from client.delivery import TopicPartition
 from client.offsets import offsets_of
 from loader.planning.slicing import Range, slices
-from loader.source.asking import bytes_per_offset, facts_of, times_of, topics_of
 from loader.source.description import CLIENT_ID
 from loader.source.options import Earliest, Latest, Position, SourceOptions
 from loader.source.ranges import Bound, Condition, earliest_time, narrowed, places, ranges
+from loader.source.topic_queries import bytes_per_offset, facts_of, times_of, topics_of
 from loader.tables import Slice
 
-# What a task costs Spark before it reads anything (15 to 30 ms) is worth about so many rows.
+# Starting a task (15 to 30 ms) takes Spark as long as reading about this many rows.
 SMALL: Final = 20_000
 Task = tuple[Slice, ...]  # read one after the other
 
 
 def batch_tasks(options: SourceOptions, conditions: Sequence[Condition] = ()) -> list[Task]:
-    """Asks the cluster. GapError, OptionRefused or ClientError say what cannot be."""
+    """Queries the cluster. Raises GapError, OptionRefused or ClientError."""
     with Brokers(options.bootstrap, client_id=CLIENT_ID) as brokers:
-        found = _narrowed(brokers, _ranges(brokers, options), conditions)
-        return tasks_of(brokers, found, options)
+        ranges_ = _narrowed(brokers, _ranges(brokers, options), conditions)
+        return tasks_of(brokers, ranges_, options)
 
 
-def tasks_of(brokers: Brokers, found: Sequence[Range], options: SourceOptions) -> list[Task]:
-    """Asks what batches weigh, if tasks are limited in bytes."""
+def tasks_of(brokers: Brokers, ranges_: Sequence[Range], options: SourceOptions) -> list[Task]:
+    """Queries the size of batches if tasks are limited in bytes."""
     if options.bytes_per_task is None:
-        return tasks(found, options)
-    return tasks(found, options, bytes_per_offset(brokers, found))
+        return tasks(ranges_, options)
+    return tasks(ranges_, options, bytes_per_offset(brokers, ranges_))
 
 
 def _ranges(brokers: Brokers, options: SourceOptions) -> list[Range]:
@@ -46,43 +46,44 @@ def _ranges(brokers: Brokers, options: SourceOptions) -> list[Range]:
     return ranges(facts, first, end)
 
 
-def _narrowed(brokers: Brokers, found: list[Range], conditions: Sequence[Condition]) -> list[Range]:
+def _narrowed(brokers: Brokers, whole: list[Range], conditions: Sequence[Condition]) -> list[Range]:
     time = earliest_time(conditions)
-    left = narrowed(found, conditions)
-    if time is None or not left:
-        return left
-    targets = [TopicPartition(each.topic, each.partition) for each in left]
-    return narrowed(left, (), offsets_of(brokers, dict.fromkeys(targets, time), committed=True))
+    rest = narrowed(whole, conditions)
+    if time is None or not rest:
+        return rest
+    targets = [TopicPartition(range_.topic, range_.partition) for range_ in rest]
+    return narrowed(rest, (), offsets_of(brokers, dict.fromkeys(targets, time), committed=True))
 
 
 def tasks(
     ranges: Sequence[Range], options: SourceOptions, bytes_per_offset: Sequence[float] = ()
 ) -> list[Task]:
-    """Bytes per offset, one figure for each range, are looked at if tasks are limited in bytes."""
+    """Divides ranges into tasks. If tasks are limited in bytes, `bytes_per_offset` has a value for
+    each range."""
     sizes = bytes_per_offset or [0.0] * len(ranges)
-    counts = [_count(each, options, size) for each, size in zip(ranges, sizes, strict=True)]
+    counts = [_count(range_, options, size) for range_, size in zip(ranges, sizes, strict=True)]
     divided = slices(ranges, counts, from_within=True)
     if options.tasks_per_partition > 1 or options.bytes_per_task is not None:
-        return [(each,) for each in divided]
-    return list(_together(divided, min(SMALL, options.records_per_task)))
+        return [(piece,) for piece in divided]
+    return list(_combined(divided, min(SMALL, options.records_per_task)))
 
 
-def _together(divided: Iterable[Slice], most: int) -> Iterator[Task]:
-    """Neighbours, as long as they have no more than so many offsets."""
+def _combined(divided: Iterable[Slice], most: int) -> Iterator[Task]:
+    """Combines neighbours with together at most this many offsets."""
     waiting: list[Slice] = []
     offsets = 0
-    for each in divided:
-        if waiting and offsets + each.end - each.first > most:
+    for piece in divided:
+        if waiting and offsets + piece.end - piece.first > most:
             yield tuple(waiting)
             waiting, offsets = [], 0
-        waiting.append(each)
-        offsets += each.end - each.first
+        waiting.append(piece)
+        offsets += piece.end - piece.first
     if waiting:
         yield tuple(waiting)
 
 
 def _count(range_: Range, options: SourceOptions, bytes_per_offset: float) -> int:
-    """No task without an offset, and none with more than is allowed."""
+    """The number of tasks: each has an offset, and none more than allowed."""
     most = options.records_per_task
     if options.bytes_per_task is not None and bytes_per_offset > 0:
         most = min(most, max(1, int(options.bytes_per_task / bytes_per_offset)))

@@ -1,6 +1,5 @@
-"""What rows look like, and what a task must know to read them: found out once, where it is planned.
-
-It travels as text, with every task.
+"""The description of rows, and what tasks need to read them. It is determined once, when the query
+is planned, and travels with every task as text.
 """
 
 from typing import Final
@@ -14,8 +13,8 @@ from loader.config import HeaderColumns
 from loader.decoding.columns import Columns
 from loader.decoding.spark_types import spark_json
 from loader.errors import NoSchema
-from loader.source.asking import topics_of
 from loader.source.options import DeadRecords, SourceOptions
+from loader.source.topic_queries import topics_of
 from schemas.compatibility import incompatibilities
 from schemas.errors import InvalidSchema
 from schemas.parsing import AvroSchema, parse
@@ -28,7 +27,7 @@ DEAD_TYPE: Final = pa.struct(
     [
         pa.field("reason", pa.string()),
         pa.field("detail", pa.string()),
-        pa.field("timestamp", pa.int64()),  # in milliseconds, and may be any
+        pa.field("timestamp", pa.int64()),  # in milliseconds, any value
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
     ]
@@ -36,15 +35,13 @@ DEAD_TYPE: Final = pa.struct(
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True):
-    """How rows of some topics are read."""
-
     brokers: str
     registry: RegistryAddress
-    reader_schema: str  # Avro, complete in itself
+    reader_schema: str  # Avro without references
     header: HeaderColumns
     dead: DeadRecords
     fail_on_data_loss: bool
-    writer_schemas: dict[int, str]  # by id: those that are known already
+    writer_schemas: dict[int, str]  # by id: known schemas
     wanted: tuple[str, ...] | None = None  # columns; None: all
 
     def packed(self) -> str:
@@ -62,39 +59,39 @@ def unpacked(text: str) -> Description:
 
 
 def row_schema(description: Description, columns: Columns) -> pa.Schema:
-    """Of all columns that there are, wanted or not."""
+    """The schema of all columns, requested or not."""
     fields = list(columns.arrow)
     if description.dead is DeadRecords.KEEP:
         if DEAD in {name.lower() for name in columns.arrow.names}:
-            raise NoSchema(f"option `dead`, 'keep': the schema has a field {DEAD} of its own")
+            raise NoSchema(f"option `dead`, 'keep': the schema already has a field {DEAD}")
         fields.append(pa.field(DEAD, DEAD_TYPE))
     return pa.schema(fields)
 
 
-def row_schema_in_sparks_words(description: Description) -> str:
+def row_schema_for_spark(description: Description) -> str:
     return spark_json(row_schema(description, description.columns))
 
 
 def describe(options: SourceOptions) -> Description:
-    """Asks the registry, and the cluster if topics are given by a pattern.
+    """Queries the registry, and the cluster if topics are given by a pattern.
 
-    Rows are read as the latest schema of the first topic has it; those of others must be readable
-    so. Raises NoSchema, ClientError, or RegistryError.
+    Rows have the latest schema of the first topic, which must be able to read those of the others.
+    Raises NoSchema, ClientError, or RegistryError.
     """
     with RegistryClient(options.registry) as registry:
         if options.subject is not None:
             return _description(options, _latest(registry, options.subject, options))
         topics = _topics(options)
-        found = [_latest(registry, f"{topic}-value", options) for topic in topics]
-    (_, first), *others = found
+        schemas = [_latest(registry, f"{topic}-value", options) for topic in topics]
+    (_, first), *others = schemas
     for topic, (_, schema) in zip(topics[1:], others, strict=True):
-        if against := incompatibilities(first.type, schema.type):
+        if differences := incompatibilities(first.type, schema.type):
             raise NoSchema(
                 f"topic {topic} cannot be read with the schema of topic {topics[0]}: "
-                f"{against[0].path}: {against[0].detail}. "
-                "Read them apart, or name a schema that fits all: option schemaSubject"
+                f"{differences[0].path}: {differences[0].detail}. "
+                "Read them separately, or name a schema that can read all: option schemaSubject"
             )
-    return _description(options, *found)
+    return _description(options, *schemas)
 
 
 def _topics(options: SourceOptions) -> tuple[str, ...]:
@@ -103,19 +100,19 @@ def _topics(options: SourceOptions) -> tuple[str, ...]:
     with Brokers(options.bootstrap, client_id=CLIENT_ID) as brokers:
         topics = topics_of(brokers, options)
     if not topics:
-        raise NoSchema(f"no topic is called like {options.pattern!r}: option `topicPattern`")
+        raise NoSchema(f"no topic matches option `topicPattern`, {options.pattern!r}")
     return topics
 
 
-def _description(options: SourceOptions, *found: tuple[int, AvroSchema]) -> Description:
+def _description(options: SourceOptions, *schemas: tuple[int, AvroSchema]) -> Description:
     return Description(
         brokers=options.brokers,
         registry=options.registry,
-        reader_schema=found[0][1].resolved_text,
+        reader_schema=schemas[0][1].resolved_text,
         header=options.header,
         dead=options.dead,
         fail_on_data_loss=options.fail_on_data_loss,
-        writer_schemas={schema_id: schema.resolved_text for schema_id, schema in found},
+        writer_schemas={schema_id: schema.resolved_text for schema_id, schema in schemas},
     )
 
 

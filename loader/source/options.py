@@ -1,8 +1,8 @@
-"""What a user can tell the data source. Checked at once, before anything is read.
+"""The options of the data source, checked before anything is read.
 
-Spark knows no upper and lower case in the names of options. Where reading begins or ends is said in
-words, by offsets, or by a time. Offsets are written as for Spark's Kafka source:
-`{"orders": {"0": 5, "1": -2}}`, where -2 is the earliest and -1 the latest.
+Spark ignores case in the names of options. Positions are words, offsets, or times. Offsets have the
+form of Spark's Kafka source: `{"orders": {"0": 5, "1": -2}}`, where -2 is the earliest and -1 the
+latest.
 """
 
 import difflib
@@ -62,13 +62,13 @@ class Latest(msgspec.Struct, frozen=True):
 
 
 class AtOffsets(msgspec.Struct, frozen=True):
-    """By topic and partition; each may be EARLIEST or LATEST."""
+    """By topic and partition; an offset may be EARLIEST or LATEST."""
 
     offsets: Mapping[str, Mapping[int, int]]
 
 
 class AtTime(msgspec.Struct, frozen=True):
-    """At the first record of this time or later, in milliseconds; at the end if there is none."""
+    """The first record at this time or later, in milliseconds; the end if there is none."""
 
     millis: int
 
@@ -77,7 +77,7 @@ Position = Earliest | Latest | AtOffsets | AtTime
 
 
 def position(text: str) -> Position:
-    """`earliest`, `latest`, or offsets. ValueError if it is none of these."""
+    """Parses `earliest`, `latest`, or offsets. Raises ValueError."""
     match text.strip().lower():
         case "earliest":
             return Earliest()
@@ -87,17 +87,17 @@ def position(text: str) -> Position:
         offsets = msgspec.json.decode(text, type=dict[str, dict[int, int]])
     except msgspec.MsgspecError:
         raise ValueError(
-            'neither earliest, nor latest, nor offsets such as {"orders": {"0": 5, "1": -2}}'
+            'must be earliest, latest, or offsets such as {"orders": {"0": 5, "1": -2}}'
         ) from None
     for topic, partitions in offsets.items():
         for partition, offset in partitions.items():
             if partition < 0 or offset < EARLIEST:
-                raise ValueError(f"{topic}: partition {partition} at {offset} cannot be")
+                raise ValueError(f"{topic}: invalid partition {partition} or offset {offset}")
     return AtOffsets(offsets)
 
 
 def millis(text: str) -> int:
-    """A time in milliseconds since 1970, or as ISO 8601 has it; in UTC if it names no zone."""
+    """Parses milliseconds since 1970, or an ISO 8601 time, in UTC if it has no zone."""
     text = text.strip()
     if text.removeprefix("-").isdigit():
         return int(text)
@@ -105,7 +105,7 @@ def millis(text: str) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            "neither milliseconds since 1970 nor a time such as 2026-11-20T07:00:00Z"
+            "must be milliseconds since 1970, or a time such as 2026-11-20T07:00:00Z"
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -113,15 +113,15 @@ def millis(text: str) -> int:
 
 
 class DeadRecords(StrEnum):
-    """What becomes of records that cannot be decoded."""
+    """What to do with records that cannot be decoded."""
 
-    FAIL = "fail"  # the query
-    SKIP = "skip"  # they are passed over; an executor's log says how many
-    KEEP = "keep"  # each is a row that has only `_dead`, which says why, and where it came from
+    FAIL = "fail"  # the query fails
+    SKIP = "skip"  # they are skipped; the executors' logs have their number
+    KEEP = "keep"  # they become rows with only their origin, and the reason in `_dead`
 
 
 class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """`starting` and `ending` are None if nothing is said."""
+    """`starting` and `ending` are None if not given."""
 
     brokers: str
     registry: RegistryAddress
@@ -145,49 +145,49 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
         return Bootstrap.of(self.brokers)
 
     def for_batches(self) -> None:
-        """Raises OptionRefused if something is said that only streams have."""
+        """Raises OptionRefused if an option is only for streams."""
         _refuse(self.given, OF_STREAMS, "readStream")
 
     def for_streams(self) -> None:
-        """The other way round."""
+        """Raises OptionRefused if an option is only for batches."""
         _refuse(self.given, OF_BATCHES, "read")
 
 
 def read_options(given: Mapping[str, str]) -> SourceOptions:
-    """Raises OptionRefused."""
+    """Parses and checks the options. Raises OptionRefused."""
     names = {name.lower(): name for name in OPTIONS}
     for key in given:
         if key.lower() not in names:
-            raise OptionRefused(f"option {key!r}: there is none of that name{_nearest(key)}")
-    known = _Given({names[key.lower()]: text for key, text in given.items()})
-    topics = known.read("topic", _topics, ())
-    pattern = known.read("topicPattern", _text, None)
+            raise OptionRefused(f"unknown option {key!r}{_nearest(key)}")
+    options_given = _Given({names[key.lower()]: text for key, text in given.items()})
+    topics = options_given.read("topic", _topics, ())
+    pattern = options_given.read("topicPattern", _text, None)
     if bool(topics) == bool(pattern):
-        raise OptionRefused("give option `topic` or `topicPattern`, and one of them only")
+        raise OptionRefused("give either option `topic` or option `topicPattern`")
     options = SourceOptions(
-        brokers=known.read("brokers", _brokers, "127.0.0.1:9092"),
-        registry=_registry_address(known),
+        brokers=options_given.read("brokers", _brokers, "127.0.0.1:9092"),
+        registry=_registry_address(options_given),
         topics=topics,
         pattern=pattern,
-        subject=known.read("schemaSubject", _text, None),
-        starting=known.place("starting"),
-        ending=known.place("ending"),
-        header=known.read("header", _one_of(HeaderColumns), HeaderColumns.FLAT),
-        dead=known.read("dead", _one_of(DeadRecords), DeadRecords.FAIL),
-        fail_on_data_loss=known.read("failOnDataLoss", _yes_or_no, True),
-        records_per_task=known.read("maxRecordsPerTask", _count, RECORDS_PER_TASK),
-        bytes_per_task=known.read("maxBytesPerTask", _count, None),
-        tasks_per_partition=known.read("tasksPerPartition", _count, 1),
-        records_per_trigger=known.read("maxRecordsPerTrigger", _count, None),
-        filter_pushdown=known.read("filterPushdown", _yes_or_no, False),
-        given=frozenset(known),
+        subject=options_given.read("schemaSubject", _text, None),
+        starting=options_given.place("starting"),
+        ending=options_given.place("ending"),
+        header=options_given.read("header", _one_of(HeaderColumns), HeaderColumns.FLAT),
+        dead=options_given.read("dead", _one_of(DeadRecords), DeadRecords.FAIL),
+        fail_on_data_loss=options_given.read("failOnDataLoss", _yes_or_no, True),
+        records_per_task=options_given.read("maxRecordsPerTask", _count, RECORDS_PER_TASK),
+        bytes_per_task=options_given.read("maxBytesPerTask", _count, None),
+        tasks_per_partition=options_given.read("tasksPerPartition", _count, 1),
+        records_per_trigger=options_given.read("maxRecordsPerTrigger", _count, None),
+        filter_pushdown=options_given.read("filterPushdown", _yes_or_no, False),
+        given=frozenset(options_given),
     )
     _check_order(options.starting, options.ending)
     return options
 
 
 class _Given(dict[str, str]):
-    """What the user says, by the names of options as they are written here."""
+    """The given options, by their names in OPTIONS."""
 
     def read(
         self, name: str, read: Callable[[str], _Value], otherwise: _Default
@@ -212,22 +212,22 @@ def _check_order(starting: Position | None, ending: Position | None) -> None:
         case AtTime(first), AtTime(last) if first > last:
             raise OptionRefused("option `startingTimestamp` is later than `endingTimestamp`")
         case (Latest(), Earliest()):
-            raise OptionRefused("reading cannot begin at the latest and end at the earliest")
+            raise OptionRefused("reading cannot start at the latest and end at the earliest offset")
         case AtOffsets(firsts), AtOffsets(lasts):
             for topic, partitions in firsts.items():
                 for partition, first in partitions.items():
                     last = lasts.get(topic, {}).get(partition, first)
                     if first > last >= 0:
                         raise OptionRefused(
-                            f"{topic}-{partition}: option `startingOffsets` has {first}, behind "
-                            f"{last} of `endingOffsets`"
+                            f"{topic}-{partition}: {first} in option `startingOffsets` is after "
+                            f"{last} in `endingOffsets`"
                         )
 
 
 def _nearest(name: str) -> str:
-    lower = {each.lower(): each for each in OPTIONS}
+    lower = {option.lower(): option for option in OPTIONS}
     near = difflib.get_close_matches(name.lower()[:100], lower, n=1, cutoff=0.5)
-    return f" (did you mean `{lower[near[0]]}`?)" if near else f": there are {', '.join(OPTIONS)}"
+    return f" (did you mean `{lower[near[0]]}`?)" if near else f": options are {', '.join(OPTIONS)}"
 
 
 def _refuse(given: frozenset[str], others: tuple[str, ...], where: str) -> None:
@@ -238,7 +238,7 @@ def _refuse(given: frozenset[str], others: tuple[str, ...], where: str) -> None:
 
 def _text(text: str) -> str:
     if not text.strip():
-        raise ValueError("it is empty")
+        raise ValueError("must not be empty")
     return text.strip()
 
 
@@ -246,7 +246,7 @@ def _topics(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(_text(part) for part in text.split(",")))
     for name in names:
         if any(letter in name for letter in "*?[]"):
-            raise ValueError("patterns are for option `topicPattern`")
+            raise ValueError("patterns require option `topicPattern`")
     return names
 
 
@@ -267,12 +267,12 @@ def _security(text: str) -> HttpSecurity:
         raise ValueError(str(error)) from None
 
 
-def _registry_address(known: "_Given") -> RegistryAddress:
-    urls = known.read("registry", _registry, "http://127.0.0.1:8081")
+def _registry_address(given: "_Given") -> RegistryAddress:
+    urls = given.read("registry", _registry, "http://127.0.0.1:8081")
     security = HttpSecurity()
-    if said := known.get("registrySecurity"):
-        try:  # what was given is not shown: somebody may have written a password there
-            security = _security(said)
+    if text := given.get("registrySecurity"):
+        try:  # the value is not shown: it may contain a password
+            security = _security(text)
         except ValueError as error:
             raise OptionRefused(f"option `registrySecurity`: {error}") from None
     try:
@@ -288,7 +288,7 @@ def _count(text: str) -> int:
     except ValueError:
         count = 0
     if count < 1:
-        raise ValueError("it must be a whole number, 1 at least")
+        raise ValueError("must be a whole number, at least 1")
     return count
 
 
@@ -298,7 +298,7 @@ def _yes_or_no(text: str) -> bool:
             return True
         case "false":
             return False
-    raise ValueError("it is true or false")
+    raise ValueError("must be true or false")
 
 
 def _one_of(choice: type[_Choice]) -> Callable[[str], _Choice]:
@@ -306,6 +306,6 @@ def _one_of(choice: type[_Choice]) -> Callable[[str], _Choice]:
         try:
             return choice(text.strip().lower())
         except ValueError:
-            raise ValueError(f"it is one of {', '.join(choice)}") from None
+            raise ValueError(f"must be one of {', '.join(choice)}") from None
 
     return read

@@ -1,13 +1,11 @@
-"""From where to where each partition is read, by what a user says and what there is; and made
-smaller by what a query asks for. Pure. Both ends are exact: offset by offset, whatever batches
-there are.
+"""Determines the range to read of each partition, from the options and the topics' offsets, and
+narrows it by a query's conditions. Pure. Both ends are exact offsets, whatever batches there are.
 
-Rule of narrowing: no row that a condition holds for is ever left out. So only columns are looked at
-whose values follow from where a record stands: `_topic`, `_partition`, `_offset`; and `_timestamp`,
-from below, as brokers find the first record of a time or later, before which every record is
-earlier. From above nothing follows: after a late record may come a later one. Nor does anything
-follow for the event's own time, which need not be the record's: agents clamp times that cannot be,
-and others write what they like. Spark applies the conditions itself once more.
+Narrowing must never exclude a row that fulfils a condition. So it only uses columns that follow
+from a record's position: `_topic`, `_partition`, `_offset`, and lower bounds of `_timestamp`. Upper
+bounds are useless, since a later record may follow a late one. So is the event's own time, which
+may differ from the record's: agents clamp impossible times, and other producers write anything.
+Spark applies all conditions again.
 """
 
 import operator
@@ -33,13 +31,13 @@ from loader.source.options import (
     Position,
 )
 
-REMEDY: Final = "To read what is there: option failOnDataLoss=false"
+REMEDY: Final = "To read the rest: option failOnDataLoss=false"
 Times = Mapping[TopicPartition, int]
 TIME: Final = "_timestamp"
 
 
 class Bound(StrEnum):
-    """Which option says it."""
+    """The option that sets the bound."""
 
     STARTING = "startingOffsets"
     ENDING = "endingOffsets"
@@ -50,12 +48,12 @@ def ranges(
     first: Mapping[TopicPartition, int],
     end: Mapping[TopicPartition, int],
 ) -> list[Range]:
-    """Those that are not empty."""
+    """The ranges that are not empty."""
     return [
-        range_of(found, partition, first[target], end[target])
-        for found in facts.values()
-        for partition in sorted(found.partitions)
-        if first[target := TopicPartition(found.topic, partition)] < end[target]
+        range_of(topic_facts, partition, first[target], end[target])
+        for topic_facts in facts.values()
+        for partition in sorted(topic_facts.partitions)
+        if first[target := TopicPartition(topic_facts.topic, partition)] < end[target]
     ]
 
 
@@ -78,42 +76,43 @@ def places(
     bound: Bound,
     fail_on_data_loss: bool,
 ) -> dict[TopicPartition, int]:
-    """The offset in each partition. GapError for one that the log does not have, and should."""
+    """The offset in each partition. Raises GapError if the log should have an offset that it does
+    not."""
     if isinstance(where, AtOffsets):
         _check_names(facts, where, bound)
-    found = {}
-    for topic, about in facts.items():
-        for partition, log in about.partitions.items():
+    result = {}
+    for topic, topic_facts in facts.items():
+        for partition, log in topic_facts.partitions.items():
             target = TopicPartition(topic, partition)
             match where:
                 case Earliest():
-                    found[target] = log.earliest
+                    result[target] = log.earliest
                 case Latest():
-                    found[target] = log.end
+                    result[target] = log.end
                 case AtTime():
-                    # What came since the end was asked for is not read.
+                    # Records that came after the end was queried are not read.
                     time = times[target]
-                    found[target] = log.end if time < 0 else max(log.earliest, min(time, log.end))
+                    result[target] = log.end if time < 0 else max(log.earliest, min(time, log.end))
                 case AtOffsets(offsets):
-                    wanted = offsets[topic][partition]
-                    found[target] = _place(target, wanted, log, fail_on_data_loss)
-    return found
+                    requested = offsets[topic][partition]
+                    result[target] = _place(target, requested, log, fail_on_data_loss)
+    return result
 
 
-def _place(target: TopicPartition, wanted: int, log: PartitionFacts, fail: bool) -> int:
-    if wanted == EARLIEST:
+def _place(target: TopicPartition, requested: int, log: PartitionFacts, fail: bool) -> int:
+    if requested == EARLIEST:
         return log.earliest
-    if wanted == LATEST:
+    if requested == LATEST:
         return log.end
-    if fail and wanted < log.earliest:
+    if fail and requested < log.earliest:
         raise GapError(
-            f"{target}: offset {wanted} was deleted, the log begins at {log.earliest}. {REMEDY}"
+            f"{target}: offset {requested} was deleted, the log starts at {log.earliest}. {REMEDY}"
         )
-    if fail and wanted > log.end:
+    if fail and requested > log.end:
         raise GapError(
-            f"{target}: there is no offset {wanted}, the log ends at {log.end}. {REMEDY}"
+            f"{target}: offset {requested} does not exist, the log ends at {log.end}. {REMEDY}"
         )
-    return max(log.earliest, min(wanted, log.end))
+    return max(log.earliest, min(requested, log.end))
 
 
 def _check_names(facts: Mapping[str, TopicFacts], where: AtOffsets, bound: Bound) -> None:
@@ -122,18 +121,20 @@ def _check_names(facts: Mapping[str, TopicFacts], where: AtOffsets, bound: Bound
         for topic, partitions in where.offsets.items()
         for partition in partitions
     }
-    there = {TopicPartition(topic, each) for topic in facts for each in facts[topic].partitions}
-    for why, targets in (("is not read", named - there), ("is missing", there - named)):
+    existing = {
+        TopicPartition(topic, index) for topic in facts for index in facts[topic].partitions
+    }
+    for why, targets in (("is not read", named - existing), ("is missing", existing - named)):
         if targets:
             more = f" (and {len(targets) - 1} more)" if len(targets) > 1 else ""
             raise OptionRefused(
-                f"option `{bound}` must name every partition that is read, and no others: "
+                f"option `{bound}` must name exactly the partitions that are read: "
                 f"{min(targets)} {why}{more}. -2 is the earliest, -1 the latest"
             )
 
 
 class Operator(StrEnum):
-    """How a column is compared to values: to one, but for IN."""
+    """The comparison of a column with one value, or with several for IN."""
 
     EQUAL = "="
     IN = "in"
@@ -152,7 +153,7 @@ _COMPARE: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """On one column, not within a struct."""
+    """A condition on a column, not within a struct."""
 
     column: str
     operator: Operator
@@ -160,14 +161,14 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 def earliest_time(conditions: Iterable[Condition]) -> int | None:
-    """In milliseconds: no record before it is wanted. None if nothing is said of it."""
+    """The earliest requested time in milliseconds; None if no condition limits it."""
     lowest = [
-        min(map(_millis, each.values))
-        for each in conditions
-        if each.column == TIME
-        and each.operator not in {Operator.BELOW, Operator.UP_TO}
-        and each.values
-        and all(isinstance(value, datetime) and value.tzinfo for value in each.values)
+        min(map(_millis, condition.values))
+        for condition in conditions
+        if condition.column == TIME
+        and condition.operator not in {Operator.BELOW, Operator.UP_TO}
+        and condition.values
+        and all(isinstance(value, datetime) and value.tzinfo for value in condition.values)
     ]
     return max(lowest, default=None)
 
@@ -177,36 +178,36 @@ def narrowed(
     conditions: Sequence[Condition],
     from_time: Mapping[TopicPartition, int] | None = None,
 ) -> list[Range]:
-    """What is left of the ranges. `from_time`: the offset of the earliest time in each partition,
-    -1 where nothing is as late; asked for after the ranges' ends were."""
-    found = list(ranges)
+    """The narrowed ranges. `from_time` has the offset of the earliest time in each partition, -1 if
+    no record is as late; it was queried after the ranges' ends."""
+    remaining = list(ranges)
     if from_time is not None:
-        found = [
-            _from(each, from_time[TopicPartition(each.topic, each.partition)]) for each in found
+        remaining = [
+            _from(part, from_time[TopicPartition(part.topic, part.partition)]) for part in remaining
         ]
     for condition in conditions:
         match condition.column:
             case "_topic":
-                found = [each for each in found if _holds(condition, each.topic)]
+                remaining = [range_ for range_ in remaining if _holds(condition, range_.topic)]
             case "_partition":
-                found = [each for each in found if _holds(condition, each.partition)]
+                remaining = [range_ for range_ in remaining if _holds(condition, range_.partition)]
             case "_offset":
-                found = [_of_offsets(each, condition) for each in found]
-    return [each for each in found if each.first < each.end]
+                remaining = [_of_offsets(range_, condition) for range_ in remaining]
+    return [range_ for range_ in remaining if range_.first < range_.end]
 
 
 def _holds(condition: Condition, value: str | int) -> bool:
-    if not all(type(each) is type(value) for each in condition.values):
-        return True  # nobody knows how Spark compares these
+    if not all(type(operand) is type(value) for operand in condition.values):
+        return True  # how Spark compares these is unknown
     compare = _COMPARE.get(condition.operator)
     if compare is None:
         return value in condition.values
-    return all(compare(value, each) for each in condition.values)
+    return all(compare(value, operand) for operand in condition.values)
 
 
 def _of_offsets(range_: Range, condition: Condition) -> Range:
     values = condition.values
-    if not values or not all(type(each) is int for each in values):
+    if not values or not all(type(value) is int for value in values):
         return range_
     first, end = range_.first, range_.end
     match condition.operator:
@@ -228,5 +229,5 @@ def _from(range_: Range, offset: int) -> Range:
 
 
 def _millis(value: datetime) -> int:
-    """Rounded down."""
+    """In milliseconds, rounded down."""
     return int(value.timestamp() * 1000 // 1)

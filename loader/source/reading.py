@@ -1,8 +1,8 @@
-"""What a task does: slices of partitions become record batches, each row once.
+"""A reading task: turns slices of partitions into record batches, each row once.
 
-The batches that a slice begins or ends within are read as well, and what lies outside of the slice
-is left out. Nothing is kept but what is joined to the next record batch: an agent's batch may have
-few rows, and a record batch costs Spark about as much as a hundred rows.
+Batches that extend beyond the slice are read completely, and rows outside of it are dropped. The
+only state is rows that wait to be joined with more: a producer's batch may have few rows, and a
+record batch costs Spark about as much as a hundred rows.
 """
 
 import logging
@@ -33,13 +33,13 @@ from wire.messages.list_offsets import EARLIEST
 
 _log = logging.getLogger("penstock.source")
 _OFFSET: Final = "_offset"
-# Record batches that are as large as one of these are given to Spark, smaller ones joined.
+# Record batches that reach one of these sizes are passed to Spark, smaller ones are joined.
 ROWS: Final = 16_384
 BYTES: Final = 4 * 1024 * 1024
 
 
 def read(task: Task, description: Description) -> Iterator[pa.RecordBatch]:
-    """The slices' rows, in record batches that are worth their way to Spark."""
+    """The slices' rows, in record batches of a useful size."""
     columns = description.columns
     schema = row_schema(description, columns)
     joining = Joining()
@@ -54,25 +54,24 @@ def read(task: Task, description: Description) -> Iterator[pa.RecordBatch]:
                 columns, schemas, topic=piece.topic, partition=piece.partition, cluster=""
             )
             for batch in _batches(brokers, piece, fail_on_data_loss=description.fail_on_data_loss):
-                for made in rows.of(batch, decoder.decode(batch)):
-                    yield from joining.add(made)
-            rows.say_what_was_skipped()
+                for record_batch in rows.of(batch, decoder.decode(batch)):
+                    yield from joining.add(record_batch)
+            rows.log_skipped()
     yield from joining.end()
 
 
 class _Rows:
-    """Rows of one slice, as they were asked for."""
+    """The requested rows of one slice."""
 
     def __init__(self, piece: Slice, description: Description, schema: pa.Schema) -> None:
         self._piece = piece
         self._dead = description.dead
         self._schema = schema
-        wanted = description.wanted
-        self._wanted = None if wanted is None else list(wanted)
+        columns = description.wanted
+        self._columns_wanted = None if columns is None else list(columns)
         self._skipped: Counter[str] = Counter()
 
     def of(self, batch: FetchedBatch, decoded: Decoded) -> Iterator[pa.RecordBatch]:
-        """What the slice has of a batch."""
         rows, dead = decoded.rows, decoded.dead
         if (
             batch.header.base_offset < self._piece.first
@@ -80,17 +79,17 @@ class _Rows:
         ):
             rows = None if rows is None else self._within(rows)
             dead = tuple(
-                each for each in dead if self._piece.first <= each.offset < self._piece.end
+                letter for letter in dead if self._piece.first <= letter.offset < self._piece.end
             )
         if rows is not None and rows.num_rows:
-            yield self._chosen(self._with_dead(rows))
+            yield self._selected(self._with_dead(rows))
         if dead:
-            yield from self._buried(dead)
+            yield from self._dead_rows(dead)
 
-    def say_what_was_skipped(self) -> None:
+    def log_skipped(self) -> None:
         for reason, count in self._skipped.items():
             _log.warning(
-                "%s-%d: %d records between offsets %d and %d were passed over: %s",
+                "%s-%d: skipped %d records between offsets %d and %d: %s",
                 self._piece.topic,
                 self._piece.partition,
                 count,
@@ -100,12 +99,11 @@ class _Rows:
             )
 
     def _within(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Offsets ascend."""
         offsets = rows.column(_OFFSET)
         first = pa.scalar(self._piece.first, pa.int64())
         end = pa.scalar(self._piece.end, pa.int64())
-        wanted = pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, end))
-        return rows.filter(wanted)
+        mask = pc.and_(pc.greater_equal(offsets, first), pc.less(offsets, end))
+        return rows.filter(mask)
 
     def _with_dead(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self._dead is not DeadRecords.KEEP:
@@ -113,37 +111,37 @@ class _Rows:
         alive = pa.nulls(rows.num_rows, DEAD_TYPE)
         return pa.RecordBatch.from_arrays([*rows.columns, alive], schema=self._schema)
 
-    def _buried(self, dead: tuple[Dead, ...]) -> Iterator[pa.RecordBatch]:
+    def _dead_rows(self, dead: tuple[Dead, ...]) -> Iterator[pa.RecordBatch]:
         match self._dead:
             case DeadRecords.FAIL:
                 first = dead[0]
                 raise DeadRecord(
                     f"{self._piece.topic}-{self._piece.partition}, offset {first.offset}: "
-                    f"{first.reason}: {first.detail}. To pass over what cannot be decoded: option "
-                    "dead=skip; to have it in a column of its own: dead=keep"
+                    f"{first.reason}: {first.detail}. To skip such records: option dead=skip; to "
+                    "get them in a separate column: dead=keep"
                 )
             case DeadRecords.SKIP:
-                self._skipped.update(each.reason for each in dead)
+                self._skipped.update(letter.reason for letter in dead)
             case DeadRecords.KEEP:
-                yield self._chosen(self._kept(dead))
+                yield self._selected(self._kept(dead))
 
     def _kept(self, dead: tuple[Dead, ...]) -> pa.RecordBatch:
-        known = {
+        values = {
             "_topic": lambda _: self._piece.topic,
             "_partition": lambda _: self._piece.partition,
-            _OFFSET: lambda each: each.offset,
+            _OFFSET: lambda letter: letter.offset,
             "_dead": _as_row,
         }
         arrays = [
-            pa.array([known[field.name](each) for each in dead], field.type)
-            if field.name in known
+            pa.array([values[field.name](letter) for letter in dead], field.type)
+            if field.name in values
             else pa.nulls(len(dead), field.type)
             for field in self._schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _chosen(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        return rows if self._wanted is None else rows.select(self._wanted)
+    def _selected(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows if self._columns_wanted is None else rows.select(self._columns_wanted)
 
 
 def _as_row(dead: Dead) -> dict[str, object]:
@@ -157,7 +155,7 @@ def _as_row(dead: Dead) -> dict[str, object]:
 
 
 def _batches(brokers: Brokers, piece: Slice, *, fail_on_data_loss: bool) -> Iterator[FetchedBatch]:
-    """Of all the slice; or, if that does not matter, of what is left of it."""
+    """The batches of the slice; without `fail_on_data_loss`, those that still exist."""
     first = piece.first
     while first < piece.end:
         reader = PartitionReader(
@@ -171,11 +169,11 @@ def _batches(brokers: Brokers, piece: Slice, *, fail_on_data_loss: bool) -> Iter
         )
         try:
             with closing(reader):
-                for each in reader.everything():
-                    if isinstance(each, FetchedBatch):
-                        yield each
-                    elif each.what is Instead.HOLE and not reader.is_compacted():
-                        _hole(piece, each, fail_on_data_loss=fail_on_data_loss)
+                for item in reader.everything():
+                    if isinstance(item, FetchedBatch):
+                        yield item
+                    elif item.what is Instead.HOLE and not reader.is_compacted():
+                        _report_missing(piece, item, fail_on_data_loss=fail_on_data_loss)
             return
         except OffsetsMissing as missing:
             if fail_on_data_loss:
@@ -184,12 +182,12 @@ def _batches(brokers: Brokers, piece: Slice, *, fail_on_data_loss: bool) -> Iter
             reached = max(first, reader.next_offset)
             first = _earliest(brokers, piece)
             if first <= reached:
-                return  # it does not begin later: there is no more of what was meant
+                return  # the log does not start later: nothing remains to be read
 
 
-def _hole(piece: Slice, hole: PassedOver, *, fail_on_data_loss: bool) -> None:
-    """Only the log of a compacted topic may have nothing between what lies around."""
-    why = "there is nothing between what lies around them, and the topic is not compacted"
+def _report_missing(piece: Slice, hole: PassedOver, *, fail_on_data_loss: bool) -> None:
+    """Reports missing offsets, which only the log of a compacted topic may have."""
+    why = "the log has no records there, and the topic is not compacted"
     missing = OffsetsMissing(piece.log, hole.first, hole.end, why)
     if fail_on_data_loss:
         raise missing
@@ -202,7 +200,7 @@ def _earliest(brokers: Brokers, piece: Slice) -> int:
 
 
 class Joining:
-    """Of one task. Rows come out in the order in which they came in."""
+    """Joins the record batches of one task, in their order."""
 
     def __init__(self, *, rows: int = ROWS, most_bytes: int = BYTES) -> None:
         self._enough_rows = rows
@@ -219,7 +217,6 @@ class Joining:
             yield from self.end()
 
     def end(self) -> Iterator[pa.RecordBatch]:
-        """What is waiting."""
         if self._waiting:
             yield self._waiting[0] if len(self._waiting) == 1 else pa.concat_batches(self._waiting)
         self._waiting, self._rows, self._bytes = [], 0, 0

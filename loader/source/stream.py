@@ -1,12 +1,12 @@
-"""A stream's view of the cluster: where it begins, how far it may go, and what a batch reads; and
-how far it has come, as it stands in Spark's checkpoint.
+"""A stream's position: where it starts, where each batch ends, and what a batch reads; and its
+representation in Spark's checkpoint.
 
-Used by one thread, from one process, for as long as the query lives. It keeps its connections, and
-the offset that a run with `Trigger.AvailableNow` ends at; where it stands, Spark keeps.
+Used by one thread of one process while the query lives. Keeps its connections, and the final offset
+of a run with `Trigger.AvailableNow`; Spark keeps the current offset.
 
-Every offset says from where to where its batch is read, so that a batch that is run again reads the
-same, whatever has become of topics and options meanwhile. (Of a first batch that is run again,
-Spark would ask anew where it begins.) What follows from facts is pure: only `TopicStream` asks.
+An offset has both ends of its batch's range in each partition, so that a repeated batch reads the
+same, even if topics or options have changed. (For a repeated first batch, Spark queries the start
+again.) Everything that follows from facts is pure; only `TopicStream` queries the cluster.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,21 +23,21 @@ from loader.manifests import PartitionState, TopicState
 from loader.planning.facts import TopicFacts
 from loader.planning.plan import refusal, starts_of, vanished
 from loader.planning.slicing import Range, share
-from loader.source.asking import facts_and_epochs, facts_of, times_of, topics_of
 from loader.source.batch_plan import Task, tasks, tasks_of
 from loader.source.description import CLIENT_ID
 from loader.source.options import Latest, SourceOptions
 from loader.source.ranges import REMEDY, Bound, places
+from loader.source.topic_queries import facts_and_epochs, facts_of, times_of, topics_of
 
 VERSION: Final = 1
 
 
 class Reached(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one partition: the batch has the offsets from `first` on, below `next`."""
+    """The batch's range in one partition: offsets from `first` on, below `next`."""
 
     first: int
     next: int
-    epoch: int  # of the leader, when it was asked
+    epoch: int  # the leader's epoch when it was queried
 
 
 class TopicReached(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,13 +46,13 @@ class TopicReached(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StreamOffset(msgspec.Struct, frozen=True, kw_only=True):
-    """All topics that are read."""
+    """The offsets of all topics that are read."""
 
     topics: dict[str, TopicReached]
     version: int = VERSION
 
     def as_json(self) -> dict[str, Any]:
-        """Equal ones have the same text: Spark compares texts."""
+        """Equal offsets have equal text: Spark compares texts."""
         made: dict[str, Any] = msgspec.to_builtins(self, str_keys=True, order="deterministic")
         return made
 
@@ -62,25 +62,25 @@ class StreamOffset(msgspec.Struct, frozen=True, kw_only=True):
             topic: TopicState(
                 topic=topic,
                 cluster="",
-                topic_id=each.id,
+                topic_id=topic_reached.id,
                 partitions=tuple(
                     PartitionState(
                         partition=index, next_offset=reached.next, leader_epoch=reached.epoch
                     )
-                    for index, reached in each.partitions.items()
+                    for index, reached in topic_reached.partitions.items()
                 ),
             )
-            for topic, each in self.topics.items()
+            for topic, topic_reached in self.topics.items()
         }
 
 
 def from_json(text: Mapping[str, Any]) -> StreamOffset:
-    """Raises LoaderError for what is none of these, or of a later version."""
+    """Parses an offset. Raises LoaderError if the text is invalid, or of another version."""
     version = text.get("version")
     if version != VERSION:
         raise LoaderError(
-            f"the stream's checkpoint has offsets of version {version!r}, and this Penstock knows "
-            f"version {VERSION}: read on with the one that wrote it, or a later one"
+            f"the stream's checkpoint has offsets of version {version!r}, but this Penstock reads "
+            f"version {VERSION}: continue with the Penstock that wrote it, or a later one"
         )
     try:
         return msgspec.convert(text, known_type(StreamOffset), str_keys=True)
@@ -89,20 +89,20 @@ def from_json(text: Mapping[str, Any]) -> StreamOffset:
 
 
 def ranges_of(start: StreamOffset, end: StreamOffset) -> list[Range]:
-    """What the batch between two offsets has."""
+    """The ranges of the batch between two offsets."""
     if start == end:
         return []
     return [
         Range(
             topic=topic,
-            topic_id=each.id,
+            topic_id=topic_reached.id,
             cluster="",
             partition=index,
             first=reached.first,
             end=reached.next,
         )
-        for topic, each in end.topics.items()
-        for index, reached in each.partitions.items()
+        for topic, topic_reached in end.topics.items()
+        for index, reached in topic_reached.partitions.items()
         if reached.first < reached.next
     ]
 
@@ -110,7 +110,7 @@ def ranges_of(start: StreamOffset, end: StreamOffset) -> list[Range]:
 def beginning(
     facts: Mapping[str, TopicFacts], offsets: Mapping[TopicPartition, int]
 ) -> StreamOffset:
-    """Of a stream that begins at these offsets."""
+    """The offset of a stream that starts here."""
     return _offset(
         facts,
         {
@@ -125,13 +125,13 @@ def beginning(
 
 
 def whole(facts: Mapping[str, TopicFacts]) -> StreamOffset:
-    """All there is now."""
+    """The offset at the topics' current ends."""
     return beginning(
         facts,
         {
             TopicPartition(topic, index): log.end
-            for topic, found in facts.items()
-            for index, log in found.partitions.items()
+            for topic, topic_facts in facts.items()
+            for index, log in topic_facts.partitions.items()
         },
     )
 
@@ -144,71 +144,71 @@ def advanced(
     target: StreamOffset | None = None,
     fail_on_data_loss: bool = True,
 ) -> StreamOffset:
-    """The end of the next batch: `start` itself if there is nothing new.
+    """The end of the next batch, or `start` itself if there is nothing new.
 
-    At most so many offsets, shared fairly; nothing beyond the target, if there is one. GapError
-    for what should be read next and is not there, unless that does not matter.
+    The batch has at most `most` offsets, distributed fairly, and none beyond the target. Raises
+    GapError if events are gone that should be read next, unless `fail_on_data_loss` is off.
     """
     facts = facts if target is None else _of_target(facts, target)
     states = start.states
     starts = {
-        TopicPartition(topic, index): each
-        for topic, found in facts.items()
-        for index, each in starts_of(found, states.get(topic)).items()
+        TopicPartition(topic, index): start_
+        for topic, topic_facts in facts.items()
+        for index, start_ in starts_of(topic_facts, states.get(topic)).items()
     }
     gaps = [
-        *(each.gap for each in starts.values() if each.gap),
+        *(start_.gap for start_ in starts.values() if start_.gap),
         *(gap for state in states.values() for gap in vanished(facts, state)),
     ]
     if gaps and fail_on_data_loss:
         raise refusal(gaps, REMEDY)
     amounts = [
-        max(0, facts[at.topic].partitions[at.partition].end - each.offset)
-        for at, each in starts.items()
+        max(0, facts[position.topic].partitions[position.partition].end - start_.offset)
+        for position, start_ in starts.items()
     ]
     shares = amounts if most is None else share(amounts, most)
-    made = _offset(
+    end = _offset(
         facts,
         {
-            at: Reached(
-                first=each.offset,
-                next=each.offset + count,
-                epoch=facts[at.topic].partitions[at.partition].leader_epoch,
+            position: Reached(
+                first=start_.offset,
+                next=start_.offset + count,
+                epoch=facts[position.topic].partitions[position.partition].leader_epoch,
             )
-            for (at, each), count in zip(starts.items(), shares, strict=True)
+            for (position, start_), count in zip(starts.items(), shares, strict=True)
         },
     )
-    made = _with_absent(made, start)
-    return start if _is_no_further(start, made) else made
+    end = _with_absent(end, start)
+    return start if _is_no_further(start, end) else end
 
 
-def _with_absent(made: StreamOffset, start: StreamOffset) -> StreamOffset:
-    """What brokers do not show now may be back, and is read on then."""
-    topics = dict(made.topics)
-    for name, before in start.topics.items():
-        now = topics.get(name, TopicReached(id=before.id, partitions={}))
-        if now.id != before.id:
+def _with_absent(end: StreamOffset, start: StreamOffset) -> StreamOffset:
+    """Keeps partitions that brokers do not show, which are continued if they come back."""
+    topics = dict(end.topics)
+    for name, previous in start.topics.items():
+        current = topics.get(name, TopicReached(id=previous.id, partitions={}))
+        if current.id != previous.id:
             continue
         kept = {
-            index: Reached(first=each.next, next=each.next, epoch=each.epoch)
-            for index, each in before.partitions.items()
+            index: Reached(first=state.next, next=state.next, epoch=state.epoch)
+            for index, state in previous.partitions.items()
         }
-        topics[name] = TopicReached(id=now.id, partitions={**kept, **now.partitions})
+        topics[name] = TopicReached(id=current.id, partitions={**kept, **current.partitions})
     return StreamOffset(topics=topics)
 
 
 def _of_target(facts: Mapping[str, TopicFacts], target: StreamOffset) -> dict[str, TopicFacts]:
-    """As if nothing had happened since: what came is left for the next time."""
+    """The facts as of the target: later records are left to the next run."""
     return {
         topic: replace(
-            found,
+            topic_facts,
             partitions={
                 index: replace(log, end=min(log.end, reached.next))
-                for index, log in found.partitions.items()
+                for index, log in topic_facts.partitions.items()
                 if (reached := target.topics[topic].partitions.get(index))
             },
         )
-        for topic, found in facts.items()
+        for topic, topic_facts in facts.items()
         if topic in target.topics
     }
 
@@ -217,30 +217,30 @@ def _offset(
     facts: Mapping[str, TopicFacts], reached: Mapping[TopicPartition, Reached]
 ) -> StreamOffset:
     topics: dict[str, TopicReached] = {}
-    for (topic, index), each in sorted(reached.items()):
+    for (topic, index), partition_reached in sorted(reached.items()):
         of_topic = topics.setdefault(topic, TopicReached(id=facts[topic].topic_id, partitions={}))
-        of_topic.partitions[index] = each
+        of_topic.partitions[index] = partition_reached
     return StreamOffset(topics=topics)
 
 
-def _is_no_further(start: StreamOffset, made: StreamOffset) -> bool:
+def _is_no_further(start: StreamOffset, end: StreamOffset) -> bool:
     return {
-        (topic, each.id, index): reached.next
-        for topic, each in start.topics.items()
-        for index, reached in each.partitions.items()
+        (topic, topic_reached.id, index): reached.next
+        for topic, topic_reached in start.topics.items()
+        for index, reached in topic_reached.partitions.items()
     } == {
-        (topic, each.id, index): reached.next if reached.next == reached.first else -1
-        for topic, each in made.topics.items()
-        for index, reached in each.partitions.items()
+        (topic, topic_reached.id, index): reached.next if reached.next == reached.first else -1
+        for topic, topic_reached in end.topics.items()
+        for index, reached in topic_reached.partitions.items()
     }
 
 
 class TopicStream:
-    """Nobody is asked before something is."""
+    """Plans the batches of a stream. Connects to the brokers when it first needs them."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options: Final = options
-        self.latest: StreamOffset | None = None  # all there was, when it was last asked for
+        self.latest: StreamOffset | None = None  # the topics' ends when last queried
         self._target: StreamOffset | None = None
         self._brokers: Brokers | None = None
 
@@ -250,7 +250,6 @@ class TopicStream:
             self._brokers = None
 
     def initial(self) -> StreamOffset:
-        """Where a new query begins."""
         brokers = self._connected()
         facts = facts_of(brokers, topics_of(brokers, self.options))
         where = self.options.starting or Latest()
@@ -264,11 +263,11 @@ class TopicStream:
         return beginning(facts, first)
 
     def end_here(self) -> None:
-        """What comes from now on is left for another run."""
+        """Limits the run to records that exist now."""
         self._target = whole(self._facts(StreamOffset(topics={})))
 
     def next(self, start: StreamOffset, most: int | None) -> StreamOffset:
-        """The end of the next batch, which has at most so many offsets."""
+        """The end of the next batch, which has at most `most` offsets."""
         self._check_topics(start.topics)
         facts = self._facts(start)
         self.latest = whole(facts)
@@ -281,15 +280,14 @@ class TopicStream:
         )
 
     def tasks_between(self, start: StreamOffset, end: StreamOffset) -> list[Task]:
-        """The tasks of a batch."""
-        found = ranges_of(start, end)
-        if self.options.bytes_per_task is None or not found:
-            return tasks(found, self.options)
-        return tasks_of(self._connected(), found, self.options)
+        ranges = ranges_of(start, end)
+        if self.options.bytes_per_task is None or not ranges:
+            return tasks(ranges, self.options)
+        return tasks_of(self._connected(), ranges, self.options)
 
     def _facts(self, start: StreamOffset) -> dict[str, TopicFacts]:
         brokers = self._connected()
-        known = {topic: each.partitions for topic, each in start.states.items()}
+        known = {topic: state.partitions for topic, state in start.states.items()}
         topics = topics_of(brokers, self.options)
         return facts_and_epochs(brokers, {topic: known.get(topic, ()) for topic in topics})
 
@@ -299,8 +297,8 @@ class TopicStream:
         for topic in known:
             if topic not in self.options.topics:
                 raise OptionRefused(
-                    f"the checkpoint is of a query that read topic {topic}, and option `topic` "
-                    "does not name it: name it, or take a new checkpoint"
+                    f"the checkpoint belongs to a query that read topic {topic}, which option "
+                    "`topic` does not name: name it, or use a new checkpoint"
                 )
 
     def _connected(self) -> Brokers:

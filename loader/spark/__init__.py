@@ -1,1 +1,1 @@
-"""Spark as a load starts it, what is shipped to executors, and the job that they run."""
+"""The Spark session of a load, the environment of its executors, and the job that they run."""

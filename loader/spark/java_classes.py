@@ -1,13 +1,13 @@
-"""Java's classes as an earlier load's Spark has read them, in a file that a JVM maps.
+"""Caches Java's loaded classes in a file that the JVM maps, to start Spark faster.
 
-Half of the time until Spark is there is Java's own: it reads, verifies and links thousands of
-classes. A load that nobody waits for has its JVM write them down, once for each Java, Spark and
-class path, which takes it some 15 seconds more; every later one is told where they are. Nothing but
-time depends on it: a JVM that cannot use the file says nothing and starts as ever.
+Half of Spark's start-up time is Java's own: it reads, verifies and links thousands of classes. A
+load that nobody waits for lets its JVM write them to a file, once for each Java, Spark and class
+path, which takes some 15 seconds; later JVMs use it. It only affects speed: a JVM that cannot use
+the file silently starts as usual.
 
-A JVM takes a whole file for good, so it is told of no other: one is written under a temporary name,
-and has its size in its name when it is on disk. What it holds is checked by the JVM itself, each
-time. Files that nobody used for a month are removed.
+A JVM trusts a complete file, so it must not see an incomplete one: files are written under a
+temporary name, and get their size into their name when they are on disk. The JVM verifies the
+content each time. Files that were not used for a month are removed.
 """
 
 import hashlib
@@ -25,15 +25,15 @@ from ground.durable_files import sync_directory
 from loader.spark.packing import cache_directory, forget_old
 
 PREFIX: Final = "java-classes-"
-MAKING_SECONDS: Final = 120.0  # that a JVM has to write them, on a busy machine
-_LEAST_FREE: Final = 1 << 30  # bytes on that disk, or none are written
-# A JVM would name every class that it leaves out, and say why it cannot use a file.
+MAKING_SECONDS: Final = 120.0  # a JVM's time to write them, on a busy machine
+_LEAST_FREE: Final = 1 << 30  # bytes; with less disk space, none are written
+# Otherwise a JVM logs every class that it omits, and why it cannot use a file.
 _QUIET: Final = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
-# Where an operator has said something of this, it is left to him.
-_SAID: Final = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit")
-_SAY_SO: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
-# What a class path is made of, beside Spark's own jars.
-_OF_THE_PATH: Final = (
+# Options by which an operator configures this; they take precedence.
+_CONFIGURED_BY: Final = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit")
+_OPTION_VARIABLES: Final = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
+# Variables that affect the class path, beside Spark's own jars.
+_PATH_VARIABLES: Final = (
     *("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_DIST_CLASSPATH"),
     *("HADOOP_CONF_DIR", "YARN_CONF_DIR"),
 )
@@ -43,38 +43,38 @@ log = logging.getLogger(__name__)
 
 
 class JavaClasses:
-    """For the one JVM that this process starts."""
+    """The cache for the JVM that this process starts."""
 
     def __init__(
         self, directory: Path | None, *, makes: bool, making_seconds: float = MAKING_SECONDS
     ) -> None:
-        """Without a directory there are none. `makes`: this process ends by itself, and nobody
-        waits for that."""
+        """Without a directory there is no cache. `makes`: files may be written, because nobody
+        waits for the end of this process."""
         self._directory = directory
         self._makes = makes
         self._making_seconds = making_seconds
-        self._fresh: Path | None = None  # where our JVM writes them, and what they will be called
+        self._fresh: Path | None = None  # the temporary file that our JVM writes
         self._name = ""
 
     @property
     def patience(self) -> float:
-        """For how long the JVM may have something to write at its end; 0 if it has nothing to."""
+        """The additional time that the JVM may need at its end; 0 if it writes nothing."""
         return self._making_seconds if self._fresh else 0.0
 
     def options(self, asked: str, settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
-        """What to tell a JVM that is about to start, beside the options that were `asked` for."""
-        said = " ".join([asked, *(environ.get(each, "") for each in _SAY_SO)])
-        if self._directory is None or any(each in said for each in _SAID):
+        """Options for a JVM that is about to start, beside those that were `asked` for."""
+        given = " ".join([asked, *(environ.get(name, "") for name in _OPTION_VARIABLES)])
+        if self._directory is None or any(option in given for option in _CONFIGURED_BY):
             return ""
         try:
             return self._options_in(self._directory, _name(settings, environ))
         except OSError as error:
-            log.warning("Java's classes cannot be kept path=%s error=%s", self._directory, error)
+            log.warning("cannot cache Java classes path=%s error=%s", self._directory, error)
             return ""
 
     def keep(self, *, whole: bool) -> None:
-        """What the JVM has written, if it has. `whole`: it came to its end; one that is killed may
-        leave half of a file."""
+        """Keeps what the JVM has written, if anything. `whole`: it ended by itself; a killed one
+        may leave half a file."""
         if self._fresh is None:
             return
         fresh, self._fresh = self._fresh, None
@@ -87,16 +87,16 @@ class JavaClasses:
             fresh.replace(path)
             sync_directory(path.parent)
         except OSError as error:
-            log.warning("Java's classes were not kept path=%s error=%s", fresh, error)
+            log.warning("cannot cache Java classes path=%s error=%s", fresh, error)
         else:
-            log.info("Java's classes are kept path=%s bytes=%d", path, size)
+            log.info("cached Java classes path=%s bytes=%d", path, size)
 
     def _options_in(self, directory: Path, name: str) -> str:
-        if any(each.isspace() or each in "\"'\\" for each in str(directory)):
-            return ""  # Spark splits options as a shell does
-        if (found := _found(directory, name)) is not None:
-            os.utime(found)
-            return f"-XX:SharedArchiveFile={found} -XX:+VerifySharedSpaces {_QUIET}"
+        if any(letter.isspace() or letter in "\"'\\" for letter in str(directory)):
+            return ""  # Spark splits options like a shell
+        if (cached := _cached(directory, name)) is not None:
+            os.utime(cached)
+            return f"-XX:SharedArchiveFile={cached} -XX:+VerifySharedSpaces {_QUIET}"
         if not self._makes:
             return ""
         directory.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ class JavaClasses:
 
 
 def classes_directory(environ: Mapping[str, str]) -> Path | None:
-    """Where they are kept; nowhere for a user who has no home."""
+    """The directory of the cache; None for a user without a home."""
     try:
         return cache_directory(environ)
     except RuntimeError:
@@ -117,30 +117,30 @@ def classes_directory(environ: Mapping[str, str]) -> Path | None:
 
 
 def _name(settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """Of one Java, one Spark and one class path."""
+    """The name for this Java, Spark and class path."""
     java = find_java().resolve()
     jars = _jars(environ)
-    of = (
+    identity = (
         *(str(java), java.stat().st_mtime_ns, java.stat().st_size),
         *(str(jars), jars.stat().st_mtime_ns),
-        *(environ.get(each, "") for each in _OF_THE_PATH),
+        *(environ.get(variable, "") for variable in _PATH_VARIABLES),
         settings.get(_EXTRA_PATH, ""),
     )
-    return PREFIX + hashlib.sha256(repr(of).encode()).hexdigest()[:16]
+    return PREFIX + hashlib.sha256(repr(identity).encode()).hexdigest()[:16]
 
 
 def _jars(environ: Mapping[str, str]) -> Path:
-    """Spark's own. PySpark is looked for, and not imported."""
+    """Spark's own jars. Finds PySpark without importing it."""
     if home := environ.get("SPARK_HOME"):
         return Path(home, "jars")
-    found = find_spec("pyspark")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent / "jars"
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "jars"
 
 
-def _found(directory: Path, name: str) -> Path | None:
-    """One that is as long as it says: a shorter one would end the JVM that maps it."""
+def _cached(directory: Path, name: str) -> Path | None:
+    """A file whose length matches its name: a shorter one would crash the JVM that maps it."""
     for path in directory.glob(f"{name}-*.jsa"):
         if path.stem == f"{name}-{path.stat().st_size}":
             return path
@@ -148,7 +148,7 @@ def _found(directory: Path, name: str) -> Path | None:
 
 
 def _on_disk(path: Path) -> int:
-    """Its size, when it is there."""
+    """The file's size, after it was synced."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         return os.fstat(file.fileno()).st_size

@@ -1,13 +1,13 @@
-"""The Spark job: every slice read by a task, its files staged where the store is; and why Spark
-gave one up, in one line that says what to do.
+"""The Spark job: tasks read slices, and their files are staged in the store. Translates Spark's
+errors into one line that says what to do.
 
-Tasks give pieces of finished files (loader/landing/), and Spark's text writer carries them: with
-Spark's own commit of tasks, so that of several attempts one counts, and with the filesystem's own
-credentials. What that writer puts between two lines is, here, the end of every Parquet file; see
+Tasks return pieces of finished files (loader/landing/), which Spark's text writer stores: so
+Spark's own commit protocol selects one of several attempts, and the filesystem's own credentials
+apply. The writer's line separator is the end of every Parquet file; see
 docs/decisions/0021-pieces-of-parquet.md.
 
-Spark tells what was wrong in a trace of a hundred lines, after four attempts. The wording is that
-of Spark 4; a test has Spark say it anew.
+Spark reports errors as a trace of a hundred lines, after four attempts. The patterns match Spark
+4's wording; a test makes Spark produce it.
 """
 
 import re
@@ -39,7 +39,7 @@ from loader.landing.task_spec import LandingJob
 FOLDERS: Final = ("kind", "slice", "dt", "hour")
 SOURCE: Final = "penstock_landing"
 POLL_SECONDS: Final = 0.5
-# Behind the indented lines of a Python trace comes what was raised.
+# The exception follows the indented lines of a Python trace.
 _RAISED: Final = re.compile(r"^Traceback .*\n(?:[ \t].*\n|\n)*(\S.*)$", re.MULTILINE)
 _MISMATCH: Final = re.compile(
     r"Python in worker has different version: (?P<there>[\d.]+)"
@@ -63,7 +63,8 @@ _PLANNING: Final = re.compile(
 def land(
     spark: SparkSession, job: LandingJob, directory: str, advanced: Callable[[int], None]
 ) -> None:
-    """Reads all slices and stages their files in the directory. `advanced` hears of tasks done."""
+    """Reads all slices and stages their files in the directory. `advanced` receives the number of
+    finished tasks."""
     table = job.spec.table
     with working(f"{table}: landing"), watching(spark, table, advanced):
         pieces = spark.read.format(SOURCE).option("job", job.packed()).load()
@@ -73,18 +74,18 @@ def land(
 
 @contextmanager
 def working(on: str) -> Iterator[None]:
-    """What Spark raises is a LoaderError of one line."""
+    """Turns Spark's exceptions into a LoaderError of one line."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
         raise (environment_failure(error) or failure(on, str(error))) from error
 
 
-def failure(on: str, said: str) -> LoaderError:
-    """Why Spark gave up, in one line: what our code raised in a task, or Spark's first words."""
-    if why := no_ticket(said):
+def failure(on: str, trace: str) -> LoaderError:
+    """The cause in one line: the exception of our code in a task, or Spark's first words."""
+    if why := no_ticket(trace):
         return NoTicket(f"{on}: {why}")
-    raised = _RAISED.findall(said)
+    raised = _RAISED.findall(trace)
     if raised:
         kind, _, text = str(raised[-1]).partition(": ")
         if kind.endswith(OffsetsMissing.__name__):
@@ -97,69 +98,69 @@ def failure(on: str, said: str) -> LoaderError:
             damaged = DamagedBatch.from_text(text.strip())
             return damaged or SparkFailed(f"{on}: {text.strip()}")
         return SparkFailed(f"{on}: {text.strip() or kind}")
-    lines = (line.strip(": \t") for line in said.splitlines())
+    lines = (line.strip(": \t") for line in trace.splitlines())
     words = (line for line in lines if line and not line.startswith("An error occurred"))
-    return SparkFailed(f"{on}: {next(words, 'no reason was given')}")
+    return SparkFailed(f"{on}: {next(words, 'Spark gave no reason')}")
 
 
 @contextmanager
 def watching(spark: SparkSession, table: str, advanced: Callable[[int], None]) -> Iterator[None]:
-    """Tells how many tasks of the jobs are done that this thread starts within."""
+    """Reports the number of finished tasks of jobs that this thread starts within the context."""
     context, group = spark.sparkContext, f"{table}-{uuid.uuid4().hex}"
     context.setJobGroup(group, f"Penstock: {table}", interruptOnCancel=True)
-    over = threading.Event()
+    finished = threading.Event()
 
     def watch() -> None:
         tracker = context.statusTracker()
-        while not over.wait(POLL_SECONDS):
+        while not finished.wait(POLL_SECONDS):
             stages = (
                 stage
                 for job in tracker.getJobIdsForGroup(group)
                 if (info := tracker.getJobInfo(job)) is not None
                 for stage in info.stageIds
             )
-            known = (tracker.getStageInfo(stage) for stage in stages)
-            advanced(sum(each.numCompletedTasks for each in known if each is not None))
+            stage_infos = (tracker.getStageInfo(stage) for stage in stages)
+            advanced(sum(info.numCompletedTasks for info in stage_infos if info is not None))
 
     watcher = threading.Thread(target=watch, name=f"watching {table}", daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        over.set()
+        finished.set()
         watcher.join()
         context.setLocalProperty("spark.jobGroup.id", "")
 
 
-def _mismatch(found: re.Match[str]) -> str:
+def _mismatch(match: re.Match[str]) -> str:
     return (
-        f"executors run Python {found['there']} and this driver runs {found['here']}: set "
-        f"spark.pyspark.python to a Python {found['here']} that every executor has"
+        f"executors run Python {match['there']}, but this driver runs {match['here']}: set "
+        f"spark.pyspark.python to a Python {match['here']} that every executor has"
     )
 
 
-def _no_interpreter(found: re.Match[str]) -> str:
+def _no_interpreter(match: re.Match[str]) -> str:
     return (
-        f"executors cannot start `{found['name']}` ({found['why'].strip()}): set "
+        f"executors cannot start `{match['name']}` ({match['why'].strip()}): set "
         "spark.pyspark.python to an interpreter that every executor has"
     )
 
 
-def _no_module(found: re.Match[str]) -> str:
+def _no_module(match: re.Match[str]) -> str:
     return (
-        f"executors have no Python module `{found['name'] or found['package']}`: --pack-env ships "
+        f"executors have no Python module `{match['name'] or match['package']}`: --pack-env ships "
         "what `penstock[loader]` requires, anything else must be installed for their interpreter"
     )
 
 
-def _not_loaded(found: re.Match[str]) -> str:
+def _not_loaded(match: re.Match[str]) -> str:
     return (
-        f"executors cannot load what this driver packed ({found['why'].strip()}): pack on a host "
+        f"executors cannot load what this driver packed ({match['why'].strip()}): pack on a host "
         "with their processor and a C library no newer than theirs"
     )
 
 
-def _planning(found: re.Match[str]) -> str:
+def _planning(match: re.Match[str]) -> str:
     return (
         "the Python that executors run (spark.pyspark.python) cannot plan on this host: run with "
         "--pack-env, or install `penstock[loader]` for it here too"
@@ -176,9 +177,9 @@ _KNOWN: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...]
 
 
 def environment_failure(error: BaseException) -> EnvironmentFailed | None:
-    """What was wrong with the executors' Python, if that is why Spark gave up."""
-    said = str(error)
+    """The error in the executors' Python, if that is why Spark failed."""
+    trace = str(error)
     for pattern, line in _KNOWN:
-        if found := pattern.search(said):
-            return EnvironmentFailed(line(found))
+        if match := pattern.search(trace):
+            return EnvironmentFailed(line(match))
     return None

@@ -1,21 +1,20 @@
-"""The driver's Python environment, packed into one file for executors that have a bare Python; or
-the pack that was made of it before.
+"""Packs the driver's Python environment into one file for executors that have a bare Python, or
+reuses an earlier pack.
 
-What lies in the pack, and where, is always as a wheel of ours would be installed. Our own code is
-found as it is imported, so that it does not matter whether it is installed from a wheel or runs
-from a repository. Other distributions are those that `penstock[loader]` requires, and so on down,
-but for PySpark and its way to the JVM, which every executor has from Spark itself. They are taken
-by their own lists of files, less what is only there to build against, to test, or to be run by
-hand.
+The layout of a pack is that of an installed wheel. Our own code is taken from where it is imported,
+so it does not matter whether it is installed from a wheel or runs from a repository. Other
+distributions are the requirements of `penstock[loader]`, and theirs in turn, except for PySpark and
+its bridge to the JVM, which every executor has from Spark. Their files are those on their own
+lists, without those that only serve building, testing, or use by hand.
 
-A pack's name says what is in it: our version, Python's and the platform's, and a digest over the
+A pack's name identifies its content: our version, Python's and the platform's, and a digest of the
 names and digests of all files. So a pack is made once for each environment and code, and never
-changed. It is a zip archive, because Spark and YARN unpack those by themselves, without `tar` on
-the host, and its bytes follow from its contents alone.
+changed. It is a zip archive, because Spark and YARN unpack these by themselves, without `tar` on
+the host, and its bytes depend only on its contents.
 
-It is written under a temporary name and renamed when it is whole and on disk, so that one that is
-there under its name is good; a crash leaves a temporary file, which a later pack removes. Packs
-that nobody used for a month are removed.
+A pack is written under a temporary name, and renamed when it is complete and on disk, so a file
+with a pack's name is intact. A crash leaves a temporary file, which a later pack removes. Packs
+that were not used for a month are removed.
 """
 
 import hashlib
@@ -40,16 +39,16 @@ from packaging.utils import canonicalize_name
 from ground.durable_files import replacing
 from loader.errors import EnvironmentFailed, NotPackable
 
-# What loader/ imports. The other programs do not run in executors.
+# The folders that loader/ imports. Other programs do not run in executors.
 FOLDERS: Final = ("client", "cluster", "columns", "ground", "loader", "schemas", "wire")
-BESIDE: Final = "pyspark_penstock"  # what Spark finds by its name
+BESIDE: Final = "pyspark_penstock"  # Spark finds it by name
 _TO_BUILD_AGAINST: Final = frozenset(
     {".a", ".c", ".cc", ".cpp", ".h", ".hpp", ".pxd", ".pxi", ".pyc", ".pyi", ".pyx"}
 )
 _NOT_TO_RUN: Final = frozenset({"__pycache__", "tests"})
 _METADATA: Final = frozenset({"METADATA", "entry_points.txt"})
-# Of Arrow's parts that nothing else links to, those that a loader has no use for: executors write
-# through Hadoop's file systems. A library's other names, for linkers, are copies in a wheel.
+# Parts of Arrow that a loader does not need, and that nothing links to: executors write through
+# Hadoop's filesystems. A library's other names, for linkers, are copies in a wheel.
 _UNUSED_ARROW: Final = re.compile(
     r"pyarrow/("
     r"(include|src|includes)/.*"
@@ -62,8 +61,8 @@ OWN: Final = "penstock"
 EXTRA: Final = "loader"
 FROM_SPARK: Final = frozenset({"pyspark", "py4j"})
 Lookup = Callable[[str], Distribution]
-FORMAT: Final = "1"  # of the archive: another one for the same files takes another number
-# The bytes taken in so far, and how many there are.
+FORMAT: Final = "1"  # of the archive; changes if the same files give another archive
+# The bytes packed so far, and the total.
 Progress = Callable[[int, int], None]
 PREFIX: Final = "penstock-environment-"
 LEVEL: Final = 4  # half the time of level 6, and 4 percent larger
@@ -75,12 +74,12 @@ _UNIX: Final = 3
 
 
 def runs_here(master: str) -> bool:
-    """Whether tasks run in the driver's own JVM, beside this Python."""
+    """Whether tasks run in the driver's own JVM, with this Python."""
     return master == "local" or master.startswith("local[")
 
 
 class PackedFile(msgspec.Struct, frozen=True):
-    """A file here, under the name it has in the pack."""
+    """A local file, with its name in the pack."""
 
     name: str
     source: Path
@@ -88,7 +87,7 @@ class PackedFile(msgspec.Struct, frozen=True):
 
 
 def is_needed(name: str) -> bool:
-    """Whether a file of a distribution is of use to an executor."""
+    """Whether executors need this file of a distribution."""
     path = PurePosixPath(name)
     if ".." in path.parts or path.is_absolute():
         return False  # programs and manual pages, outside site-packages
@@ -100,15 +99,15 @@ def is_needed(name: str) -> bool:
 
 
 def files_of(distribution: Distribution) -> Iterator[PackedFile]:
-    """By the distribution's own list, whose digests are taken as they stand there."""
+    """The files of a distribution that executors need, with digests from its own list."""
     if _is_link(distribution):
         raise NotPackable(
-            f"{distribution.name} is installed here as a link to a working directory: "
+            f"{distribution.name} is only a link to a working directory (an editable install): "
             "install it as a package to ship it to executors"
         )
     if not distribution.files:
         raise NotPackable(
-            f"{distribution.name} has no list of its files, so it was not installed by pip: "
+            f"{distribution.name} has no list of its files, so pip did not install it: "
             f"install it with pip for {sys.executable} to ship it to executors"
         )
     for listed in distribution.files:
@@ -132,12 +131,12 @@ def _digest_of(file: Path) -> str:
 
 
 def own_files() -> list[PackedFile]:
-    """Penstock's code, in the layout of its wheel."""
+    """Penstock's own code, in the layout of its wheel."""
     package = _package(OWN)
-    found = list(_below(package, OWN, without=package / "programs"))
+    files = list(_below(package, OWN, without=package / "programs"))
     for folder in FOLDERS:
-        found += _below(_package(folder), f"{OWN}/programs/{folder}")
-    return [*found, *_below(_package(BESIDE), BESIDE)]
+        files += _below(_package(folder), f"{OWN}/programs/{folder}")
+    return [*files, *_below(_package(BESIDE), BESIDE)]
 
 
 def driver_path(distributions: Sequence[Distribution]) -> list[Path]:
@@ -149,7 +148,7 @@ def driver_path(distributions: Sequence[Distribution]) -> list[Path]:
 def _package(name: str) -> Path:
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
-        raise NotPackable(f"Penstock's own `{name}` cannot be found: its installation is damaged")
+        raise NotPackable(f"Penstock's package `{name}` is missing: the installation is damaged")
     return Path(spec.submodule_search_locations[0])
 
 
@@ -163,9 +162,9 @@ def _below(folder: Path, name: str, without: Path | None = None) -> Iterator[Pac
 
 
 def required_distributions(look_up: Lookup = Distribution.from_name) -> list[Distribution]:
-    """All but our own, in the order of their names."""
-    own = _found(look_up, OWN, wanted_by="the loader")
-    found: dict[str, Distribution] = {}
+    """All required distributions except our own, ordered by name."""
+    own = _distribution(look_up, OWN, required_by="the loader")
+    by_name: dict[str, Distribution] = {}
     done: set[tuple[str, str]] = set()
     waiting = [(own, EXTRA)]
     while waiting:
@@ -174,61 +173,59 @@ def required_distributions(look_up: Lookup = Distribution.from_name) -> list[Dis
             name = canonicalize_name(requirement.name)
             if name in FROM_SPARK:
                 continue
-            if name not in found:
-                found[name] = _found(look_up, name, wanted_by=distribution.name)
+            if name not in by_name:
+                by_name[name] = _distribution(look_up, name, required_by=distribution.name)
             for needed in ("", *sorted(requirement.extras)):
                 if (name, needed) not in done:
                     done.add((name, needed))
-                    waiting.append((found[name], needed))
-    return [found[name] for name in sorted(found)]
+                    waiting.append((by_name[name], needed))
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def _requirements(distribution: Distribution, extra: str) -> Iterator[Requirement]:
-    """What it requires on this machine, with the extra; without any, if that is empty."""
+    """The requirements on this machine, with the extra, or without any if that is empty."""
     for line in distribution.requires or ():
         requirement = Requirement(line)
         if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
             yield requirement
 
 
-def _found(look_up: Lookup, name: str, *, wanted_by: str) -> Distribution:
+def _distribution(look_up: Lookup, name: str, *, required_by: str) -> Distribution:
     try:
         return look_up(name)
     except PackageNotFoundError:
         raise NotPackable(
-            f"{wanted_by} needs {name}, which is not installed for {sys.executable}: "
+            f"{required_by} requires {name}, which is not installed for {sys.executable}: "
             f"install `{OWN}[{EXTRA}]` there"
         ) from None
 
 
 class PackedEnvironment(msgspec.Struct, frozen=True):
-    """A pack, and what is to be told of it."""
-
     path: Path
     bytes: int
     files: int
     distributions: tuple[str, ...]  # `name version`, ours first
     python_version: str  # major and minor: executors must have the same
-    driver_path: tuple[Path, ...]  # where this process has the same things
+    driver_path: tuple[Path, ...]  # the directories of the same code in this process
     reused: bool
     seconds: float
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
-    """Where packs are kept unless a directory is given, and Java's classes."""
+    """The default directory of packs and of Java's classes."""
     home = environ.get("XDG_CACHE_HOME", "")
     return (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "penstock"
 
 
 def _silent(done: int, total: int) -> None:
-    """Nobody watches."""
+    """Ignores the progress."""
 
 
 def pack_environment(directory: Path, progress: Progress = _silent) -> PackedEnvironment:
-    """Everything that executors import, in one file in the directory."""
+    """Packs everything that executors import into one file in the directory."""
     began = time.monotonic()
     distributions = required_distributions()
-    files = _each_once(chain(own_files(), *map(files_of, distributions)))
+    files = _unique(chain(own_files(), *map(files_of, distributions)))
     path = directory / pack_name(files)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -240,16 +237,14 @@ def pack_environment(directory: Path, progress: Progress = _silent) -> PackedEnv
             write_archive(files, path, progress)
         size = path.stat().st_size
     except OSError as error:
-        raise EnvironmentFailed(
-            f"the environment cannot be packed into {directory}: {error}"
-        ) from error
+        raise EnvironmentFailed(f"cannot pack the environment into {directory}: {error}") from error
     return PackedEnvironment(
         path=path.resolve(),
         bytes=size,
         files=len(files),
         distributions=(
             f"{OWN} {version(OWN)}",
-            *(f"{each.name} {each.version}" for each in distributions),
+            *(f"{distribution.name} {distribution.version}" for distribution in distributions),
         ),
         python_version=python_version(),
         driver_path=tuple(driver_path(distributions)),
@@ -259,22 +254,22 @@ def pack_environment(directory: Path, progress: Progress = _silent) -> PackedEnv
 
 
 def kept(packed: PackedEnvironment) -> PackedEnvironment:
-    """The same, for as long again as packs are kept; made anew if somebody has removed it."""
+    """Extends the pack's lifetime; packs it again if somebody has removed it."""
     try:
         os.utime(packed.path)
     except FileNotFoundError:
         return pack_environment(packed.path.parent)
     except OSError as error:
-        raise EnvironmentFailed(f"the packed environment cannot be kept: {error}") from error
+        raise EnvironmentFailed(f"cannot keep the packed environment: {error}") from error
     return packed
 
 
-def _each_once(files: Iterable[PackedFile]) -> list[PackedFile]:
-    """In the order of their names. Of two distributions with one file the first has it."""
-    found: dict[str, PackedFile] = {}
+def _unique(files: Iterable[PackedFile]) -> list[PackedFile]:
+    """The files ordered by name. If two distributions have the same file, the first counts."""
+    by_name: dict[str, PackedFile] = {}
     for file in files:
-        found.setdefault(file.name, file)
-    return [found[name] for name in sorted(found)]
+        by_name.setdefault(file.name, file)
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def python_version() -> str:
@@ -282,7 +277,7 @@ def python_version() -> str:
 
 
 def pack_name(files: Sequence[PackedFile]) -> str:
-    """Without `#` and `,`, which mean something in a list of archives."""
+    """The name of a pack. It has no `#` and `,`, which are special in a list of archives."""
     digest = hashlib.sha256(FORMAT.encode())
     for file in files:
         digest.update(f"\0{file.name}\0{file.digest}".encode())
@@ -291,9 +286,9 @@ def pack_name(files: Sequence[PackedFile]) -> str:
 
 
 def write_archive(files: Sequence[PackedFile], path: Path, progress: Progress) -> None:
-    """Makes `path`, with the files in the order given.
+    """Writes the archive, with the files in the order given.
 
-    Two that make the same one at the same time do not meet.
+    Concurrent writers of the same archive do not interfere.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     with (
@@ -317,7 +312,7 @@ def _write_files(archive: zipfile.ZipFile, files: Sequence[PackedFile], progress
 
 
 def forget_old(directory: Path, prefix: str, suffix: str, *, now: float) -> None:
-    """Removes what nobody used for long, and what a crash left half made."""
+    """Removes files that were not used for long, and incomplete ones that a crash left."""
     for pattern, age in (
         (f"{prefix}*{suffix}", UNUSED_SECONDS),
         (f".{prefix}*{suffix}*", ABANDONED_SECONDS),

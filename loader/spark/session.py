@@ -1,22 +1,18 @@
-"""The Spark session of a load: the operator's settings, over those that a load needs, and those
-with which executors and planning find Python and what they import. Its JVM is a child of this
+"""Starts the Spark session of a load, with the operator's settings, those that a load needs, and
+those by which executors and planning find Python and its imports. The JVM is a child of this
 process.
 
-Rule 1: Spark unpacks the archive into the directory in which an executor works, and its Python
-processes with it: a relative path leads there. It stands behind Spark's own on their path.
-
-Rule 2: the interpreter that the driver names is the one that executors start, and the one that
-Spark starts on the driver's host to plan: a data source's schema and partitions are found there, in
-a process whose path comes from the environment of the JVM. So the environment must be set before
-the JVM is started.
-
-Rule 3: what the user has set stays; archives and paths are added to.
-
-Rule 4: where all of it runs in one JVM, loopback is its address. Spark would ask for that of the
-host's own name, and not start where the name has none.
-
-Rule 5: there is one JVM in a process, for all sessions that come one after the other. It ends with
-this process, however that ends: when its stdin does.
+Rule 1: Spark unpacks the archive into an executor's working directory, from which its Python
+        processes start: a relative path leads there. It comes after Spark's own code on their path.
+Rule 2: the interpreter that the driver names is started by executors, and by Spark on the driver's
+        host for planning: a data source's schema and partitions are determined there, in a process
+        whose path comes from the JVM's environment. So the environment must be set before the JVM
+        starts.
+Rule 3: the user's settings stay; archives and paths are appended to them.
+Rule 4: if everything runs in one JVM, its address is loopback. Otherwise Spark would look up the
+        host's own name, and fail if it has none.
+Rule 5: a process has one JVM, for all consecutive sessions. It ends when this process ends, no
+        matter how: when its stdin is closed.
 """
 
 import contextlib
@@ -39,7 +35,7 @@ from loader.kerberos import for_tokens, log_in
 from loader.spark.job import working
 from loader.spark.packing import PackedEnvironment, runs_here
 
-# What an operator may change is set before their settings, what must be so after them.
+# DEFAULTS may be overridden by the operator's settings, NEEDED may not.
 DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -52,7 +48,7 @@ NEEDED: Final = {
     # Pieces come in the order in which files need them: Spark must not sort them.
     "spark.sql.maxConcurrentOutputFileWriters": "10000",
     "spark.sql.sources.partitionOverwriteMode": "static",
-    # An hour is a folder, never a number that loses its zero.
+    # `hour=07` must stay a string, not become the number 7.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 UNPACKED: Final = "penstock-environment"
@@ -60,7 +56,7 @@ ARCHIVES: Final = "spark.archives"
 EXECUTORS_PATH: Final = "spark.executorEnv.PYTHONPATH"
 INTERPRETER: Final = "spark.pyspark.python"
 LOCAL_ADDRESS: Final = "SPARK_LOCAL_IP"
-PATIENCE_SECONDS: Final = 20.0  # Spark's own clean-up, when the JVM ends
+PATIENCE_SECONDS: Final = 20.0  # for Spark's own clean-up when the JVM ends
 
 
 def open_session(
@@ -69,13 +65,13 @@ def open_session(
     packed: PackedEnvironment | None,
     output: int | None = None,
 ) -> SparkSession:
-    """Starts Spark, or raises LoaderError. One at a time in a process.
+    """Starts Spark, or raises LoaderError. A process has one session at a time.
 
-    What the JVM writes goes to `output`, a file descriptor, or where this process writes.
+    The JVM's output goes to the file descriptor `output`, or to that of this process.
     """
-    asked = config.spark.settings
-    os.environ.update(driver_environment(packed, config.spark.master, asked, os.environ))
-    settings = {**DEFAULTS, **local(config.spark.master), **asked, **NEEDED}
+    configured = config.spark.settings
+    os.environ.update(driver_environment(packed, config.spark.master, configured, os.environ))
+    settings = {**DEFAULTS, **local(config.spark.master), **configured, **NEEDED}
     kerberos = config.kerberos
     if packed is not None:
         settings |= spark_settings(packed, config.spark.master, settings)
@@ -101,7 +97,7 @@ def open_session(
 
 
 def local(master: str) -> Mapping[str, str]:
-    """With tasks in this process, nobody else needs to reach it."""
+    """Settings for tasks in this process, which nothing else needs to reach."""
     if not master.startswith("local"):
         return {}
     return {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -110,13 +106,13 @@ def local(master: str) -> Mapping[str, str]:
 def spark_settings(
     packed: PackedEnvironment, master: str, conf: Mapping[str, str]
 ) -> dict[str, str]:
-    """To be set over `conf`, the user's: the same on standalone, YARN and Kubernetes."""
+    """Settings that extend the user's `conf`: the same on standalone, YARN and Kubernetes."""
     if runs_here(master):
         return {}
     archive = f"{packed.path.as_uri()}#{UNPACKED}"
     return {
-        ARCHIVES: ",".join(each for each in (conf.get(ARCHIVES), archive) if each),
-        EXECUTORS_PATH: ":".join(each for each in (UNPACKED, conf.get(EXECUTORS_PATH)) if each),
+        ARCHIVES: ",".join(path for path in (conf.get(ARCHIVES), archive) if path),
+        EXECUTORS_PATH: ":".join(path for path in (UNPACKED, conf.get(EXECUTORS_PATH)) if path),
     }
 
 
@@ -128,38 +124,38 @@ def driver_environment(
 ) -> dict[str, str]:
     """Variables that this process must have before it starts Spark's JVM.
 
-    Without a pack, executors of a cluster have an environment of their own, and the user says
-    which interpreter knows it.
+    Without a pack, a cluster's executors have an environment of their own, and the user names the
+    interpreter.
     """
     if runs_here(master):
         address = environ.get(LOCAL_ADDRESS, "127.0.0.1")
         return {**_interpreter(sys.executable), LOCAL_ADDRESS: address}
-    asked = conf.get(INTERPRETER) or environ.get("PYSPARK_PYTHON")
+    configured = conf.get(INTERPRETER) or environ.get("PYSPARK_PYTHON")
     if packed is None:
-        return _interpreter(asked) if asked else {}
-    interpreter = asked or f"python{packed.python_version}"
+        return _interpreter(configured) if configured else {}
+    interpreter = configured or f"python{packed.python_version}"
     if shutil.which(interpreter, path=environ.get("PATH")) is None:
         raise EnvironmentFailed(
-            f"`{interpreter}`, which executors are to run, is not on this host: Spark plans with "
-            f"it here too. Set {INTERPRETER} to a Python {packed.python_version} that is found "
+            f"`{interpreter}`, the executors' interpreter, is not on this host, where Spark needs "
+            f"it for planning: set {INTERPRETER} to a Python {packed.python_version} that exists "
             "on this host and on every executor's"
         )
-    before = environ.get("PYTHONPATH", "").split(":")
-    # Each once: this process may have been told before, for a session that has ended.
-    path = dict.fromkeys([*map(str, packed.driver_path), *before])
-    return {**_interpreter(interpreter), "PYTHONPATH": ":".join(each for each in path if each)}
+    existing = environ.get("PYTHONPATH", "").split(":")
+    # Without duplicates: this process may have had a session before.
+    path = dict.fromkeys([*map(str, packed.driver_path), *existing])
+    return {**_interpreter(interpreter), "PYTHONPATH": ":".join(filter(None, path))}
 
 
 def _interpreter(name: str) -> dict[str, str]:
-    """Spark looks data sources up with the driver's, and then has executors run it."""
+    """Spark looks up data sources with the driver's interpreter, and then lets executors run it."""
     return {"PYSPARK_PYTHON": name, "PYSPARK_DRIVER_PYTHON": name}
 
 
 def start_jvm(settings: Mapping[str, str], output: int | None) -> None:
-    """Unless it runs. What it and its children write goes to the file descriptor, or where this
-    process writes.
+    """Starts the JVM unless it runs. Its output, and that of its children, goes to the file
+    descriptor, or to that of this process.
 
-    It is in a session of its own: Ctrl-C in a terminal reaches this process, and not the tasks.
+    The JVM has a session of its own: Ctrl-C in a terminal reaches this process, but not the tasks.
     """
     if SparkContext._gateway is not None:
         return
@@ -172,8 +168,8 @@ def start_jvm(settings: Mapping[str, str], output: int | None) -> None:
 
 
 def end_jvm(patience: float = 0.0) -> bool:
-    """If there is one. Returns when it is gone: whether it came to its end in peace. `patience`:
-    seconds that it may take besides."""
+    """Ends the JVM if there is one, waiting up to `patience` additional seconds. Returns whether it
+    ended by itself."""
     gateway = SparkContext._gateway
     if gateway is None:
         return True

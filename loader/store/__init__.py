@@ -1,1 +1,3 @@
-"""Files in a Hadoop filesystem, as a commit needs them: created whole, and only if absent."""
+"""Files in a Hadoop filesystem, with the guarantees that commits need: created completely, and only
+if absent.
+"""

@@ -1,13 +1,13 @@
-"""On which of Hadoop's filesystems a file can be created so that it is there whole or not at all.
+"""The Hadoop filesystems on which a file can be created atomically.
 
-How a file comes to be whole at once, under a name that nobody else gets, differs by filesystem:
+A file must appear complete, under a name that no other writer gets. How differs by filesystem:
 
-    hdfs   a temporary file, flushed to disks, renamed without overwriting: one step of the NameNode
-    s3a    written under its name, with the condition that there is none yet, checked at its end
-    other  not known, so refused: what is not atomic looks as if it were until two loaders meet
+    hdfs   a temporary file, flushed to disk, renamed without overwriting: one step of the NameNode
+    s3a    written under its name, on condition that none exists, which is checked at the end
+    other  unknown, so refused: without atomicity, two loaders could corrupt a table
 
-The same rules as in Delta Lake's log stores. `FileSystem.create(overwrite=False)` is none of them:
-on HDFS it is exclusive, but shows the file while it is being written.
+These are the rules of Delta Lake's log stores. `FileSystem.create(overwrite=False)` does not
+suffice: on HDFS it is exclusive, but shows the file while it is being written.
 """
 
 from typing import Final
@@ -21,6 +21,6 @@ CONDITIONAL: Final = frozenset({"s3a"})
 def check_scheme(scheme: str, root: str) -> None:
     if scheme not in {*RENAMING, *CONDITIONAL}:
         raise StoreError(
-            f"{root}: how to create a file atomically on {scheme}:// is not known, so two loaders"
-            " could commit the same run; roots may be on hdfs://, s3a:// and file://"
+            f"{root}: {scheme}:// is not supported, since atomic creation of files is not known to"
+            " work there; use hdfs://, s3a:// or file://"
         )

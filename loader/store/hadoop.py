@@ -1,8 +1,9 @@
-"""A root on any other Hadoop filesystem, by way of the driver's JVM and with its configuration.
+"""A root on a Hadoop filesystem other than a local one, through the driver's JVM and its
+configuration.
 
-How a file comes to be there whole at once differs by filesystem (filesystems.py). All else is what
-every filesystem can do. Nothing relies on what `FileSystem.rename` answers: it says False for half
-a dozen reasons, and True when it has moved a file into a folder of that name.
+Atomic creation differs by filesystem (filesystems.py). Everything else works on all of them. The
+result of `FileSystem.rename` is never used: it is False for half a dozen reasons, and True if a
+file was moved into a folder of that name.
 """
 
 import re
@@ -32,31 +33,30 @@ _PRINTED: Final = re.compile(
     r"Status\{path=(?P<path>[^;{}]*); isDirectory=(?P<is_folder>true|false);"
     r"(?: length=(?P<size>\d+);)?[^{}]*? modification_time=(?P<modified>\d+);"
 )
-_MOST_KNOWN: Final = 100_000  # folders that are remembered to be there
+_MOST_KNOWN: Final = 100_000  # existing folders that are remembered
 
 
 class Taken(Exception):
-    """There is a file of this name."""
+    """A file of this name exists."""
 
 
 class Creation(Protocol):
-    """Paths are Hadoop's. Folders are there. Raises what py4j raises."""
+    """Creates files. Paths are Hadoop's, and folders exist. Raises py4j's exceptions."""
 
     def prove(self) -> None:
-        """Raises StoreError where it is plain that files cannot be created atomically."""
+        """Raises StoreError if files can obviously not be created atomically."""
 
     def create(self, temporary: Any, target: Any, data: bytes) -> None:
-        """Raises Taken."""
+        """Raises Taken if the target exists."""
 
     def replace(self, temporary: Any, target: Any, data: bytes) -> None:
-        """Whether or not it is there."""
+        """Writes the file, whether or not it exists."""
 
     def write(self, target: Any, data: bytes) -> None:
-        """It may be seen before it is whole."""
+        """Writes a file that may be visible before it is complete."""
 
     def move(self, source: Any, target: Any) -> None:
-        """To a name that no other file ever has. Raises Java's FileNotFoundException if the source
-        is gone."""
+        """Moves a file to a unique name. Raises Java's FileNotFoundException without a source."""
 
 
 def creation_for(gateway: Any, files: Any, root: Any, configuration: Any) -> Creation:
@@ -66,12 +66,12 @@ def creation_for(gateway: Any, files: Any, root: Any, configuration: Any) -> Cre
 
 
 class RenamedCreation:
-    """Where a rename is one step, and refuses to overwrite."""
+    """Creates files where a rename is atomic and refuses to overwrite."""
 
     def __init__(self, gateway: Any, files: Any, root: Any, configuration: Any) -> None:
         self._files = files
         hadoop = gateway.jvm.org.apache.hadoop.fs
-        # One for all: each opens a client of its own.
+        # One for all operations, since each context opens a client of its own.
         self._context = hadoop.FileContext.getFileContext(root.toUri(), configuration)
         rename = hadoop.Options.Rename
         self._exclusive = gateway.new_array(rename, 1)
@@ -109,7 +109,7 @@ class RenamedCreation:
 
 
 class ConditionalCreation:
-    """Where what is written appears when it is closed, and may be refused at that moment."""
+    """Creates files where a file appears when it is closed, unless that is refused."""
 
     def __init__(self, files: Any, root: Any) -> None:
         self._files = files
@@ -118,13 +118,13 @@ class ConditionalCreation:
     def prove(self) -> None:
         if not self._files.hasPathCapability(self._root, _IF_ABSENT):
             raise StoreError(
-                f"{self._root.toString()}: S3 must be written to with conditional creation"
-                " (Hadoop 3.4.2 or later, fs.s3a.create.conditional.enabled), or two loaders"
-                " could commit the same run"
+                f"{self._root.toString()}: S3 requires conditional creation (Hadoop 3.4.2 or later,"
+                " fs.s3a.create.conditional.enabled); without it, two loaders could commit the"
+                " same run"
             )
 
     def create(self, temporary: Any, target: Any, data: bytes) -> None:
-        """Nothing is temporary here."""
+        """Needs no temporary file."""
         try:
             builder = self._files.createFile(target).overwrite(False)
             self._finish(builder.must(_IF_ABSENT, True).build(), data)
@@ -140,15 +140,16 @@ class ConditionalCreation:
         self._finish(self._files.create(target, True), data)
 
     def move(self, source: Any, target: Any) -> None:
-        """A copy, then the original is deleted: cut short, or done by two, it can be repeated.
+        """Copies, then deletes the original; can be repeated after an interruption, or by two
+        loaders.
 
-        Copies appear whole, and no other file is ever called `target`: what is there is the copy.
+        Copies appear complete, and no other file is ever named `target`: a file there is the copy.
         """
         size = self._files.getFileStatus(source).getLen()
         if not self._is_there(target, size):
             if self._renamed(source, target):
                 return
-            self._files.getFileStatus(source)  # or else somebody has been faster
+            self._files.getFileStatus(source)  # raises if another loader was faster
             if not self._is_there(target, size):
                 raise StoreError(f"cannot rename {source.toString()} to {target.toString()}")
         self._files.delete(source, False)
@@ -164,10 +165,10 @@ class ConditionalCreation:
     def _is_there(self, target: Any, size: int) -> bool:
         if not self._files.exists(target):
             return False
-        found = self._files.getFileStatus(target).getLen()
-        if found != size:
+        actual = self._files.getFileStatus(target).getLen()
+        if actual != size:
             raise StoreError(
-                f"{target.toString()} is there already, of {found:,} bytes, not {size:,}"
+                f"{target.toString()} already exists with {actual:,} bytes, not {size:,}"
             )
         return True
 
@@ -175,7 +176,7 @@ class ConditionalCreation:
         try:
             stream.write(bytearray(data))
         except BaseException:
-            stream.abort()  # closing it would show what is there
+            stream.abort()  # closing it would publish an incomplete file
             raise
         stream.close()
 
@@ -185,7 +186,7 @@ def _is_taken(error: Py4JJavaError) -> bool:
 
 
 class HadoopStore:
-    """A Store; see there."""
+    """Implements Store."""
 
     def __init__(self, root: str, gateway: Any, configuration: Any) -> None:
         """`gateway` is py4j's, `configuration` the JVM's Hadoop configuration."""
@@ -210,7 +211,7 @@ class HadoopStore:
         twice = not self.create(path, b"1") or self.create(path, b"2")
         self.delete(path)
         if twice:
-            raise StoreError(f"{self.root}: a file was created twice under one name")
+            raise StoreError(f"{self.root}: the same file could be created twice")
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._at(path)
@@ -222,7 +223,7 @@ class HadoopStore:
             except Taken:
                 return self.read(path) == data
             except (Py4JError, CapturedException):
-                # The answer may be lost, and the file be there.
+                # The response may be lost although the file exists.
                 if self.read(path) != data:
                     raise
         return True
@@ -274,15 +275,16 @@ class HadoopStore:
                 raise
 
     def checksum(self, path: str) -> str:
-        """As the filesystem keeps it: HDFS has it of its blocks, and reads none of them for it."""
+        """The filesystem's checksum: HDFS computes it from those of its blocks, without reading
+        them."""
         with _as_store_error("look at", path):
             try:
-                found = self._files.getFileChecksum(self._at(path))
+                result = self._files.getFileChecksum(self._at(path))
             except Py4JJavaError as error:
                 if _java_class(error) == _MISSING:
                     return ""
                 raise
-            return "" if found is None else str(found.toString())
+            return "" if result is None else str(result.toString())
 
     def rename(self, source: str, target: str) -> bool:
         with _as_store_error("rename", source):
@@ -295,15 +297,15 @@ class HadoopStore:
                     raise
             if self.size(source) is None:
                 return False
-            # Somebody has taken the folder away since it was made.
+            # The folder has been deleted since it was created.
             self._folders.clear()
             self._make_folder(target)
             self._creation.move(self._at(source), self._at(target))
             return True
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Nothing that could be done from here: S3 has what it took, HDFS has sent it to several
-        machines, and what is closed reaches their disks if `dfs.datanode.synconclose` says so."""
+        """Does nothing: S3 stores what it accepts; HDFS has sent the data to several machines,
+        which write closed files to disk if `dfs.datanode.synconclose` is set."""
 
     def delete(self, path: str) -> None:
         with _as_store_error("delete", path):
@@ -318,7 +320,6 @@ class HadoopStore:
         return self._at(f"{CREATING}/{uuid.uuid4().hex}")
 
     def _make_folder(self, path: str) -> None:
-        """The one that `path` lies in."""
         folder = path.rpartition("/")[0]
         if not folder or folder in self._folders:
             return
@@ -328,28 +329,29 @@ class HadoopStore:
         self._folders.add(folder)
 
     def _listed(self, iterator: Callable[[], Any]) -> Sequence[Entry]:
-        """By path. Nothing if there is no such folder."""
+        """The entries by path; none if the folder does not exist."""
         try:
-            found = self._iterators.toList(iterator())
-            entries = self._read_entries(found.toString())
-            if len(entries) != found.size():
-                entries = [self._entry(each) for each in found]
+            statuses = self._iterators.toList(iterator())
+            entries = self._read_entries(statuses.toString())
+            if len(entries) != statuses.size():
+                entries = [self._entry(status) for status in statuses]
         except Py4JJavaError as error:
             if _java_class(error) == _MISSING:
                 return []
             raise
-        return sorted(entries, key=lambda each: each.path)
+        return sorted(entries, key=lambda entry: entry.path)
 
     def _read_entries(self, listing: str) -> Sequence[Entry]:
-        """As Java prints them: one call, where asking one by one is half a millisecond each."""
+        """Parses Java's printed form: one call, where a call for each entry costs half a
+        millisecond."""
         return [
             Entry(
-                found["path"].removeprefix(self._prefix),
-                found["is_folder"] == "true",
-                int(found["size"] or 0),
-                int(found["modified"]),
+                match["path"].removeprefix(self._prefix),
+                match["is_folder"] == "true",
+                int(match["size"] or 0),
+                int(match["modified"]),
             )
-            for found in _PRINTED.finditer(listing)
+            for match in _PRINTED.finditer(listing)
         ]
 
     def _entry(self, status: Any) -> Entry:
@@ -375,14 +377,14 @@ def _as_store_error(what: str, path: str) -> Iterator[None]:
         raise _failure(what, path, str(error)) from error
 
 
-def _failure(what: str, path: str, said: str) -> StoreError:
-    if why := no_ticket(said):
+def _failure(what: str, path: str, reason: str) -> StoreError:
+    if why := no_ticket(reason):
         return NoTicket(f"cannot {what} {path}: {why}")
-    return StoreError(f"cannot {what} {path}: {_line(said)}")
+    return StoreError(f"cannot {what} {path}: {_line(reason)}")
 
 
 def _line(text: str) -> str:
-    """What a person needs of a Java exception: its first line, without the package's name."""
+    """The first line of a Java exception, without the package's name."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
     kind, colon, words = first.partition(": ")
     return f"{kind.rpartition('.')[2]}{colon}{words}"[:500]

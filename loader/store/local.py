@@ -1,8 +1,8 @@
-"""A root on a file system that is mounted here: `file:///…`. Needs no JVM.
+"""A root on a mounted filesystem: `file:///…`. Needs no JVM.
 
-Hadoop's own local file system cannot create a file exclusively: it looks, then renames, and of
-eight who race three may be told that they were first. A hard link can; so can nothing else that
-NFS has too. Nothing here writes or reads the `.crc` files that Hadoop's puts beside its own.
+Hadoop's own local filesystem cannot create a file exclusively: it checks and then renames, so of
+eight concurrent writers three may be told that they were first. Hard links are exclusive, and the
+only such operation on NFS. The `.crc` files of Hadoop's filesystem are neither written nor read.
 """
 
 import errno
@@ -18,19 +18,19 @@ from crc32c import crc32c
 
 from ground.durable_files import sync_directory, sync_file
 from loader.errors import StoreError
-from loader.side_by_side import side_by_side
+from loader.parallel import in_parallel
 from loader.store.store import CREATING, MOST_BYTES, Entry, check_path
 
 _SYNCING: Final = 8  # files at a time
-_AT_ONCE: Final = 1024 * 1024  # bytes that are read
+_AT_ONCE: Final = 1024 * 1024  # bytes per read
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EXDEV)
 
 
 class LocalStore:
-    """A Store; see there."""
+    """Implements Store."""
 
     def __init__(self, root: str) -> None:
-        """`root` is a URI as Hadoop reads it: nothing in it is decoded."""
+        """`root` is a URI as Hadoop reads it: without percent-decoding."""
         self._folder = _folder_of(root)
         self.root = f"file://{self._folder}"
 
@@ -42,7 +42,7 @@ class LocalStore:
         twice = not self.create(path, b"1") or self.create(path, b"2")
         self.delete(path)
         if twice:
-            raise StoreError(f"{self.root}: a file was created twice under one name")
+            raise StoreError(f"{self.root}: the same file could be created twice")
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._at(path)
@@ -53,7 +53,7 @@ class LocalStore:
             except FileExistsError:
                 return target.read_bytes() == data
             except OSError as error:
-                # The answer of a network's file system may be lost, and the file be there.
+                # A network filesystem's response may be lost although the file exists.
                 if temporary.stat().st_nlink == 1:
                     if error.errno in _NO_LINKS:
                         raise StoreError(_no_links(self.root)) from error
@@ -87,10 +87,10 @@ class LocalStore:
     def list(self, path: str) -> Sequence[Entry]:
         with _as_store_error("list", path):
             try:
-                found = sorted(os.scandir(self._at(path)), key=lambda each: each.name)
+                scanned = sorted(os.scandir(self._at(path)), key=lambda item: item.name)
             except FileNotFoundError:
                 return []
-            return [entry for each in found if (entry := _entry(path, each)) is not None]
+            return [entry for item in scanned if (entry := _entry(path, item)) is not None]
 
     def list_recursively(self, path: str) -> Sequence[Entry]:
         files: list[Entry] = []
@@ -129,21 +129,21 @@ class LocalStore:
             return True
 
     def sync(self, paths: Iterable[str]) -> None:
-        wanted = {self._at(path) for path in paths}
-        above = {
+        targets = {self._at(path) for path in paths}
+        parents = {
             folder
-            for each in wanted
-            for folder in each.parents
+            for target in targets
+            for folder in target.parents
             if folder.is_relative_to(self._folder)
         }
         with _as_store_error("sync", "files"):
-            side_by_side(_sync, sorted(wanted | above), threads=_SYNCING)
+            in_parallel(_sync, sorted(targets | parents), threads=_SYNCING)
 
     def delete(self, path: str) -> None:
         target = self._at(path)
         with _as_store_error("delete", path):
             while os.path.lexists(target):
-                # Somebody who deletes the same may be faster with a part of it.
+                # Another process may be deleting the same files.
                 with suppress(FileNotFoundError):
                     _delete(target)
 
@@ -152,7 +152,7 @@ class LocalStore:
 
     @contextmanager
     def _written(self, data: bytes) -> Iterator[Path]:
-        """A file with this content and a name of its own, which is gone afterwards."""
+        """A temporary file with this content."""
         temporary = self._at(f"{CREATING}/{uuid.uuid4().hex}")
         _make_folder(temporary.parent)
         try:
@@ -168,24 +168,24 @@ class LocalStore:
 def _folder_of(root: str) -> Path:
     scheme, _, rest = root.partition(":")
     if scheme != "file":
-        raise StoreError(f"{root} is not on a local file system")
+        raise StoreError(f"{root} is not on a local filesystem")
     if rest.startswith("//"):
         host, slash, path = rest[2:].partition("/")
         rest = slash + path
         if host:
-            raise StoreError(f"{root}: a local path begins with a third slash: file:///{host}…")
+            raise StoreError(f"{root}: a local path needs three slashes: file:///{host}…")
     if not rest.startswith("/"):
         raise StoreError(f"{root}: the path must begin with a slash")
     return Path("/", os.path.normpath(rest).lstrip("/"))
 
 
-def _entry(folder: str, found: os.DirEntry[str]) -> Entry | None:
+def _entry(folder: str, scanned: os.DirEntry[str]) -> Entry | None:
     try:
-        stat = found.stat()
+        stat = scanned.stat()
     except FileNotFoundError:
         return None  # gone meanwhile
-    path = f"{folder}/{found.name}"
-    return Entry(path, found.is_dir(), stat.st_size, stat.st_mtime_ns // 1_000_000)
+    path = f"{folder}/{scanned.name}"
+    return Entry(path, scanned.is_dir(), stat.st_size, stat.st_mtime_ns // 1_000_000)
 
 
 def _delete(target: Path) -> None:
@@ -196,7 +196,7 @@ def _delete(target: Path) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """A power loss leaves the new folders, too."""
+    """Creates folders so that they survive a power loss."""
     if folder.is_dir():
         return
     _make_folder(folder.parent)
@@ -205,15 +205,15 @@ def _make_folder(folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """A file's content, or which names a folder has; if it is there."""
+    """Syncs a file's content, or a folder's names, if it exists."""
     with suppress(FileNotFoundError):
         (sync_directory if path.is_dir() else sync_file)(path)
 
 
 def _no_links(root: str) -> str:
     return (
-        f"{root}: this file system has no hard links, and without them two loaders could commit"
-        " the same run; put the root on another one"
+        f"{root}: this filesystem has no hard links, and without them two loaders could commit the"
+        " same run; use another filesystem"
     )
 
 

@@ -1,4 +1,4 @@
-"""The store that belongs to a root."""
+"""Opens the store of a root."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from loader.store.store import Store
 
 
 def open_store(root: str, by_spark: Callable[[str], Store]) -> Store:
-    """Spark is asked for one unless the root is a `file:`."""
+    """Uses Spark unless the root is a `file:` URI."""
     if root.startswith("file:"):
         return LocalStore(root)
     return by_spark(root)

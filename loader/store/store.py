@@ -1,11 +1,11 @@
 """What a load needs of the filesystem it writes to. All paths are relative to the root.
 
-Two things hold in each of them, whatever happens and whoever else is at work:
+Every implementation guarantees two things, even after crashes and with concurrent writers:
 
-- A file that `create` or `replace` has written is whole, or it is not there.
-- Of several who create the same path, with different contents, one is told True.
+- A file written by `create` or `replace` is complete, or does not exist.
+- If several writers create the same path with different contents, only one gets True.
 
-What is being written lies in `CREATING` until then, and stays there if its writer dies.
+Unfinished files are in `CREATING`, and stay there if their writer dies.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,13 +16,11 @@ import msgspec
 from loader.errors import StoreError
 
 PENSTOCK: Final = "_penstock"
-CREATING: Final = f"{PENSTOCK}/~creating"  # no table can have that name
+CREATING: Final = f"{PENSTOCK}/~creating"  # not a possible name of a table
 MOST_BYTES: Final = 512 * 1024 * 1024  # of a file that is read at once
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What a folder holds."""
-
     path: str
     is_folder: bool
     size: int
@@ -34,58 +32,59 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Store(Protocol):
-    """One root in one filesystem. Raises StoreError, and nothing else. Usable by many threads."""
+    """One root in one filesystem. Raises only StoreError. May be used by many threads."""
 
     @property
     def root(self) -> str:
-        """The URI, without a slash at its end."""
+        """The URI, without a final slash."""
 
     def uri(self, path: str) -> str:
-        """What Spark calls it."""
+        """The URI that Spark uses."""
 
     def prove(self) -> None:
-        """Raises StoreError where files cannot be created atomically."""
+        """Raises StoreError if files cannot be created atomically."""
 
     def create(self, path: str, data: bytes) -> bool:
-        """True: the file is there and has this content; False: it has another one."""
+        """Returns True if the file now exists with this content, False if it has another."""
 
     def replace(self, path: str, data: bytes) -> None:
-        """Whether or not it was there."""
+        """Writes the file, whether or not it exists."""
 
     def write(self, path: str, data: bytes) -> None:
-        """A file that nobody else knows of. It may be there in part if this fails, and a power loss
-        may take it until `sync`."""
+        """Writes a file that no other process uses. It may be incomplete after an error, and may be
+        lost by a power loss until `sync`."""
 
     def read(self, path: str, limit: int = MOST_BYTES) -> bytes | None:
-        """None if it is not there; StoreError if it is longer than the limit."""
+        """The content, or None if the file does not exist; StoreError if it exceeds the limit."""
 
     def list(self, path: str) -> Sequence[Entry]:
-        """By name; nothing if there is no such folder."""
+        """The entries by name; none if the folder does not exist."""
 
     def list_recursively(self, path: str) -> Sequence[Entry]:
         """The files below a folder, by path."""
 
     def size(self, path: str) -> int | None:
-        """Of a file; None if it is not there."""
+        """The size of a file; None if it does not exist."""
 
     def checksum(self, path: str) -> str:
-        """Of a file's content, with how it was made: `CRC32C:1a2b3c4d`. Empty if it is not there,
-        or the filesystem has none."""
+        """The checksum of a file's content with its method, `CRC32C:1a2b3c4d`. Empty if the file
+        does not exist, or the filesystem has none."""
 
     def rename(self, source: str, target: str) -> bool:
-        """Moves a file to a name that no other one ever has. False if the source is not there."""
+        """Moves a file to a name that is never used for another. False if the source does not
+        exist."""
 
     def sync(self, paths: Iterable[str]) -> None:
-        """A power loss leaves these files, whoever wrote them, and what these folders hold; as far
-        as they are there."""
+        """Makes these files, no matter who wrote them, and the names in these folders survive a
+        power loss, as far as they exist."""
 
     def delete(self, path: str) -> None:
-        """A file, or a folder with all that is in it; nothing if it is not there."""
+        """Deletes a file, or a folder with its content; does nothing if it does not exist."""
 
 
 def check_path(path: str) -> str:
-    """The path itself, if it stays below the root."""
+    """Returns the path if it stays below the root."""
     parts = path.split("/")
     if any(part in {"", ".", ".."} for part in parts) or any(char < " " for char in path):
-        raise StoreError(f"{path!r} is no path below the root")
+        raise StoreError(f"{path!r} is not a path below the root")
     return path

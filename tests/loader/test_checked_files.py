@@ -116,7 +116,7 @@ def test_a_flipped_byte_is_found_by_the_next_load(
     assert isinstance(found.error, FilesDiffer)
     path = str(file.relative_to(root))
     assert [fault[:4] for fault in found.faults] == [(path, "changed", 30, 30)]
-    assert "has other bytes than were committed" in str(found.error)
+    assert "differs in content from what was committed" in str(found.error)
     said_last = [
         each for each in ledger_entries(config, application.topic) if each["header"]["time"] > ahead
     ]

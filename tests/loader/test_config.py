@@ -17,11 +17,11 @@ from loader.config import LoaderConfig
         ("newest", -1, "`newest` must not be negative"),
         ("forget_sources", 0, "`forget_sources` must be positive"),
         ("window", 7, "`window` must divide an hour"),
-        ("keep_manifests", 9, "`keep_manifests` must be 10 at least"),
+        ("keep_manifests", 9, "`keep_manifests` must be at least 10"),
         ("check_files_hours", -1, "`check_files_hours` must not be negative"),
         ("audit", "audit:8090", "`audit`: the URL 'audit:8090': a URL begins with http://"),
         ("audit", "http://u:secret@a", "`audit`: the URL: a user and password"),
-        ("audit", "http://a,http://b", "`audit`: one audit knows all clusters"),
+        ("audit", "http://a,http://b", "`audit`: must be one URL: a single audit covers all"),
         ("kerberos", {"principal": "me", "keytab": ""}, "needs a `principal` and its `keytab`"),
     ],
 )
@@ -35,8 +35,8 @@ def test_values_that_cannot_be(key: str, value: Any, why: str) -> None:
 @pytest.mark.parametrize(
     ("spark", "why"),
     [
-        ({"master": "spark://a:7077"}, "standalone clusters hand their executors nothing"),
-        ({"conf": {"spark.kerberos.keytab": "/x"}}, "take `spark.kerberos.keytab` out"),
+        ({"master": "spark://a:7077"}, "standalone clusters do not pass tickets to executors"),
+        ({"conf": {"spark.kerberos.keytab": "/x"}}, "`kerberos` replaces `spark.kerberos.keytab`"),
     ],
 )
 def test_where_kerberos_would_be_of_no_use(spark: dict[str, Any], why: str) -> None:

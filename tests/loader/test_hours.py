@@ -15,7 +15,7 @@ from client.brokers import Brokers
 from client.producer import Producer
 from ledger.names import LEDGER_TOPIC
 from loader.commit.history import History
-from loader.commit.old_hours import LISTED_MILLIS, faded
+from loader.commit.old_hours import LISTED_MILLIS, trimmed_hours
 from loader.commit.publishing import publish
 from loader.config import CompletenessConfig, LoaderConfig
 from loader.errors import FilesDiffer
@@ -164,7 +164,7 @@ def long_after(history: History) -> None:
         latest,
         run=latest.run + 1,
         **dict.fromkeys(("adds", "removes", "markers", "passages"), ()),
-        hours=faded({OLD: state}, state.at + LISTED_MILLIS + 1),
+        hours=trimmed_hours({OLD: state}, state.at + LISTED_MILLIS + 1),
         ledger_seq=latest.ledger_seq + latest.ledger_entries,
         ledger_entries=0,
     )

@@ -20,12 +20,12 @@ GSS = "javax.security.sasl.SaslException: GSS initiate failed [Caused by GSSExce
         (
             f"{REMOTE}{GSS}No valid credentials provided (Mechanism level: Failed to find any "
             "Kerberos tgt)]",
-            "configure `kerberos`, or `kinit`",
+            "configure `kerberos`, or run `kinit`",
         ),
         (
             f"{REMOTE}org.apache.hadoop.security.AccessControlException: Client cannot "
             "authenticate via:[TOKEN, KERBEROS]",
-            "configure `kerberos`, or `kinit`",
+            "configure `kerberos`, or run `kinit`",
         ),
         (f"{GSS}x (Mechanism level: Clock skew too great (37) - PROCESS_TGS)]", Cure.CLOCKS),
         (f"{GSS}x (Mechanism level: Server not found in Kerberos database (7))]", Cure.NO_SERVICE),
@@ -33,7 +33,7 @@ GSS = "javax.security.sasl.SaslException: GSS initiate failed [Caused by GSSExce
         (
             "org.apache.hadoop.security.KerberosAuthException: failure to login: for principal: "
             "me@X javax.security.auth.login.LoginException: Unable to obtain password from user",
-            "configure `kerberos`, or `kinit`",
+            "configure `kerberos`, or run `kinit`",
         ),
     ],
 )
@@ -41,7 +41,7 @@ def test_a_ticket_that_is_missing(said: str, told: str) -> None:
     assert told in no_ticket(f"An error occurred while calling o1.x.\n: {said}\n\tat a.B.c(D:1)")
     error = failure("starting Spark", said)
     assert isinstance(error, NoTicket)
-    assert str(error).startswith("starting Spark: no ticket of Kerberos")
+    assert str(error).startswith("starting Spark: no Kerberos ticket")
 
 
 def test_what_has_nothing_to_do_with_tickets() -> None:

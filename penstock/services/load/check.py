@@ -21,7 +21,7 @@ from ledger.names import LEDGER_TOPIC
 from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.hours.audit import Audit
-from loader.planning.choosing import tables_of
+from loader.planning.table_selection import tables_of
 from loader.rewriting.row_format import check_format, codec
 from loader.run.table_form import table_columns
 from loader.spark.java_classes import JavaClasses, classes_directory

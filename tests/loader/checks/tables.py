@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from loader.checks.checking import FileCheck
-from loader.checks.comparing import UNKNOWN
+from loader.checks.comparison import UNKNOWN
+from loader.checks.file_check import FileCheck
 from loader.commit.history import History
 from loader.manifests import Added, HourState, Manifest, RunKind
 from loader.store.local import LocalStore

@@ -103,13 +103,13 @@ class SmallLoader:
 
     def load(self) -> None:
         """Everything that there is to do: what is owed, what is new, what can be closed."""
-        self.make_up()
+        self.publish_unfinished()
         clean(self.store, TABLE)
         self.load_what_is_new()
         self.close_hours()
         self.history.forget(10)
 
-    def make_up(self) -> None:
+    def publish_unfinished(self) -> None:
         for run in self.history.unpublished():
             self._finish(self.history.read(run))
 

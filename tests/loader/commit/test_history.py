@@ -36,7 +36,7 @@ def test_the_newest_is_the_highest(history: History) -> None:
 
 def test_a_run_is_committed_once(history: History) -> None:
     commit(history, 1)
-    with pytest.raises(RunTaken, match="another loader has committed run 1 meanwhile"):
+    with pytest.raises(RunTaken, match="another loader committed run 1 meanwhile"):
         history.commit(msgspec.structs.replace(manifest(1), loader="other"))
     assert history.latest() == manifest(1)
 
@@ -52,7 +52,7 @@ def test_a_run_is_committed_after_the_one_before_it_is_visible(history: History)
 
 def test_what_could_not_be_read_again_is_not_written(store: LocalStore) -> None:
     size = len(msgspec.json.encode(manifest(1)))
-    with pytest.raises(LoaderError, match=rf"run 1 would be {size} bytes long, and at most") as no:
+    with pytest.raises(LoaderError, match=rf"run 1 would be {size} bytes long, and the l") as no:
         History(store, "t", most_bytes=size - 1).commit(manifest(1))
     assert not isinstance(no.value, StoreError)  # which would leave it open
     assert History(store, "t").runs() == []
@@ -61,7 +61,7 @@ def test_what_could_not_be_read_again_is_not_written(store: LocalStore) -> None:
     assert just.latest() == manifest(1)
     just.mark_visible(1)
     hours = {HOUR: HourState(rows=9, files=("x" * 300,))}
-    with pytest.raises(LoaderError, match="hours that are open have too many files"):
+    with pytest.raises(LoaderError, match="open hours have too many files"):
         just.commit(manifest(2, hours=hours))
 
 
@@ -104,7 +104,7 @@ def test_forgetting_that_was_cut_short_goes_on(history: History) -> None:
         (b'{"version": 1', "is damaged"),
         (b'{"version": 1, "run": 3}', "is damaged"),
         (b'{"version": 2, "run": 3}', "written by a newer Penstock"),
-        (msgspec.json.encode(manifest(2)), "it says it is run 2 of table t"),
+        (msgspec.json.encode(manifest(2)), "it contains run 2 of table t"),
     ],
 )
 def test_what_cannot_be_understood_is_never_passed_over(
@@ -180,7 +180,7 @@ def test_a_run_that_was_refused_has_not_happened(staged: LocalStore) -> None:
     assert there(staged) == [OTHER]
     too_long = History(staged, "t", most_bytes=10)
     too_long.mark_visible(1)
-    with pytest.raises(LoaderError, match="and at most"), Attempt(too_long, OTHER) as attempt:
+    with pytest.raises(LoaderError, match="and the limit is"), Attempt(too_long, OTHER) as attempt:
         attempt.commit(manifest(2))
     assert there(staged) == []
 
@@ -209,5 +209,5 @@ def test_files_without_a_commit_log_are_not_added_to(store: LocalStore, path: st
     with pytest.raises(LoaderError) as caught:
         check_untouched(store, "clicks")
     said = str(caught.value)
-    assert f"{store.root}/clicks has files already, such as {path}" in said
+    assert f"{store.root}/clicks already has files, such as {path}" in said
     assert f"no commit log at {store.root}/_penstock/clicks" in said

@@ -225,7 +225,7 @@ def test_too_many_dead() -> None:
         next_after(None, left, *slices, dead_share=0.01)
     assert str(caught.value) == (
         "table t: 11 of 1,010 records cannot be decoded, more than `dead_share: 0.01` allows;"
-        " most of them: no value (as in t-0, offsets 10 to 1009); nothing was committed"
+        " most frequent reason: no value (as in t-0, offsets 10 to 1009); nothing was committed"
     )
 
 
@@ -246,9 +246,9 @@ def test_too_many_duplicates() -> None:
         next_after(None, left, *slices)
     assert str(caught.value) == (
         "table t: 506 of 1,010 records have a source and seq that landed before, more than"
-        " `duplicate_share: 0.5` allows; most of them: source shop (as in t-0, offsets 10 to 1009);"
-        " nothing was committed. If it does not number its events, its source must be empty; if the"
-        " log has them twice: --set duplicate_share=1"
+        " `duplicate_share: 0.5` allows; most frequent: source shop (as in t-0, offsets 10 to"
+        " 1009); nothing was committed. Events without numbers must have an empty source; if the"
+        " log has events twice: --set duplicate_share=1"
     )
 
 
@@ -341,7 +341,7 @@ def test_a_rebuilt_hour_is_open_again_and_its_markers_go() -> None:
 def test_hours_of_which_nothing_came_back_are_never_replaced() -> None:
     for came in (read_again({hour(0): 30}), read_again({hour(0): 29}, dead=3), read_again({})):
         emptied = [each for each in range(3) if hour(each) not in came.rows]
-        with pytest.raises(GapError, match="none of them could be read again") as caught:
+        with pytest.raises(GapError, match="none of the rows could be read again") as caught:
             rebuilt(came, *map(hour, range(4)))
         said = str(caught.value).partition(": ")[0]
         assert said == ", ".join(f"logs/{hour_folder(hour(each))}" for each in emptied)

@@ -9,10 +9,10 @@ from loader.commit.next_state import load_manifest
 from loader.commit.old_hours import (
     LISTED_MILLIS,
     REMEMBERED_MILLIS,
-    as_marked,
-    faded,
     listed,
     recalled,
+    state_from_marker,
+    trimmed_hours,
 )
 from loader.manifests import HourState, Manifest
 from loader.store.store import Store
@@ -37,20 +37,20 @@ def test_names_of_files_go_first_and_complete_hours_later() -> None:
         Hour(4): of(REMEMBERED_MILLIS + 1),
         Hour(5): of(REMEMBERED_MILLIS + 1, complete=-1),
     }
-    after = faded(hours, NOW)
+    after = trimmed_hours(hours, NOW)
     assert set(after) == {0, 1, 2, 3, 5}
     assert after[Hour(0)] == hours[Hour(0)]
     for hour in (1, 2, 3, 5):
         shorter = msgspec.structs.replace(hours[Hour(hour)], files=(), unlisted=5)
         assert after[Hour(hour)] == shorter
-    assert faded(after, NOW) == after
+    assert trimmed_hours(after, NOW) == after
 
 
 def test_an_hour_is_not_older_than_its_end() -> None:
     """Nor is one that was closed without ever having had rows."""
     state = HourState(rows=0, files=(), complete=3)
-    assert faded({HOUR: state}, NOW) == {HOUR: state}
-    assert faded({LONG_AGO: state}, NOW) == {}
+    assert trimmed_hours({HOUR: state}, NOW) == {HOUR: state}
+    assert trimmed_hours({LONG_AGO: state}, NOW) == {}
 
 
 def test_two_years_of_hours_are_little() -> None:
@@ -63,7 +63,7 @@ def test_two_years_of_hours_are_little() -> None:
         Hour(hour): HourState(rows=9**9, files=files, bytes=9**9, changed=7, complete=8, at=hour)
         for hour in range(first, HOUR, HOUR_MILLIS)
     }
-    before, after = (len(msgspec.json.encode(each)) for each in (hours, faded(hours, NOW)))
+    before, after = (len(msgspec.json.encode(each)) for each in (hours, trimmed_hours(hours, NOW)))
     assert before > 20_000_000
     assert after < 3_000_000
 
@@ -73,8 +73,8 @@ def test_the_marker_of_a_complete_hour_says_what_was_known_of_it() -> None:
         rows=9, files=(), unlisted=4, bytes=77, changed=5, complete=3, late_rows=2, at=NOW
     )
     marker = success_marker("t", HOUR, state, 5)
-    assert as_marked(marker.content.encode()) == msgspec.structs.replace(state, at=0)
-    assert as_marked(b"") is None  # Spark's own
+    assert state_from_marker(marker.content.encode()) == msgspec.structs.replace(state, at=0)
+    assert state_from_marker(b"") is None  # Spark's own
 
 
 def after_load(store: Store, before: Manifest) -> Manifest:

@@ -74,10 +74,10 @@ def test_files_come_and_their_staging_goes(store: LocalStore) -> None:
 def test_nothing_is_removed_before_its_replacement_is_there(store: LocalStore) -> None:
     store.replace(f"{AT}/old", b"rows")
     made = committed(store, adds=(added("new"),), removes=(f"{AT}/old",))
-    with pytest.raises(StoreError, match="its 1 rows are committed, and the file is neither"):
+    with pytest.raises(StoreError, match="the file with 1 committed rows is neither"):
         publish(store, made)
     store.replace(f"{AT}/new", b"cut off: too long")
-    with pytest.raises(StoreError, match="its 1 rows are committed"):
+    with pytest.raises(StoreError, match="1 committed rows"):
         publish(store, made)
     assert visible(store) == [f"{AT}/new", f"{AT}/old"]
     assert not History(store, "t").is_visible(1)
@@ -337,11 +337,11 @@ def test_the_ledger_is_given_up_at_its_first_refusal(
     for _ in range(3):
         Load(history, scripted, nobody).commit()
     later = Load(history, scripted, nobody)
-    later.publication.make_up()
+    later.publication.publish_unfinished()
     later.commit()
     later.commit(RunKind.CLOSE)
     (warning,) = later.warnings
-    assert warning.startswith("run 1 is not in the ledger yet, and none after it: ")
+    assert warning.startswith("run 1 and later ones are not in the ledger yet: ")
     # Files do not wait for it, nor does a run that has nothing to say.
     assert [history.is_visible(run) for run in history.runs()] == [True] * 5
     assert history.unpublished() == [1, 2, 3, 4]
@@ -354,7 +354,7 @@ def test_what_was_not_made_visible_is(
     Load(history, scripted, nobody).commit()
     history.commit(following(history))
     later = Load(history, scripted, nobody)
-    later.publication.make_up()
+    later.publication.publish_unfinished()
     assert history.is_visible(2)
     assert later.publication.rolled_forward == 2
 
@@ -369,11 +369,11 @@ def test_brokers_are_told_how_far_the_newest_run_came(
     assert log.consumed == {0: 20}  # and nothing of what is not there
     load.commit(RunKind.CLOSE)
     assert history.unpublished() == [1, 2]
-    Load(history, scripted, nobody).publication.make_up()
+    Load(history, scripted, nobody).publication.publish_unfinished()
     assert log.consumed == {0: 30}
     # Killed before they were told.
     history.commit(following(history))
-    Load(history, scripted, nobody).publication.make_up()
+    Load(history, scripted, nobody).publication.publish_unfinished()
     assert log.consumed == {0: 40}
 
 

@@ -11,7 +11,7 @@ from loader.commit.staging import (
     Staged,
     StagedFile,
     check,
-    not_remembered,
+    memory_warnings,
     read_again,
     reshaped,
     staged,
@@ -64,7 +64,7 @@ OF_SLICE_1 = msgspec.json.encode(report(piece(1, 0, 10), {}))
     ("files", "said"),
     [
         *(
-            ({path: b"rows"}, f"{path}: nothing of a load")
+            ({path: b"rows"}, f"{path}: not a file of a load")
             for path in (
                 "part-0.txt",
                 f"kind=rows/slice=x/{AT}/part-0.txt",
@@ -75,7 +75,7 @@ OF_SLICE_1 = msgspec.json.encode(report(piece(1, 0, 10), {}))
             )
         ),
         *(
-            ({f"{REPORT}/part-0.txt": content}, "is no report")
+            ({f"{REPORT}/part-0.txt": content}, "is not a report")
             for content in (b"", b"PAR1", b"{}PAR1", b'{"slice": 0')
         ),
         ({f"{REPORT}/part-0.txt": OF_SLICE_1}, "is the report of slice 1"),
@@ -126,11 +126,11 @@ def test_divided_rows_join_the_others(store: Store) -> None:
 def test_what_cannot_be_remembered_is_told() -> None:
     plain, wild = piece(0, 0, 10), piece(1, 10, 20)
     left = left_by(report(plain, {HOUR: 10}, sources={"a": ((0, 9),)}))
-    assert list(not_remembered(left)) == []
+    assert list(memory_warnings(left)) == []
     wildly = report(wild, {HOUR: 10}, scattered=("b", "c"))
     untracked = msgspec.structs.replace(report(plain, {HOUR: 10}), untracked=1_234)
-    scattered, many = not_remembered(left_by(untracked, wildly))
-    assert scattered.startswith("events of 2 sources, such as b, are numbered too wildly")
+    scattered, many = memory_warnings(left_by(untracked, wildly))
+    assert scattered.startswith("the numbers of 2 sources, such as b, are too scattered")
     assert many.startswith("1,234 rows are of more sources than a task can remember")
 
 
@@ -169,7 +169,7 @@ def accounted(**fields: object) -> Staged:
 
 
 MISFITS = {
-    "a slice without a report": (left_by(REPORTS[0]), "1 of 2 slices reported; look at \\[1\\]"),
+    "a slice without a report": (left_by(REPORTS[0]), "1 of 2 slices reported; see \\[1\\]"),
     "a report without a slice": (left_by(*REPORTS, report(piece(2, 20, 30), {})), "3 of 2 slices"),
     "a file is missing": (
         with_files(lambda files: files[1:]),
@@ -197,11 +197,11 @@ MISFITS = {
     "more than there are offsets": (accounted(compacted=1), "does not add up"),
     "an offset read twice": (
         left_by(report(PIECES[0], {HOUR: 11}, next_offset=11), REPORTS[1]),
-        "t-0, offsets 10 to 10: two slices have both read them",
+        "t-0: offsets 10 to 10 were read by two slices",
     ),
     "an offset that is nobody's": (
         left_by(REPORTS[0], report(PIECES[1], {HOUR: 8}, no_events=0, leads=0)),
-        "t-0, offsets 10 to 11: no slice has read them",
+        "t-0: offsets 10 to 11 were read by no slice",
     ),
 }
 

@@ -46,7 +46,7 @@ def test_what_is_waited_for_is_cut_to_what_a_marker_may_hold(audit: Answering) -
     audit.said.body = document()
     waiting = Audit(audit.url, "dc1").ask([ONE])[ONE]
     assert isinstance(waiting, Waiting)
-    assert waiting.missing.endswith("which does not say for what")
+    assert waiting.missing.endswith("which gave no reason")
 
 
 def test_a_connection_that_was_closed_meanwhile_is_made_anew(audit: Answering) -> None:
@@ -59,19 +59,19 @@ def test_a_connection_that_was_closed_meanwhile_is_made_anew(audit: Answering) -
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        (200, b"", "does not answer as an audit does"),
-        (200, b"[]", "does not answer as an audit does"),
-        (200, b'{"complete": "yes"}', "does not answer as an audit does"),
-        (200, b"[" * 100_000, "does not answer as an audit does"),
-        (200, b"\xff", "does not answer as an audit does"),
+        (200, b"", "does not answer like an audit"),
+        (200, b"[]", "does not answer like an audit"),
+        (200, b'{"complete": "yes"}', "does not answer like an audit"),
+        (200, b"[" * 100_000, "does not answer like an audit"),
+        (200, b"\xff", "does not answer like an audit"),
         (
             200,
             b" " * (1 << 20) + b"{}",
-            "cannot be asked (its response exceeds 1,048,576 bytes)",
+            "could not be asked (its response exceeds 1,048,576 bytes)",
         ),
-        (400, b'{"error": "no such\\ntopic"}', "answers with HTTP 400: no such topic"),
-        (503, b"<html>", "answers with HTTP 503"),
-        (302, b"", "answers with HTTP 302"),
+        (400, b'{"error": "no such\\ntopic"}', "answered HTTP 400: no such topic"),
+        (503, b"<html>", "answered HTTP 503"),
+        (302, b"", "answered HTTP 302"),
     ],
 )
 def test_odd_answers_make_hours_wait(
@@ -90,11 +90,11 @@ def test_an_audit_that_takes_too_long(audit: Answering) -> None:
     audit.said.pause = 0.3
     waiting = Audit(audit.url, "dc1", seconds=0.05).ask([ONE])[ONE]
     assert waiting == Waiting(
-        f"the audit at {audit.url}, which cannot be asked (no answer within 0.05 s)"
+        f"the audit at {audit.url}, which could not be asked (no answer within 0.05 s)"
     )
 
 
 def test_nobody_is_there() -> None:
     url = f"http://127.0.0.1:{free_ports(1)[0]}"
     (waiting,) = set(Audit(url, "dc1").ask([ONE, ("c", hour(1))]).values())
-    assert waiting == Waiting(f"the audit at {url}, which cannot be asked (connection refused)")
+    assert waiting == Waiting(f"the audit at {url}, which could not be asked (connection refused)")

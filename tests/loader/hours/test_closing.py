@@ -14,13 +14,13 @@ from loader.hours.closing import (
     Merge,
     Merged,
     MergedFile,
-    as_found,
     close_manifest,
     files_left,
     gone_files,
     merge_of,
     open_hours,
     to_close,
+    with_remaining,
 )
 from loader.hours.completeness import Complete, Waiting
 from loader.manifests import HourState, Manifest, Marker, RunKind
@@ -229,7 +229,7 @@ def test_what_is_gone_is_found() -> None:
 def test_an_hour_has_what_is_left() -> None:
     left = files_left(TAKEN_FROM, gone_files(TAKEN_FROM, TWO, SIZES))
     assert left == {hour(0): ("a", "c"), hour(1): ()}
-    after = as_found(TAKEN_FROM, left, SIZES, {"a": 3, "c": 4})
+    after = with_remaining(TAKEN_FROM, left, SIZES, {"a": 3, "c": 4})
     assert after.hours == {
         hour(0): HourState(rows=7, files=("a", "c"), bytes=300, changed=4, incomplete="web"),
         hour(1): HourState(rows=0, files=()),

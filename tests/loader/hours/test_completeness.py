@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from ledger.agents import Agents, AgentSaid, Beat, HostRetired
-from loader.hours.audit import Asked
+from loader.hours.audit import Question
 from loader.hours.completeness import (
     MOST_NAMES,
     AuditGate,
@@ -92,7 +92,7 @@ def test_a_topic_that_is_not_there_is_waited_for(state: TopicState | None) -> No
     """It was out of sight for a moment, or is still to come; and else it is no table's any more."""
     verdict = judge(agents(END), state, ends={"x": None})
     assert isinstance(verdict, Waiting)
-    assert "topic x, which is not there" in verdict.missing
+    assert "topic x, which does not exist" in verdict.missing
 
 
 @pytest.mark.parametrize(("end", "complete"), [(1, False), (0, True)])
@@ -111,8 +111,8 @@ def test_a_topic_that_nobody_ships_to_is_given_time(settle: int | None, events: 
         return judge(who, *topics, now=now, settle=settle, events=events)
 
     others = agents(END, topics="y")
-    assert at(END + SETTLE - 1, others) == Waiting("x: time to settle, as no agent writes to it")
-    assert at(END + SETTLE, others) == Complete("time to settle (900 s)")
+    assert at(END + SETTLE - 1, others) == Waiting("x: settle time, since no agent writes to it")
+    assert at(END + SETTLE, others) == Complete("settle time (900 s)")
     assert isinstance(at(END + SETTLE, Agents(), loaded(9)), Waiting)
 
 
@@ -139,7 +139,7 @@ def test_where_all_are_retired_there_is_time_to_settle() -> None:
     assert isinstance(judge(who, now=END), Waiting)
     for settle in (SETTLE, None):
         done = judge(who, now=END + SETTLE, settle=settle)
-        assert done == Complete("time to settle (900 s)")
+        assert done == Complete("settle time (900 s)")
 
 
 @pytest.mark.parametrize(("until", "complete"), [(END - 1, False), (END, True)])
@@ -174,13 +174,13 @@ ENDS = {"a": TopicEnd("1", {0: 10, 1: 0}), "b": TopicEnd("", {0: 5})}
 
 
 def gate(
-    answers: Mapping[Asked, HourVerdict], now: int = GATE_NOW, settle_millis: int | None = None
+    answers: Mapping[Question, HourVerdict], now: int = GATE_NOW, settle_millis: int | None = None
 ) -> Completeness:
     return AuditGate(answers, ENDS, now, settle_millis)
 
 
 READ = {"a": loaded(10, topic="a", topic_id=""), "b": loaded(7, topic="b", topic_id="")}
-ANSWERS: dict[Asked, HourVerdict] = {
+ANSWERS: dict[Question, HourVerdict] = {
     ("a", hour(0)): Complete("audit: agents"),
     ("b", hour(0)): Complete("audit: brokers"),
     ("a", hour(1)): Complete("audit: agents"),
@@ -218,7 +218,7 @@ def test_time_closes_hours_of_other_records() -> None:
     soon, late = GATE_NOW + 899_999, GATE_NOW + 900_000
     waiting = gate({}, soon).judge(READ, hour(0), events=False)
     assert isinstance(waiting, Waiting)
-    assert waiting.missing.startswith("a: time to settle")
-    assert gate({}, late).judge(READ, hour(0), events=False) == Complete("time to settle (900 s)")
+    assert waiting.missing.startswith("a: settle time")
+    assert gate({}, late).judge(READ, hour(0), events=False) == Complete("settle time (900 s)")
     settled = gate(ANSWERS, GATE_NOW + HOUR_MILLIS, HOUR_MILLIS).judge(READ, hour(0), events=False)
-    assert settled == Complete("time to settle (3600 s)")
+    assert settled == Complete("settle time (3600 s)")

@@ -156,7 +156,7 @@ def test_entries_that_are_gone_before_they_were_read_are_warned_of(
     assert set(read_ledger(brokers, lookup, read).agents.by_id) == {"a", "b"}
     assert not caplog.records
     assert set(read_ledger(brokers, lookup, None).agents.by_id) == {"b"}
-    assert "are not known, and not waited for" in caplog.text
+    assert "are unknown, and not waited for" in caplog.text
 
 
 @pytest.mark.parametrize("kept", [b"", b"{}", b'{"version": 9}'])

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from client.delivery import TopicPartition
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
-from loader.planning.facts import Parted, PartitionFacts, TopicFacts
+from loader.planning.facts import Divergence, PartitionFacts, TopicFacts
 from loader.planning.plan import Gap, Plan, Why, plan
 from loader.planning.rebuild import plan_rebuild
 from loader.tables import SourceTopic, TableSource
@@ -38,11 +38,11 @@ def facts(
 
 def other_log(found: dict[str, TopicFacts], *, same_to: int) -> dict[str, TopicFacts]:
     """As batches tell."""
-    parted = Parted(same_to=same_to, was="2 to 3", found="1 to 8")
+    other = Divergence(same_to=same_to, was="2 to 3", found="1 to 8")
     return {
         name: replace(
             topic,
-            partitions={at: replace(each, parted=parted) for at, each in topic.partitions.items()},
+            partitions={at: replace(log, divergence=other) for at, log in topic.partitions.items()},
         )
         for name, topic in found.items()
     }
@@ -84,7 +84,7 @@ def as_asked_for(
             partitions={
                 index: each
                 if told.get((name, index), True)
-                else replace(each, epoch_end=None, parted=None)
+                else replace(each, epoch_end=None, divergence=None)
                 for index, each in topic.partitions.items()
             },
         )
@@ -148,8 +148,8 @@ def gap(why: Why, first: int, end: int, *, partition: int = 0, **more: Any) -> G
 
 
 PARTED: dict[str, Any] = {"was": "2 to 3", "found": "1 to 8"}
-LOST = "were loaded, and the log has lost them since, or holds something else there"
-AGAIN = "; how much of the rest is the same nobody can tell: all 2 offsets that are there are to be"
+LOST = "were loaded, but the log lost them since, or has other records there"
+AGAIN = "; it is unknown how much of the rest is the same: all 2 offsets will be read again"
 # What is found, what was known, the gap, what is read, and what is said.
 GAPS: dict[str, tuple[dict[str, TopicFacts], list[TopicState], Gap, Any, str]] = {
     "new partition": (
@@ -167,11 +167,11 @@ GAPS: dict[str, tuple[dict[str, TopicFacts], list[TopicState], Gap, Any, str]] =
     ),
     "recreated": (
         *(facts((0, 9), topic_id="two"), state(4), gap(Why.RECREATED, 4, -1), [(0, 0, 9)]),
-        "t-0: the topic was deleted and made anew; of the old one, offsets from 4 on",
+        "t-0: the topic was deleted and created again; of the old one, offsets from 4 on",
     ),
     "another history": (
         *(facts((0, 9, 3)), state(4), gap(Why.TRUNCATED, 3, 4), [(0, 3, 9)]),
-        "t-0: offsets 3 to 3 were loaded, and the log has lost them",
+        "t-0: offsets 3 to 3 were loaded, but the log lost them",
     ),
     "another history and retention": (
         *(facts((5, 9, 3)), state(4), gap(Why.TRUNCATED, 3, 4), [(0, 5, 9)]),
@@ -179,19 +179,19 @@ GAPS: dict[str, tuple[dict[str, TopicFacts], list[TopicState], Gap, Any, str]] =
     ),
     "shorter": (
         *(facts((1, 3)), state(4), gap(Why.TRUNCATED, 3, 4, again=2), [(0, 1, 3)]),
-        f"t-0: offsets 3 to 3 {LOST}{AGAIN} read again, and rows without a source and number, or "
-        "of a source that is forgotten, will be there twice. To load",
+        f"t-0: offsets 3 to 3 {LOST}{AGAIN}, which duplicates rows without a source and seq, or "
+        "of a forgotten source. To load",
     ),
     "another log": (
         *(other_log(facts((0, 9)), same_to=2), state(4)),
         *(gap(Why.TRUNCATED, 2, 4, again=2, **PARTED), [(0, 2, 9)]),
         f"t-0: offsets 2 to 3 {LOST}: the last batch that was read is 2 to 3; in its place: 1 to 8"
-        f"{AGAIN} read again",
+        f"{AGAIN}",
     ),
     "another log from the beginning": (
         *(other_log(facts((1, 9)), same_to=-1), state(4)),
         *(gap(Why.TRUNCATED, 1, 4, again=3, **PARTED), [(0, 1, 9)]),
-        "t-0: offsets 1 to 3 were loaded, and the log has lost them since",
+        "t-0: offsets 1 to 3 were loaded, but the log lost them since",
     ),
     "empty": (
         *(facts((0, 0)), state(4), gap(Why.TRUNCATED, 0, 4), []),
@@ -199,12 +199,12 @@ GAPS: dict[str, tuple[dict[str, TopicFacts], list[TopicState], Gap, Any, str]] =
     ),
     "no partition": (
         *(facts(), state(4), gap(Why.VANISHED, 4, -1), []),
-        "t-0 does not exist any more; offsets from 4 on",
+        "t-0 no longer exists; offsets from 4 on",
     ),
-    "no topic": (*({}, state(4), gap(Why.VANISHED, 4, -1), []), "t-0 does not exist any more"),
+    "no topic": (*({}, state(4), gap(Why.VANISHED, 4, -1), []), "t-0 no longer exists"),
     "recreated smaller": (
         *(facts(topic_id="two"), state(4), gap(Why.RECREATED, 4, -1), []),
-        "t-0: the topic was deleted and made anew",
+        "t-0: the topic was deleted and created again",
     ),
 }
 
@@ -221,7 +221,7 @@ def test_a_gap_fails_the_run_unless_it_is_accepted(
         planned(found, known)
     message = str(refused.value)
     assert message.startswith(said)
-    assert message.endswith("To load what is there, and write the gap down: --accept-gap")
+    assert message.endswith("To load the rest, and record the gap: --accept-gap")
     made = planned(found, known, accept_gap=True)
     assert made.gaps == (gap,)
     assert ranges(made) == read
@@ -382,8 +382,8 @@ def test_what_only_files_hold_is_not_thrown_away(
     with pytest.raises(GapError) as refused:
         rebuild_planned(found, state(8), {0: began})
     assert str(refused.value) == (
-        f"t-0: files of these hours hold rows from offset {began} on, "
-        f"and the log does not hold them all any more ({why}). "
+        f"t-0: files of these hours have rows from offset {began} on, "
+        f"but the log no longer has all of them ({why}). "
         "To rebuild the hours without them: --accept-gap"
     )
     made = rebuild_planned(found, state(8), {0: began}, accept_gap=True)

@@ -20,11 +20,11 @@ from loader.errors import Mismatch
 from loader.hours.closing import Merge, Merged
 from loader.landing.pieces import PIECE_END
 from loader.rewriting.groups import Footer, grouped, groups_of
-from loader.rewriting.here import merge_here
 from loader.rewriting.joined_rows import joined
 from loader.rewriting.merging import merge_hours, task_of
 from loader.rewriting.reshaping import reshape
 from loader.rewriting.row_format import RowFormat
+from loader.rewriting.without_spark import merge_without_spark
 from loader.store.local import LocalStore
 from loader.tables import Hour
 from tests.loader.rewriting.row_files import (
@@ -58,7 +58,7 @@ def _merge(
     store = LocalStore(f"file://{root}")
     directory = "_penstock/clicks/staging/run-2-x"
     if how == HERE:
-        return merge_here(store, merges, sizes, directory=directory, target=kept_as)
+        return merge_without_spark(store, merges, sizes, directory=directory, target=kept_as)
     return merge_hours(spark, store, merges, sizes, directory=directory, target=kept_as, **how)
 
 
@@ -184,7 +184,7 @@ def test_what_a_merge_did_not_write_is_noticed(spark: SparkSession, tmp_path: Pa
     stray = tmp_path / "_penstock/clicks/staging/run-2-x/0/merged=0/part-stray.c000.parquet"
     write_rows(stray, [99])
 
-    with pytest.raises(Mismatch, match="nothing that a merge has written"):
+    with pytest.raises(Mismatch, match="not written by a merge"):
         _merge(spark, tmp_path, {SEVEN: (files, 1)}, target())
 
 

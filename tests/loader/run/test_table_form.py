@@ -15,11 +15,11 @@ from loader.run.table_form import (
     LatestSchema,
     TableForm,
     check_format,
+    common_reader,
     form_of,
     in_form,
     next_form,
     table_columns,
-    that_reads_all,
 )
 from loader.tables import SourceTopic, TableSource
 from schemas.parsing import parse
@@ -75,10 +75,10 @@ def test_the_union_of_all_columns_as_a_footer_beside_the_files() -> None:
 
 
 def test_a_form_that_cannot_be_kept_is_named_with_what_to_do() -> None:
-    said = r"table t: column `a` is long in its files, and string in the latest .* `tables:`"
+    said = r"table t: column `a` is long in its files, but string in the latest .* `tables:`"
     with pytest.raises(LoaderError, match=said):
         form(columns(field("a", "string")), form(columns(field("a", "long"))))
-    with pytest.raises(LoaderError, match=r"kept as parquet.*`format: orc`.*`tables:`"):
+    with pytest.raises(LoaderError, match=r"in format parquet.*`format: orc`.*`tables:`"):
         check_format("t", form(columns()), FileFormat.ORC)
     nested = columns(header=HeaderColumns.NESTED)
     with pytest.raises(LoaderError, match=r"`header: flat`, or, for `header: nested`.*`tables:`"):
@@ -130,15 +130,15 @@ def test_the_newest_that_reads_all_has_the_say(texts: dict[int, str], chosen: in
         latest(cluster, number, text)
         for cluster, (number, text) in zip(CLUSTERS, texts.items(), strict=False)
     ]
-    assert that_reads_all("views", found).id == chosen
+    assert common_reader("views", found).id == chosen
     of_one_schema = [latest(cluster, 3, PLAIN) for cluster in CLUSTERS]
-    assert that_reads_all("views", of_one_schema).id == 3
+    assert common_reader("views", of_one_schema).id == 3
 
 
 def test_if_none_reads_all_two_are_named() -> None:
     found = [latest("dc1", 3, NEEDS_COUNTRY), latest("dc2", 4, NEEDS_REFERER)]
     with pytest.raises(NoSchema) as caught:
-        that_reads_all("views", found)
+        common_reader("views", found)
     said = str(caught.value)
     assert said.startswith("table views: none of its topics' latest schemas can read")
     assert "referer" in said
@@ -155,4 +155,4 @@ def test_fields_that_no_column_takes_are_named(registry: RegistryClient, new_top
     other, left_out = ("dc1", "country") if newest == ids[1] else ("dc2", "referer")
     assert set(found.writers) == set(ids)
     (warning,) = found.warnings
-    assert warning.startswith(f"{left_out} of {other}.{table.name}-value, version 1 cannot be")
+    assert warning.startswith(f"{left_out} of {other}.{table.name}-value, version 1 will not be")

@@ -38,7 +38,7 @@ def test_little_must_be_said() -> None:
     assert (said.records_per_task, said.tasks_per_partition) == (1_000_000, 1)
     assert (said.bytes_per_task, said.records_per_trigger) == (None, None)
     assert not said.filter_pushdown
-    with pytest.raises(OptionRefused, match="give option `topic` or `topicPattern`"):
+    with pytest.raises(OptionRefused, match="give either option `topic` or option `topicPattern`"):
         read_options({})
 
 
@@ -74,33 +74,33 @@ def test_names_in_any_case_and_all_of_them() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"topics": "a"}, "option 'topics': there is none of that name (did you mean `topic`?)"),
+        ({"topics": "a"}, "unknown option 'topics' (did you mean `topic`?)"),
         ({"startingOffset": "5"}, "did you mean `startingOffsets`?"),
-        ({"kafka.bootstrap.servers": "a"}, "there is none of that name: there are brokers, "),
-        ({"topicPattern": "a*"}, "`topic` or `topicPattern`, and one of them only"),
-        ({"topic": "a,,b"}, "option `topic`, 'a,,b': it is empty"),
-        ({"topic": "app.*"}, "patterns are for option `topicPattern`"),
+        ({"kafka.bootstrap.servers": "a"}, "'kafka.bootstrap.servers': options are brokers, "),
+        ({"topicPattern": "a*"}, "give either option `topic` or option `topicPattern`"),
+        ({"topic": "a,,b"}, "option `topic`, 'a,,b': must not be empty"),
+        ({"topic": "app.*"}, "patterns require option `topicPattern`"),
         ({"brokers": "a:b:c"}, "option `brokers`, 'a:b:c': bootstrap"),
         ({"registry": "r"}, "option `registry`, 'r': registry 'r': a URL begins"),
-        ({"startingOffsets": "soon"}, "neither earliest, nor latest, nor offsets such as"),
-        ({"startingOffsets": '{"a": 5}'}, "neither earliest, nor latest, nor offsets such as"),
-        ({"endingOffsets": '{"a": {"0": -3}}'}, "a: partition 0 at -3 cannot be"),
-        ({"startingTimestamp": "yesterday"}, "neither milliseconds since 1970 nor a time such as"),
+        ({"startingOffsets": "soon"}, "must be earliest, latest, or offsets such as"),
+        ({"startingOffsets": '{"a": 5}'}, "must be earliest, latest, or offsets such as"),
+        ({"endingOffsets": '{"a": {"0": -3}}'}, "a: invalid partition 0 or offset -3"),
+        ({"startingTimestamp": "yesterday"}, "must be milliseconds since 1970, or a time such as"),
         (
             {"endingTimestamp": "0", "endingOffsets": "latest"},
             "give option `endingOffsets` or `endingTimestamp`, not both",
         ),
         ({"startingTimestamp": "2", "endingTimestamp": "1"}, "is later than `endingTimestamp`"),
-        ({"startingOffsets": "latest", "endingOffsets": "earliest"}, "cannot begin at the latest"),
+        ({"startingOffsets": "latest", "endingOffsets": "earliest"}, "cannot start at the latest"),
         (
             {"startingOffsets": '{"a": {"0": 9}}', "endingOffsets": '{"a": {"0": 8}}'},
-            "a-0: option `startingOffsets` has 9, behind 8 of `endingOffsets`",
+            "a-0: 9 in option `startingOffsets` is after 8 in `endingOffsets`",
         ),
-        ({"dead": "bury"}, "option `dead`, 'bury': it is one of fail, skip, keep"),
-        ({"header": "none"}, "it is one of flat, nested"),
-        ({"failOnDataLoss": "no"}, "it is true or false"),
-        ({"maxRecordsPerTask": "0"}, "it must be a whole number, 1 at least"),
-        ({"maxRecordsPerTrigger": "many"}, "it must be a whole number, 1 at least"),
+        ({"dead": "bury"}, "option `dead`, 'bury': must be one of fail, skip, keep"),
+        ({"header": "none"}, "must be one of flat, nested"),
+        ({"failOnDataLoss": "no"}, "must be true or false"),
+        ({"maxRecordsPerTask": "0"}, "must be a whole number, at least 1"),
+        ({"maxRecordsPerTrigger": "many"}, "must be a whole number, at least 1"),
     ],
 )
 def test_what_is_refused(given: dict[str, str], said: str) -> None:

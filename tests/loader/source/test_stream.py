@@ -94,7 +94,7 @@ def test_offsets_travel_as_json() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ({"version": 2, "topics": {}}, "has offsets of version 2, and this Penstock knows"),
+        ({"version": 2, "topics": {}}, "has offsets of version 2, but this Penstock reads"),
         ({"t": {"0": 5}}, "version None"),
         ({"version": 1, "topics": {"t": {}}}, "damaged: "),
     ],
@@ -116,10 +116,10 @@ def test_new_partitions_and_topics_are_read_from_their_beginning() -> None:
     ("now", "said", "read"),
     [
         (topic((8, 12)), "t-0: offsets 5 to 7 were deleted", [("t", 0, 8, 12)]),
-        (topic((0, 3)), "t-0: offsets 3 to 4 were loaded, and the log has lost", [("t", 0, 0, 3)]),
-        (topic((0, 9, 4)), "the log has lost them since", [("t", 0, 4, 9)]),
-        (topic((0, 9), id="B"), "the topic was deleted and made anew", [("t", 0, 0, 9)]),
-        ({}, "t-0 does not exist any more", []),
+        (topic((0, 3)), "t-0: offsets 3 to 4 were loaded, but the log lost", [("t", 0, 0, 3)]),
+        (topic((0, 9, 4)), "the log lost them since", [("t", 0, 4, 9)]),
+        (topic((0, 9), id="B"), "the topic was deleted and created again", [("t", 0, 0, 9)]),
+        ({}, "t-0 no longer exists", []),
     ],
 )
 def test_what_is_missing_fails_the_stream_unless_it_does_not_matter(
@@ -224,7 +224,7 @@ def test_topics_that_come_and_go(new_application: NewApplication, query: NewQuer
     start, rows = stream.batch(start)
     assert rows == numbered(0, 2)
     other = query(two)
-    with pytest.raises(OptionRefused, match=f"read topic {one.topic}, and option `topic` does not"):
+    with pytest.raises(OptionRefused, match=f"read topic {one.topic}, which option `topic` does"):
         other.batch(start)
 
 

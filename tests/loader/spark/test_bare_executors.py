@@ -62,7 +62,7 @@ def test_what_spark_says_becomes_one_line(findings: Any) -> None:
     assert said["no module"].startswith("executors have no Python module `pyarrow`: --pack-env ")
     version = python_version()
     assert said["other version"] == (
-        f"executors run Python {version} and this driver runs 3.0: set spark.pyspark.python to a "
+        f"executors run Python {version}, but this driver runs 3.0: set spark.pyspark.python to a "
         "Python 3.0 that every executor has"
     )
     assert said["no interpreter"] == (

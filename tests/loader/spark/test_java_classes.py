@@ -196,4 +196,4 @@ def test_a_directory_that_cannot_be_used(tmp_path: Path, caplog: pytest.LogCaptu
     assert JavaClasses(None, makes=True).options("", {}, {}) == ""
     (tmp_path / "file").write_text("")
     assert options_in(tmp_path / "file" / "below", makes=True) == ""
-    assert "Java's classes cannot be kept" in caplog.text
+    assert "cannot cache Java classes" in caplog.text

@@ -74,7 +74,7 @@ def test_the_interpreter_of_executors_plans_here_with_our_packages(tmp_path: Pat
 
 
 def test_an_interpreter_that_is_not_here_is_told_before_spark_starts(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentFailed, match=r"`python3\.11`, which executors are to run, is"):
+    with pytest.raises(EnvironmentFailed, match=r"`python3\.11`, the executors' interpreter, is"):
         driver_environment(PACKED, "yarn", {}, {"PATH": str(tmp_path)})
 
 

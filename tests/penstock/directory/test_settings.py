@@ -13,7 +13,7 @@ from agent.config import AgentConfig
 from audit.config import AuditConfig
 from broker.config import BrokerConfig
 from loader.config import LoaderConfig
-from loader.planning.choosing import matching
+from loader.planning.table_selection import matching
 from mirror.config import MirrorConfig
 from penstock.config.configuration import load
 from penstock.directory.locks import Locks

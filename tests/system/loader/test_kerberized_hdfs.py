@@ -159,7 +159,7 @@ def test_a_ticket_that_has_ended(
 
     assert (code, output) == (1, "")
     (line,) = [each for each in load.said.splitlines() if "Kerberos" in each]
-    assert "no ticket of Kerberos that is good: configure `kerberos`, or `kinit`" in line
+    assert "no Kerberos ticket: configure `kerberos`, or run `kinit`" in line
     assert "Traceback" not in load.said
 
 
@@ -182,7 +182,7 @@ def test_what_kerberos_says_no_to(realm: Kdc, settings: Mapping[str, str], tmp_p
     assert "the KDC knows no such principal" in said[3]
     assert said[4:] == ["logged in"]
     for line in said[1:4]:
-        assert line.startswith("no ticket of Kerberos for ")
+        assert line.startswith("no Kerberos ticket for ")
         assert "Exception" not in line
     realm.kill()
     try:
@@ -193,7 +193,7 @@ def test_what_kerberos_says_no_to(realm: Kdc, settings: Mapping[str, str], tmp_p
     (open_hadoop,) = attempts(
         {**settings, "spark.hadoop.hadoop.security.authentication": "simple"}, ("good", good)
     )
-    assert open_hadoop.startswith("`kerberos` is configured, but Hadoop does not want it")
+    assert open_hadoop.startswith("`kerberos` is configured, but not enabled in Hadoop")
 
 
 _ATTEMPTS: Final = """

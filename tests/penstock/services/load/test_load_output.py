@@ -12,7 +12,7 @@ from rich.console import Console
 
 from harness.hand_clock import HandClock
 from harness.waiting import wait_until
-from loader.checks.comparing import UNKNOWN, FaultyFile, FileFaultKind
+from loader.checks.comparison import UNKNOWN, FaultyFile, FileFaultKind
 from loader.errors import FilesDiffer, GapError, LoaderError, RunTaken
 from loader.run.outcomes import PartitionRange, TableOutcome
 from loader.tables import Hour
@@ -173,7 +173,7 @@ def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:
         [cell.strip() for cell in line] for line in table_of(capsys)
     ]
     assert reason == ["views: two files"]
-    assert cure[1].startswith("what to do: put the files back")
+    assert cure[1].startswith("what to do: restore the files")
     assert [each for each in heading if each] == [
         *("table", "fault", "file", "committed rows", "found rows")
     ]

@@ -70,7 +70,7 @@ def test_what_would_go_wrong_is_said(checking: Checking, new_topic: str) -> None
     below_a_file = f"file://{checking.folder}/file/x"
     for settings, said in (
         ({"format": "avro", "compression": "lz4"}, "`compression: lz4`"),
-        ({"root": "ftp://server/logs"}, "roots may be on"),
+        ({"root": "ftp://server/logs"}, "ftp:// is not supported"),
         ({"root": below_a_file}, "is no folder that can be written to"),
     ):
         assert said in checking.run("--offline", topics=["a"], **settings).stderr
@@ -88,7 +88,7 @@ def test_nobody_answers(tmp_path: Path) -> None:
     assert f"note: topics are not checked: no broker at 127.0.0.1:{broker}" in ended.stdout
     audit = f"http://127.0.0.1:{port}"
     waiting = alone.run(audit=audit).stdout
-    assert f"note: hours would wait for the audit at {audit}, which cannot" in waiting
+    assert f"note: hours would wait for the audit at {audit}, which could not" in waiting
     offline = alone.run("--offline", audit=audit).stdout
     assert "not checked" not in offline
     assert "hours would wait" not in offline

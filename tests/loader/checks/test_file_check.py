@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from loader.checks.checking import Checked, from_bytes, state_path, to_bytes
-from loader.checks.comparing import IN_TURN_MILLIS, CommittedFile, is_other, looked_at, to_look_at
+from loader.checks.comparison import IN_TURN_MILLIS, CommittedFile, differs, to_verify, verified
+from loader.checks.file_check import Checked, from_bytes, state_path, to_bytes
 from loader.commit.layout import manifest_path, published_path, visible_path
 from loader.errors import RunTaken
 from loader.manifests import Added, HourState
@@ -121,7 +121,7 @@ def test_old_hours_are_looked_at_when_they_change(table: Table) -> None:
     table.commit(now=later)
     assert table.young(later) == []
     assert len(table.told) == 1
-    table.check().asked([hour(1)], later)  # what else is looked at does not matter
+    table.check().on_request([hour(1)], later)  # what else is looked at does not matter
     table.write(path(old, "a"), lines(5))
     assert table.young(later) == []
     assert table.told[1:] == [statement(1_000, 1, 5)]
@@ -133,21 +133,21 @@ def test_old_hours_are_looked_at_when_they_change(table: Table) -> None:
 def test_all_hours_with_all_their_rows(table: Table) -> None:
     table.commit([added(hour(1_000), "a", 5), added(hour(1), "a", 2)], now=NOW - 2 * TWO_DAYS)
     check = table.check()
-    assert [(each.hour, each.faults) for each in check.asked(None, NOW)] == [
+    assert [(each.hour, each.faults) for each in check.on_request(None, NOW)] == [
         (hour(1_000), ()),
         (hour(1), ()),
     ]
     assert table.counted == [path(hour(1_000), "a"), path(hour(1), "a")]
     table.write(path(hour(1_000), "a"), b"\n" * 20)  # as long as it was
     table.write(path(hour(2_000), "odd"), lines(1))
-    found = {each.hour: [str(fault) for fault in each.faults] for each in check.asked(None, NOW)}
-    unreadable = "has nobody knows how many rows, not 5 rows"
+    found = {each.hour: [str(one) for one in each.faults] for each in check.on_request(None, NOW)}
+    unreadable = "has an unknown number of rows, not 5 rows"
     assert found == {
         hour(2_000): [f"{path(hour(2_000), 'odd')} was written by no run (1 rows)"],
         hour(1_000): [f"{path(hour(1_000), 'a')} {unreadable}"],
         hour(1): [],
     }
-    (one,) = check.asked([hour(1)], NOW)
+    (one,) = check.on_request([hour(1)], NOW)
     assert (one.files, one.rows, one.faults) == (1, 2, ())
 
 
@@ -274,7 +274,7 @@ def test_whoever_asks_has_all_looked_at(tmp_path: Path) -> None:
     table = committed(tmp_path, "a")
     assert table.young() == []
     flip(tmp_path / path(hour(1), "a"), untouched=True)
-    (found,) = table.check().asked([hour(1)], NOW)
+    (found,) = table.check().on_request([hour(1)], NOW)
     assert [each.fault.value for each in found.faults] == ["changed"]
 
 
@@ -289,7 +289,7 @@ def test_checksums_are_remembered_as_long_as_a_manifest_names_the_files(tmp_path
     old = NOW + 72 * HOUR_MILLIS
     assert table.young(old) == []
     flip(tmp_path / path(hour(1), "a"), untouched=True)
-    (found,) = table.check().asked([hour(1)], old)
+    (found,) = table.check().on_request([hour(1)], old)
     assert [each.fault.value for each in found.faults] == ["changed"]
 
 
@@ -297,19 +297,19 @@ FILE = CommittedFile(3, 10, "t", "CRC32C:01", modified=5, verified=NOW)
 
 
 def test_what_says_nothing_of_the_content() -> None:
-    assert is_other(FILE, "CRC32C:02")
-    assert not is_other(FILE, "CRC32C:01")
-    assert not is_other(FILE, "MD5-of-CRC:02")
-    assert not is_other(FILE, "")
+    assert differs(FILE, "CRC32C:02")
+    assert not differs(FILE, "CRC32C:01")
+    assert not differs(FILE, "MD5-of-CRC:02")
+    assert not differs(FILE, "")
     entry = Entry("p", False, 10, 9)
-    assert looked_at(FILE, entry, "", NOW + 1) == FILE
-    assert looked_at(FILE, entry, "CRC32C:02", NOW + 1).modified == 0
-    assert looked_at(FILE, entry, "CRC32C:01", NOW + 1)[4:] == (9, NOW + 1)
+    assert verified(FILE, entry, "", NOW + 1) == FILE
+    assert verified(FILE, entry, "CRC32C:02", NOW + 1).modified == 0
+    assert verified(FILE, entry, "CRC32C:01", NOW + 1)[4:] == (9, NOW + 1)
     for there in (Entry("p", False, 11, 9), None):
         entries = {} if there is None else {"p": there}
-        assert to_look_at({"p": FILE}, entries, all_=True, most_bytes=9, now=NOW) == []
+        assert to_verify({"p": FILE}, entries, all_=True, most_bytes=9, now=NOW) == []
     nobody_knows = {"p": FILE._replace(checksum="")}
-    assert to_look_at(nobody_knows, {"p": entry}, all_=True, most_bytes=9, now=NOW) == []
+    assert to_verify(nobody_knows, {"p": entry}, all_=True, most_bytes=9, now=NOW) == []
 
 
 def test_the_state_of_a_former_release_is_read() -> None:

@@ -1,19 +1,19 @@
-"""The ledger told how loads of tables end: that they fail, and that they do so no longer.
+"""Reports in the ledger how loads of tables end: that they fail, and that they succeed again.
 
-That they fail is said when it begins, when the reason changes, and about every hour as long as it
-lasts. What was said is kept in a small file beside the commit log:
+A failure is reported when it begins, when its reason changes, and about every hour while it lasts.
+A small file beside the commit log keeps what was reported:
 
     {root}/_penstock/~loads/{table}.json
 
-so that loads that are processes of their own know since when. It is written after the ledger was
-told: whoever dies in between says it again, which changes nothing. A file that is lost is another
-beginning.
+so that later loads, in other processes, know since when the table fails. The file is written after
+the report: after a crash in between, the report is repeated, which is harmless. If the file is
+lost, the failure begins anew.
 
-That a table is loaded is said at the end of each load. No file tells whether it has to be: who
-could not write to the root has left none, and a topic may be another table's by now.
+Success is reported at the end of each load. No file shows whether that is necessary: a load that
+could not write to the root has left none, and a topic may belong to another table by now.
 
-Nothing here makes a load fail: what the ledger does not take is a warning, and said by the next.
-Where the root cannot be read or written, it is said by each load, as nobody knows since when.
+Nothing here makes a load fail: without the ledger there is a warning, and the next load reports
+again. If the root is inaccessible, every load reports the failure, as its beginning is unknown.
 """
 
 import logging
@@ -46,39 +46,39 @@ from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
 
 VERSION: Final = 1
-AGAIN_MILLIS: Final = 50 * 60_000  # so that loads on the hour say it each time
-LONGEST: Final = 2_000  # letters of a reason
-_TRIED: Final = 12  # bytes that a statement takes beside its texts
+AGAIN_MILLIS: Final = 50 * 60_000  # so that hourly loads report it each time
+LONGEST: Final = 2_000  # characters of a reason
+_TRIED: Final = 12  # approximate bytes of a statement beside its texts
 Json = dict[str, Any]
-_NO_END: Final = (Interrupted, RunTaken)  # says nothing of the table
+_NO_END: Final = (Interrupted, RunTaken)  # neither failure nor success of the table
 log = logging.getLogger(__name__)
 
 
 class Failing(msgspec.Struct, frozen=True, kw_only=True):
-    """A table whose loads fail, as the ledger knows it."""
+    """A table whose loads fail, as it was reported."""
 
     version: int = VERSION
-    since: int  # when the first of these loads was begun, milliseconds
-    told: int  # when it was said last
+    since: int  # when the first of these loads started, milliseconds
+    told: int  # when it was last reported, milliseconds
     reason: str
 
 
 def state_path(table: str) -> str:
-    """No table's name begins with `~`."""
+    """The table's state file. No table's name begins with `~`."""
     return f"{PENSTOCK}/~loads/{table}.json"
 
 
 def from_bytes(data: bytes) -> Failing | None:
-    """None if it is damaged, or of another version."""
+    """The state, or None if the data is damaged or of another version."""
     try:
-        found = msgspec.json.decode(data, type=known_type(Failing))
+        state = msgspec.json.decode(data, type=known_type(Failing))
     except msgspec.DecodeError:
         return None
-    return found if found.version == VERSION else None
+    return state if state.version == VERSION else None
 
 
 def failing(before: Failing | None, reason: str, began: int, now: int) -> tuple[Failing, bool]:
-    """A load has failed: what is known then, and whether that is to be said."""
+    """The state after a failed load, and whether to report it."""
     reason = reason[:LONGEST]
     if before is None:
         return Failing(since=began, told=now, reason=reason), True
@@ -88,7 +88,7 @@ def failing(before: Failing | None, reason: str, began: int, now: int) -> tuple[
 
 
 def statements(topics: Iterable[str], known: Failing, cure: str) -> list[Json]:
-    """Of each topic of the table, that it fails."""
+    """The failure, for each topic of the table."""
     return [
         {
             "topic": topic,
@@ -102,93 +102,93 @@ def statements(topics: Iterable[str], known: Failing, cure: str) -> list[Json]:
 
 
 def recovered(topics: Iterable[str], began: int) -> list[Json]:
-    """Of each topic of the table, that a load has succeeded again."""
+    """The success of a load, for each topic of the table."""
     return [{"topic": topic, "failed": False, "since": began} for topic in topics]
 
 
-def weight(said: Mapping[str, Any]) -> int:
-    """Bytes that it takes in an entry, about."""
-    texts = (said["topic"], said.get("reason", ""), said.get("cure", ""))
+def weight(statement: Mapping[str, Any]) -> int:
+    """The approximate size of a statement in an entry, in bytes."""
+    texts = (statement["topic"], statement.get("reason", ""), statement.get("cure", ""))
     return _TRIED + sum(len(text.encode()) for text in texts)
 
 
-def tell_if_it_failed(
+def report_failure(
     context: LoadContext, table: TableSource, outcome: TableOutcome, began: int
 ) -> None:
-    """After a load of this table that was begun then."""
+    """Reports a failed load of this table, which started at `began`."""
     error = outcome.error
-    if not _is_told(context) or error is None or isinstance(error, _NO_END) or _is_loaded(outcome):
+    if not _reports(context) or error is None or isinstance(error, _NO_END) or _is_loaded(outcome):
         return
     try:
-        _tell_failure(context, table, error, began, outcome.destination)
+        _report_failure(context, table, error, began, outcome.destination)
     except (ClientError, SchemaError, LoaderError) as other:
-        text = f"the ledger was not told how the load of this table ended: {other}"
+        text = f"cannot report in the ledger that this table failed: {other}"
         outcome.warnings.append(text)
         context.watcher.warned(table.name, text)
 
 
-def tell_which_succeeded(
+def report_successes(
     context: LoadContext,
     tables: Sequence[TableSource],
     outcomes: Sequence[TableOutcome],
     began: int,
 ) -> None:
-    """After a load of these tables, whatever was said before: a load that could not reach the root
-    left nothing there that says so."""
-    if not _is_told(context):
+    """Reports the tables that were loaded, whatever was reported before: a load that could not
+    reach the root left no trace there."""
+    if not _reports(context):
         return
     loaded: dict[str, set[str]] = defaultdict(set)  # topics, by destination
     try:
         for table, outcome in zip(tables, outcomes, strict=True):
             if _is_loaded(outcome) and not isinstance(outcome.error, _NO_END):
-                # First: what is forgotten and not told, the next load tells.
+                # Before the report: if that fails, the next load repeats it.
                 context.store.delete(state_path(table.name))
                 topics = {source.topic for source in table.topics}
-                # Of a root that was moved, the ledger has the first name; a load that could not
-                # begin knew the present one alone.
+                # The ledger has a renamed root's first name; but a load that could not start knew
+                # only the current one.
                 root = context.store.root
                 for destination in {outcome.destination or root, root}:
                     loaded[destination] |= topics
         for destination, names in sorted(loaded.items()):
-            _say_around(context, recovered(sorted(names), began), destination)
+            _report(context, recovered(sorted(names), began), destination)
     except (ClientError, SchemaError, LoaderError) as error:
-        log.warning("the ledger was not told which tables are loaded: %s", error)
+        log.warning("cannot report in the ledger which tables were loaded: %s", error)
 
 
-def tell_that_none_began(
+def report_no_start(
     config: LoaderConfig, tables: Sequence[TableSource], error: Exception, began: int
 ) -> None:
-    """What kept a load from beginning with any table."""
+    """Reports an error that kept the load from starting with any table."""
     if not config.ledger:
         return
-    said = []
+    failures = []
     for table in tables:
-        known, _ = failing(None, reason_of(error), began, began)
+        state, _ = failing(None, reason_of(error), began, began)
         topics = [source.topic for source in table.topics]
-        said += statements(topics, known, cure_of(error, table.name))
+        failures += statements(topics, state, cure_of(error, table.name))
     try:
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
             registry = RegistryClient(config.registry_address)
             try:
                 now = int(time.time() * 1000)
-                Observations(config, None).tell_latest(brokers, registry, _lists(said), now)
+                Observations(config, None).tell_latest(brokers, registry, _lists(failures), now)
             finally:
                 registry.close()
     except (ClientError, SchemaError) as other:
-        log.warning("the ledger was not told that nothing can be loaded: %s", other)
+        log.warning("cannot report in the ledger that the load failed: %s", other)
 
 
-def _is_told(context: LoadContext) -> bool:
-    return context.config.ledger and not context.request.says_nothing_of_loads
+def _reports(context: LoadContext) -> bool:
+    return context.config.ledger and not context.request.is_unreported
 
 
 def _is_loaded(outcome: TableOutcome) -> bool:
-    """Files may differ: all that was new is."""
+    """Whether the table's new events were loaded; true also if files differ."""
     error = outcome.error
     return outcome.run is not None or error is None or isinstance(error, FilesDiffer)
 
 
-def _tell_failure(
+def _report_failure(
     context: LoadContext, table: TableSource, error: Exception, began: int, destination: str
 ) -> None:
     path = state_path(table.name)
@@ -197,19 +197,19 @@ def _tell_failure(
     except StoreError:
         data = None
     before = None if data is None else from_bytes(data)
-    known, is_news = failing(before, reason_of(error), began, context.now())
+    state, is_news = failing(before, reason_of(error), began, context.now())
     if is_news:
         topics = [source.topic for source in table.topics]
-        _say_around(context, statements(topics, known, cure_of(error, table.name)), destination)
-        context.store.replace(path, msgspec.json.encode(known))
+        _report(context, statements(topics, state, cure_of(error, table.name)), destination)
+        context.store.replace(path, msgspec.json.encode(state))
 
 
-def _say_around(context: LoadContext, said: Sequence[Mapping[str, Any]], destination: str) -> None:
-    if said:
+def _report(context: LoadContext, reports: Sequence[Mapping[str, Any]], destination: str) -> None:
+    if reports:
         with context.brokers() as brokers:
             tell = context.observations.tell_latest
-            tell(brokers, context.registry, _lists(said), context.now(), destination)
+            tell(brokers, context.registry, _lists(reports), context.now(), destination)
 
 
-def _lists(said: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{"loads": part} for part in divided(said, weight)]
+def _lists(reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{"loads": part} for part in divided(reports, weight)]

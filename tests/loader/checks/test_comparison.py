@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loader.checks.comparing import (
+from loader.checks.comparison import (
     UNKNOWN,
     CommittedFile,
     ExpectedHour,
     FaultyFile,
     FileFaultKind,
     HourOutcome,
-    compared,
+    outcome_of,
     to_count,
 )
 from loader.checks.statements import MOST_FAULTS, digest, printable, statements, weight
@@ -33,7 +33,7 @@ def outcome(
 ) -> list[FaultyFile]:
     wanted = to_count(hour, sizes, all_=all_)
     counted = {path: rows[path] for path in wanted}
-    return list(compared(hour, sizes, counted, all_=all_).faults)
+    return list(outcome_of(hour, sizes, counted, all_=all_).faults)
 
 
 def others(names: set[str], rows: int, size: int, unlisted: int = 0) -> ExpectedHour:
@@ -139,7 +139,7 @@ def test_faults_in_words() -> None:
         str(FaultyFile("a", FileFaultKind.EXTRA, 8, 9)): "a has 9 rows, not 8 rows",
         str(
             FaultyFile("a", FileFaultKind.CHANGED, 8, -1)
-        ): "a has nobody knows how many rows, not 8 rows",
+        ): "a has an unknown number of rows, not 8 rows",
     }
     assert list(said) == list(said.values())
 

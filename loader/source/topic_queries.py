@@ -1,6 +1,5 @@
-"""What the source asks the cluster: which topics, where they begin and end, where a time is.
-
-Few requests, whichever number of partitions there are.
+"""Queries the cluster for the source: topics, their beginnings and ends, and the offsets of times.
+Needs few requests, however many partitions there are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,27 +13,27 @@ from client.errors import UnknownTopic
 from client.offsets import offsets_of
 from client.partition_reader import PartitionReader
 from loader.manifests import PartitionState
-from loader.planning.asking import ask
-from loader.planning.choosing import matching
 from loader.planning.facts import TopicFacts
+from loader.planning.log_queries import query_facts
 from loader.planning.slicing import Range
+from loader.planning.table_selection import matching
 from loader.source.options import AtTime, Position, SourceOptions
 
 _SAMPLE_BYTES = 64 * 1024
 
 
 def topics_of(brokers: Brokers, options: SourceOptions) -> tuple[str, ...]:
-    """Those that are named, or those that the pattern matches now."""
+    """The named topics, or those that the pattern matches now."""
     if options.pattern is None:
         return options.topics
     return tuple(matching(all_topics(brokers).topics, [options.pattern], ()))
 
 
 def facts_of(brokers: Brokers, topics: Iterable[str]) -> dict[str, TopicFacts]:
-    """Of topics that must exist."""
-    wanted = list(topics)
-    facts = ask(brokers, dict.fromkeys(wanted, ()))
-    for topic in wanted:
+    """The facts about topics that must exist."""
+    names = list(topics)
+    facts = query_facts(brokers, dict.fromkeys(names, ()))
+    for topic in names:
         if topic not in facts:
             raise UnknownTopic(f"no topic {topic}")
     return facts
@@ -43,28 +42,28 @@ def facts_of(brokers: Brokers, topics: Iterable[str]) -> dict[str, TopicFacts]:
 def facts_and_epochs(
     brokers: Brokers, topics: Mapping[str, Iterable[PartitionState]]
 ) -> dict[str, TopicFacts]:
-    """Of those topics that exist. The leaders' epochs are asked for last: what lies before the
-    ends that were found was written in these epochs, or earlier ones."""
-    facts = ask(brokers, topics)
+    """The facts about those topics that exist. Leader epochs are queried last: all records below
+    the ends were written in these epochs or earlier."""
+    facts = query_facts(brokers, topics)
     if not facts:
         return facts
-    known = brokers.persist(lambda: brokers.refresh(list(facts)))
-    for name, found in facts.items():
-        if not known.has(name):
+    metadata = brokers.persist(lambda: brokers.refresh(list(facts)))
+    for name, topic_facts in facts.items():
+        if not metadata.has(name):
             continue
-        epochs = {each.index: each.leader_epoch for each in known.topic(name).partitions}
+        epochs = {log.index: log.leader_epoch for log in metadata.topic(name).partitions}
         partitions = {
-            index: replace(each, leader_epoch=epochs.get(index, each.leader_epoch))
-            for index, each in found.partitions.items()
+            index: replace(log, leader_epoch=epochs.get(index, log.leader_epoch))
+            for index, log in topic_facts.partitions.items()
         }
-        facts[name] = replace(found, partitions=partitions)
+        facts[name] = replace(topic_facts, partitions=partitions)
     return facts
 
 
 def times_of(
     brokers: Brokers, facts: Mapping[str, TopicFacts], where: Position | None
 ) -> dict[TopicPartition, int]:
-    """The offset of a time in each partition, -1 where nothing is as late."""
+    """The offset of a time in each partition, -1 if no record is as late."""
     if not isinstance(where, AtTime):
         return {}
     targets = [TopicPartition(topic, index) for topic in facts for index in facts[topic].partitions]
@@ -72,8 +71,8 @@ def times_of(
 
 
 def bytes_per_offset(brokers: Brokers, ranges: Sequence[Range]) -> list[float]:
-    """By the batch in the middle of each range, as it is stored; 0 if nothing is there."""
-    return [_sampled(brokers, each) for each in ranges]
+    """Estimated from the stored batch in the middle of each range; 0 if there is none."""
+    return [_sampled(brokers, range_) for range_ in ranges]
 
 
 def _sampled(brokers: Brokers, range_: Range) -> float:
@@ -89,5 +88,5 @@ def _sampled(brokers: Brokers, range_: Range) -> float:
         from_within=True,
     )
     headers = [batch.header for batch in reader]
-    offsets = sum(each.next_offset - each.base_offset for each in headers)
-    return sum(each.size for each in headers) / offsets if offsets else 0.0
+    offsets = sum(header.next_offset - header.base_offset for header in headers)
+    return sum(header.size for header in headers) / offsets if offsets else 0.0

@@ -19,9 +19,7 @@ from loader.ledger.entries import MOST_BYTES
 from loader.ledger.observations import divided
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
-from loader.run.outcomes import worst_exit_code
-from loader.run.spark_work import SparkWork
-from loader.run.telling_loads import (
+from loader.run.load_reports import (
     AGAIN_MILLIS,
     LONGEST,
     Failing,
@@ -32,6 +30,8 @@ from loader.run.telling_loads import (
     statements,
     weight,
 )
+from loader.run.outcomes import worst_exit_code
+from loader.run.spark_work import SparkWork
 from penstock.services.load.summary import EndedLoad, document, show
 from tests.loader.answering_audit import answering_audit
 from tests.loader.application import BEGAN, Application, landed
@@ -217,7 +217,7 @@ def test_a_ledger_that_takes_nothing_is_a_warning(
         refusing.said.status, refusing.said.hang_up = 403, True
         outcome = outcome_of(spark, msgspec.structs.replace(config, registry=refusing.url))
     assert outcome.error is not None
-    assert any("the ledger was not told" in each for each in outcome.warnings)
+    assert any("cannot report in the ledger" in each for each in outcome.warnings)
     state = folder_of(config, "_penstock/~loads")
     assert not state.exists()
     outcome = outcome_of(spark, config)

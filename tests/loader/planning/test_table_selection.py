@@ -4,7 +4,7 @@ import pytest
 
 from loader.config import LoaderConfig, Table
 from loader.errors import LoaderError
-from loader.planning.choosing import matching, tables_of
+from loader.planning.table_selection import matching, tables_of
 from loader.tables import SourceTopic, TableSource
 
 TOPICS = ["app.a", "app.b", "app.b.dead", "page_views", "_audit", "__consumer_offsets"]
@@ -56,7 +56,7 @@ def test_a_topic_is_a_table_unless_it_feeds_another() -> None:
 
 def test_two_tables_in_one_folder_are_refused() -> None:
     views = Table(topics={"dc1.views": "dc1"})
-    with pytest.raises(LoaderError, match="topic views and `tables: views` would land in one"):
+    with pytest.raises(LoaderError, match="topic views and `tables: views` would land in the same"):
         tables_of(config(("*",), {"views": views}), ["views", "dc1.views"])
 
 

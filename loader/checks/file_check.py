@@ -1,18 +1,18 @@
-"""A check of one table: its folders listed, compared, and what has changed told in the ledger.
+"""A check of one table: lists its folders, compares them, and reports changes in the ledger.
 
-Every load looks at hours that are young, or were changed lately, and again at those that were not
-as they should be: at names and sizes, at the content of what was touched, and of a part of the rest
-in turn (comparing.py). Rows are counted only where something differs. Whoever asks for a check has
-all of it looked at, and all rows counted. As Spark and Hive do, it passes over names that begin
-with `_` or `.`, and over what is still being copied by Hadoop's tools.
+Every load checks young and recently changed hours, and hours that were faulty at the last check:
+names and sizes of all files, the content of files that were modified, and the content of some of
+the others in turn (comparison.py). It counts rows only where something differs. A check on request
+covers all content and counts all rows. Like Spark and Hive, checks skip names that begin with `_`
+or `.`, and files that Hadoop's tools are still copying.
 
-What is told first and noted afterwards is told again after a crash, which changes nothing. What the
-last check knew and said is in a small file:
+A report precedes the note that it was made, so after a crash it is repeated, which is harmless. A
+small file keeps what the last check found and reported:
 
     {root}/_penstock/~checks/{table}.json
 
-Where it is lost, sizes of files are only known as far back as there are manifests, and what was
-said is said again. Of two loaders who write it at once, one wins; either is true.
+Without it, file sizes are known only as far back as manifests reach, and reports are repeated. If
+two loaders write it at once, one of them wins; both versions are correct.
 """
 
 from collections import Counter, defaultdict
@@ -22,18 +22,18 @@ from typing import Any, Final
 import msgspec
 
 from ground.known_types import known_type
-from loader.checks.comparing import (
+from loader.checks.comparison import (
     NO_HOUR,
     CommittedFile,
     Files,
     HourOutcome,
-    compared,
+    apply_run,
+    differs,
     expected,
-    follow,
-    is_other,
-    looked_at,
+    outcome_of,
     to_count,
-    to_look_at,
+    to_verify,
+    verified,
 )
 from loader.checks.statements import digest, statements, weight
 from loader.commit.history import History
@@ -42,37 +42,37 @@ from loader.commit.old_hours import recalled
 from loader.errors import RunTaken
 from loader.ledger.observations import divided
 from loader.manifests import Manifest
-from loader.side_by_side import side_by_side
+from loader.parallel import in_parallel
 from loader.store.store import PENSTOCK, Entry, Store
 from loader.tables import HOUR_MILLIS, Hour, hour_folder, hour_in_folder, hour_of
 
 COPYING: Final = "._COPYING_"
-_FEW: Final = 4  # hours of a day that are listed one by one
+_FEW: Final = 4  # up to this many hours of a day are listed one by one
 _DEPTH: Final = 2  # folders between a table and its files
 Entries = dict[str, Entry]  # by path
-VERSION: Final = 2  # of the small file
-# Rows, bytes, which topic; the checksum, when it was modified, and verified.
+VERSION: Final = 2  # of the state file
+# Rows, bytes, index of the topic, checksum, modification time, verification time.
 _Packed = tuple[int, int, int, str, int, int]
 READERS: Final = 8
-MOST_FAULTY: Final = 500  # hours that are looked at again as something was wrong with them
-Count = Callable[[Sequence[str]], Mapping[str, int]]  # rows by path; UNKNOWN: it cannot be read
-Tell = Callable[[Sequence[Mapping[str, Any]]], bool]  # lists of entries; False: not taken
+MOST_FAULTY: Final = 500  # faulty hours that later checks look at again
+Count = Callable[[Sequence[str]], Mapping[str, int]]  # rows by path; UNKNOWN: unreadable
+Tell = Callable[[Sequence[Mapping[str, Any]]], bool]  # lists of entries; False: not written
 
 
 def listed(store: Store, table: str, hours: Collection[Hour] | None) -> dict[Hour, Entries]:
-    """The files of these hours, or of all that are there. Raises StoreError."""
+    """The files of these hours, or of all hours that have a folder. Raises StoreError."""
     if hours is None:
         return _by_hour(table, store.list_recursively(table))
-    found: dict[Hour, Entries] = {hour: {} for hour in hours}
+    by_hour: dict[Hour, Entries] = {hour: {} for hour in hours}
     for folder in _folders(table, hours):
         for hour, entries in _by_hour(table, store.list_recursively(folder)).items():
-            if hour in found:
-                found[hour] |= entries
-    return found
+            if hour in by_hour:
+                by_hour[hour] |= entries
+    return by_hour
 
 
 def _folders(table: str, hours: Collection[Hour]) -> list[str]:
-    """Few: a folder of a day, where many of its hours are wanted."""
+    """The folders to list: a day's folder if many of its hours are needed, else the hours' own."""
     days = Counter(_day(hour) for hour in hours)
     return sorted(
         {f"{table}/{day}" for day, count in days.items() if count > _FEW}
@@ -85,13 +85,13 @@ def _day(hour: Hour) -> str:
 
 
 def _by_hour(table: str, entries: Iterable[Entry]) -> dict[Hour, Entries]:
-    found: dict[Hour, Entries] = defaultdict(dict)
+    by_hour: dict[Hour, Entries] = defaultdict(dict)
     for entry in entries:
         parts = entry.path.removeprefix(f"{table}/").split("/")
         hour = _hour("/".join(parts[:_DEPTH]))
         if hour is not None and parts[_DEPTH:] and all(map(_is_seen, parts[_DEPTH:])):
-            found[hour][entry.path] = entry
-    return dict(found)
+            by_hour[hour][entry.path] = entry
+    return dict(by_hour)
 
 
 def _is_seen(name: str) -> bool:
@@ -99,7 +99,7 @@ def _is_seen(name: str) -> bool:
 
 
 def _hour(folder: str) -> Hour | None:
-    """Of a folder as runs name it, and only so."""
+    """The hour of a folder, if the name is exactly as runs write it."""
     try:
         hour = hour_in_folder(folder)
     except ValueError:
@@ -112,7 +112,7 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 class _OldFile(msgspec.Struct, frozen=True):
-    """Version 1, of Penstock 0.1."""
+    """Version 1, written by Penstock 0.1."""
 
     version: int
     run: int
@@ -135,23 +135,23 @@ _FORMATS: Final[dict[int, type[_OldFile | _File]]] = {1: _OldFile, VERSION: _Fil
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """As of one run."""
+    """The state after a check, as of one run."""
 
     run: int = 0
     files: Mapping[Hour, Files] = {}
-    said: Mapping[Hour, str] = {}  # what was told of an hour, as a digest
-    faulty: tuple[Hour, ...] = ()  # hours that were not as they should be
+    said: Mapping[Hour, str] = {}  # digest of what was reported of an hour
+    faulty: tuple[Hour, ...] = ()  # hours with faults
 
 
 def state_path(table: str) -> str:
-    """No table's name begins with `~`."""
+    """The table's state file. No table's name begins with `~`."""
     return f"{PENSTOCK}/~checks/{table}.json"
 
 
 def to_bytes(checked: Checked) -> bytes:
     topics: dict[str, int] = {}
     files = {
-        hour: {path: _packed(each, topics) for path, each in of_hour.items()}
+        hour: {path: _packed(file, topics) for path, file in of_hour.items()}
         for hour, of_hour in checked.files.items()
     }
     file = _File(
@@ -161,7 +161,7 @@ def to_bytes(checked: Checked) -> bytes:
 
 
 def from_bytes(data: bytes) -> Checked | None:
-    """None if it is damaged, or of another version."""
+    """The state, or None if the data is damaged or of another version."""
     try:
         version = msgspec.json.decode(data, type=known_type(_Version)).version
         if version not in _FORMATS:
@@ -169,8 +169,8 @@ def from_bytes(data: bytes) -> Checked | None:
         file = msgspec.json.decode(data, type=known_type(_FORMATS[version]))
         files = {
             hour: {
-                path: CommittedFile(each[0], each[1], file.topics[each[2]], *each[3:])
-                for path, each in of_hour.items()
+                path: CommittedFile(fields[0], fields[1], file.topics[fields[2]], *fields[3:])
+                for path, fields in of_hour.items()
             }
             for hour, of_hour in file.files.items()
         }
@@ -185,8 +185,11 @@ def _packed(file: CommittedFile, topics: dict[str, int]) -> _Packed:
 
 
 class FileCheck:
-    """Of one table, by one thread. Raises StoreError, and RunTaken if another loader goes on
-    meanwhile: then nobody knows what should be there."""
+    """Checks one table, in one thread.
+
+    Raises StoreError, and RunTaken if another loader commits meanwhile: the expected files are
+    unknown then.
+    """
 
     def __init__(
         self,
@@ -198,8 +201,8 @@ class FileCheck:
         tell: Tell,
         most_bytes: int,
     ) -> None:
-        """`topics` feed the table. Of files that nobody has touched, the content of so many bytes
-        is looked at by each load."""
+        """`topics` feed the table. Each load verifies up to `most_bytes` of files that look
+        unmodified."""
         self._history = history
         self._topics = topics
         self._young_millis = young_millis
@@ -208,31 +211,30 @@ class FileCheck:
         self._most_bytes = most_bytes
 
     def young(self, now: int) -> list[HourOutcome]:
-        """What is wrong with hours that are young. Older ones that are not right, or are again,
-        are only told of."""
-        latest, before = self._beginning()
+        """Returns the faults of young hours. Faults of older hours only go to the ledger."""
+        latest, before = self._initial_state()
         young = self._young(latest, now)
-        found = self._checked(latest, before, {*young, *before.faulty}, now, all_=False)
-        return [each for each in found if each.faults and each.hour in young]
+        outcomes = self._check(latest, before, {*young, *before.faulty}, now, all_=False)
+        return [outcome for outcome in outcomes if outcome.faults and outcome.hour in young]
 
-    def asked(self, hours: Collection[Hour] | None, now: int) -> list[HourOutcome]:
-        """What came of these hours, or of all."""
-        latest, before = self._beginning()
-        return self._checked(latest, before, hours, now, all_=True)
+    def on_request(self, hours: Collection[Hour] | None, now: int) -> list[HourOutcome]:
+        """Checks all content of these hours, or of all hours."""
+        latest, before = self._initial_state()
+        return self._check(latest, before, hours, now, all_=True)
 
-    def _beginning(self) -> tuple[Manifest, Checked]:
+    def _initial_state(self) -> tuple[Manifest, Checked]:
         latest = self._history.latest()
         if latest is None or not self._history.is_visible(latest.run):
-            raise self._taken()
+            raise self._run_taken()
         data = self._history.store.read(state_path(self._history.table))
         return latest, (data and from_bytes(data)) or Checked()
 
     def _young(self, latest: Manifest, now: int) -> set[Hour]:
         since, this = now - self._young_millis, hour_of(now)
-        young = {Hour(each) for each in range(hour_of(since), this + 1, HOUR_MILLIS)}
+        young = {Hour(hour) for hour in range(hour_of(since), this + 1, HOUR_MILLIS)}
         return young | {hour for hour, state in latest.hours.items() if state.at > since}
 
-    def _checked(
+    def _check(
         self,
         latest: Manifest,
         before: Checked,
@@ -242,18 +244,18 @@ class FileCheck:
         all_: bool,
     ) -> list[HourOutcome]:
         table, store = latest.table, self._history.store
-        there = listed(store, table, hours)
-        wanted = sorted({*latest.hours, *there} if hours is None else hours)
+        present = listed(store, table, hours)
+        wanted = sorted({*latest.hours, *present} if hours is None else hours)
         latest = recalled(store, latest, wanted, now)
         known = self._known(latest, before, wanted, all_=all_)
-        spoilt = self._spoilt(known, wanted, there, now, all_=all_)
-        found = self._compared(latest, wanted, known, there, spoilt, all_=all_)
+        spoilt = self._spoilt_files(known, wanted, present, now, all_=all_)
+        outcomes = self._outcomes(latest, wanted, known, present, spoilt, all_=all_)
         if max(self._history.runs(), default=0) != latest.run:
-            raise self._taken()
-        said = self._told(before, found, all_=all_)
-        looked_at = {each.hour for each in found}
-        faulty = {each.hour for each in found if each.faults}
-        faulty |= {hour for hour in before.faulty if hour not in looked_at}
+            raise self._run_taken()
+        digests = self._reported(before, outcomes, all_=all_)
+        checked_hours = {outcome.hour for outcome in outcomes}
+        faulty = {outcome.hour for outcome in outcomes if outcome.faults}
+        faulty |= {hour for hour in before.faulty if hour not in checked_hours}
         kept = {*self._young(latest, now), *sorted(faulty)[-MOST_FAULTY:]}
         listed_still = {
             hour for hour, state in latest.hours.items() if state.files and not state.unlisted
@@ -261,43 +263,44 @@ class FileCheck:
         after = Checked(
             latest.run,
             {hour: known[hour] for hour in known.keys() & (kept | listed_still) if known[hour]},
-            {hour: each for hour, each in said.items() if hour in kept},
+            {hour: digest for hour, digest in digests.items() if hour in kept},
             tuple(sorted(faulty & kept)),
         )
         if after != before:
             store.replace(state_path(table), to_bytes(after))
-        return found
+        return outcomes
 
     def _known(
         self, latest: Manifest, before: Checked, hours: Iterable[Hour], *, all_: bool
     ) -> dict[Hour, Files]:
-        """The files of these hours, and of those that are remembered."""
+        """The committed files of these hours, and of all hours in the saved state."""
         runs = [run for run in self._history.runs() if run <= latest.run]
         if before.run > latest.run or (runs and before.run and runs[0] > before.run + 1):
-            before = Checked()  # what came in between, nobody knows any more
+            before = Checked()  # manifests in between are gone
         known = {hour: dict(before.files.get(hour, {})) for hour in {*before.files, *hours}}
-        # Of hours that are not remembered, manifests before that may still say something.
-        others = {hour: files for hour, files in known.items() if hour not in before.files}
+        # For hours that the state lacks, earlier manifests may still list files.
+        missing = {hour: files for hour, files in known.items() if hour not in before.files}
         for run in runs:
             if run > before.run:
-                follow(known, self._history.read(run))
+                apply_run(known, self._history.read(run))
             elif all_:
-                follow(others, self._history.read(run))
+                apply_run(missing, self._history.read(run))
         return known
 
-    def _spoilt(
+    def _spoilt_files(
         self,
         known: dict[Hour, Files],
         hours: Iterable[Hour],
-        there: Mapping[Hour, Entries],
+        present: Mapping[Hour, Entries],
         now: int,
         *,
         all_: bool,
     ) -> set[str]:
-        """Files whose content is not what was committed. What was looked at is noted in `known`."""
+        """Returns files whose content differs from what was committed, and notes in `known` what
+        was verified."""
         files = {path: (hour, file) for hour in hours for path, file in known[hour].items()}
-        entries = {path: entry for hour in hours for path, entry in there.get(hour, {}).items()}
-        wanted = to_look_at(
+        entries = {path: entry for hour in hours for path, entry in present.get(hour, {}).items()}
+        wanted = to_verify(
             {path: file for path, (_, file) in files.items()},
             entries,
             all_=all_,
@@ -306,18 +309,18 @@ class FileCheck:
         )
         spoilt = set()
         size = sum(entries[path].size for path in wanted)
-        sums = side_by_side(self._checksum, wanted, threads=READERS, size=size)
-        for path, found in zip(wanted, sums, strict=True):
+        sums = in_parallel(self._checksum, wanted, threads=READERS, size=size)
+        for path, checksum in zip(wanted, sums, strict=True):
             hour, file = files[path]
-            known[hour][path] = looked_at(file, entries[path], found, now)
-            if is_other(file, found):
+            known[hour][path] = verified(file, entries[path], checksum, now)
+            if differs(file, checksum):
                 spoilt.add(path)
         return spoilt
 
     def _checksum(self, path: str) -> str:
         return self._history.store.checksum(path)
 
-    def _compared(
+    def _outcomes(
         self,
         latest: Manifest,
         hours: Iterable[Hour],
@@ -327,43 +330,43 @@ class FileCheck:
         *,
         all_: bool,
     ) -> list[HourOutcome]:
-        there = {
+        sizes = {
             hour: {path: entry.size for path, entry in of_hour.items()}
             for hour, of_hour in entries.items()
         }
-        wanted = [
+        expected_hours = [
             expected(latest.table, hour, latest.hours.get(hour, NO_HOUR), known.get(hour, {}))
             for hour in hours
         ]
         paths = [
             path
-            for each in wanted
-            for path in to_count(each, there.get(each.hour, {}), all_=all_, spoilt=spoilt)
+            for hour in expected_hours
+            for path in to_count(hour, sizes.get(hour.hour, {}), all_=all_, spoilt=spoilt)
         ]
         rows = self._count(paths) if paths else {}
         return [
-            compared(each, there.get(each.hour, {}), rows, all_=all_, spoilt=spoilt)
-            for each in wanted
+            outcome_of(hour, sizes.get(hour.hour, {}), rows, all_=all_, spoilt=spoilt)
+            for hour in expected_hours
         ]
 
-    def _told(
-        self, before: Checked, found: Iterable[HourOutcome], *, all_: bool
+    def _reported(
+        self, before: Checked, outcomes: Iterable[HourOutcome], *, all_: bool
     ) -> dict[Hour, str]:
-        """What has been said of each hour by then."""
-        said: list[dict[str, Any]] = []
+        """Reports what changed, and returns the digests of all that has been reported."""
+        report: list[dict[str, Any]] = []
         digests: dict[Hour, str] = {}
-        for each in found:
-            if not (each.files or each.faults or each.hour in before.said):
+        for outcome in outcomes:
+            if not (outcome.files or outcome.faults or outcome.hour in before.said):
                 continue
-            those = statements(each, self._topics)
-            if all_ or digest(those) != before.said.get(each.hour):
-                said += those
-                digests[each.hour] = digest(those)
-        if said and self._tell([{"checked": part} for part in divided(said, weight)]):
+            of_hour = statements(outcome, self._topics)
+            if all_ or digest(of_hour) != before.said.get(outcome.hour):
+                report += of_hour
+                digests[outcome.hour] = digest(of_hour)
+        if report and self._tell([{"checked": part} for part in divided(report, weight)]):
             return {**before.said, **digests}
         return dict(before.said)
 
-    def _taken(self) -> RunTaken:
+    def _run_taken(self) -> RunTaken:
         return RunTaken(
             f"table {self._history.table}: another loader is at work; its files were not checked"
         )

@@ -15,9 +15,9 @@ from loader.commit.sources import LandedSources
 from loader.commit.staging import staged
 from loader.config import LoaderConfig, Tasks
 from loader.errors import SparkFailed
-from loader.landing.here import AS_RECORDS, is_little, is_of_here, land_here, rows_in
 from loader.landing.pieces import FileKind
 from loader.landing.task_spec import landing_job
+from loader.landing.without_spark import AS_RECORDS, is_little, is_local, land_locally, rows_in_file
 from loader.run.load import load
 from loader.run.load_context import LoadRequest
 from loader.store.local import LocalStore
@@ -42,12 +42,12 @@ def test_a_partition_is_read_as_by_tasks(
     pieces = [a_slice(0, 12, number=0, **of), a_slice(12, 31, number=1, **of)]
     store = LocalStore(f"file://{tmp_path}/root")
     told: list[int] = []
-    land_here(store, landing_job(spec, [pieces], {}), "staging/it", brokers, told.append)
+    land_locally(store, landing_job(spec, [pieces], {}), "staging/it", brokers, told.append)
     assert told == [1, 2]
     left = staged(store, "staging/it", LandedSources())
     assert {number: report.row_count for number, report in left.reports.items()} == {0: 12, 1: 18}
-    assert all(is_of_here(file.path) for file in left.files)
-    rows = {(file.kind, file.slice, file.hour): rows_in(store, file.path) for file in left.files}
+    assert all(is_local(file.path) for file in left.files)
+    rows = {(f.kind, f.slice, f.hour): rows_in_file(store, f.path) for f in left.files}
     assert rows == {
         **{(FileKind.ROWS, 0, START + HOUR * n): count for n, count in enumerate((10, 2))},
         **{(FileKind.ROWS, 1, START + HOUR * n): count for n, count in ((1, 8), (2, 10))},

@@ -17,8 +17,8 @@ from harness.apache_kafka import ApacheKafka
 from harness.waiting import wait_until
 from loader.errors import GapError
 from loader.manifests import PartitionState, TopicState
-from loader.planning.asking import ask, with_partings
-from loader.planning.facts import Parted, PartitionFacts, TopicFacts
+from loader.planning.facts import Divergence, PartitionFacts, TopicFacts
+from loader.planning.log_queries import query_facts, with_divergences
 from loader.planning.plan import Plan, plan
 from loader.reports import LastBatch
 from loader.tables import SourceTopic, TableSource
@@ -42,7 +42,7 @@ def planned(
     table = TableSource(name=topic, topics=(SourceTopic(topic=topic, cluster="c"),))
     return plan(
         table,
-        ask(brokers, {topic: known.get(topic, ())}),
+        query_facts(brokers, {topic: known.get(topic, ())}),
         state,
         accept_gap=accept_gap,
         max_records=None,
@@ -87,7 +87,7 @@ def test_from_run_to_run(brokers: Brokers, new_topic: str) -> None:
     write(brokers, new_topic, 4, partition=2)
     assert ranges(planned(brokers, new_topic, state)) == [(0, 5, 8), (1, 0, 2), (2, 0, 4)]
     # The epoch goes on.
-    (facts,) = ask(brokers, {new_topic: state[0].partitions}).values()
+    (facts,) = query_facts(brokers, {new_topic: state[0].partitions}).values()
     assert (facts.topic, facts.topic_id) == (new_topic, state[0].topic_id)
     assert [each.epoch_end for each in facts.partitions.values()] == [8, None, None]
 
@@ -107,7 +107,7 @@ def test_a_topic_made_anew_is_noticed(brokers: Brokers, new_topic: str) -> None:
     wait_until(lambda: not brokers.refresh([new_topic]).has(new_topic))
     admin.create_topic(brokers, new_topic)
     write(brokers, new_topic, 9)  # beyond what was read: offsets say nothing
-    with pytest.raises(GapError, match="the topic was deleted and made anew"):
+    with pytest.raises(GapError, match="the topic was deleted and created again"):
         planned(brokers, new_topic, state)
     assert ranges(planned(brokers, new_topic, state, accept_gap=True)) == [(0, 0, 9)]
 
@@ -135,10 +135,10 @@ def test_many_partitions_are_few_questions(brokers: Brokers, new_topic: str) -> 
     admin.create_topic(brokers, new_topic, partitions=200)
     began = time.monotonic()
     known = [PartitionState(partition=at, next_offset=0, leader_epoch=0) for at in range(200)]
-    facts = ask(brokers, {new_topic: known})
+    facts = query_facts(brokers, {new_topic: known})
     assert len(facts[new_topic].partitions) == 200
     assert time.monotonic() - began < 30
-    assert ask(brokers, {}) == {}
+    assert query_facts(brokers, {}) == {}
 
 
 TIME = 1_795_132_800_000
@@ -179,7 +179,7 @@ def parted(
     was_read: Sequence[bytes] = READ,
     known: bool = True,
     start: int = 0,
-) -> Parted | None:
+) -> Divergence | None:
     """What is found out of a log that holds these batches now, where those were was_read."""
     log, brokers = scripted
     log.batches, log.start = there, start
@@ -195,8 +195,8 @@ def parted(
     topics = {TOPIC: TopicFacts(topic=TOPIC, topic_id="", partitions={0: facts})}
     topic = TopicState(topic=TOPIC, cluster="c", topic_id="", partitions=(state,))
     earlier = [last(each) for each in reversed(was_read)]
-    found = with_partings(brokers, topics, [topic], lambda _topic, _partition: earlier)
-    return found[TOPIC].partitions[0].parted
+    found = with_divergences(brokers, topics, [topic], lambda _topic, _partition: earlier)
+    return found[TOPIC].partitions[0].divergence
 
 
 def test_the_log_that_was_read(scripted: Scripted) -> None:
@@ -210,7 +210,7 @@ def test_the_log_that_was_read(scripted: Scripted) -> None:
 def test_other_batches_where_the_last_was(scripted: Scripted) -> None:
     anew = [batch(0, 1), batch(1, 702)]
     found = parted(scripted, anew)
-    assert found == Parted(same_to=-1, was=str(last(READ[-1])), found=str(last(anew[-1])))
+    assert found == Divergence(same_to=-1, was=str(last(READ[-1])), found=str(last(anew[-1])))
 
 
 def test_a_batch_of_the_same_offsets_and_other_bytes(scripted: Scripted) -> None:

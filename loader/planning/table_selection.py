@@ -1,4 +1,4 @@
-"""Which topics are loaded, and into which tables."""
+"""Selects the topics to load, and their tables."""
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -10,7 +10,7 @@ from loader.config import LoaderConfig
 from loader.errors import LoaderError
 from loader.tables import SourceTopic, TableSource
 
-RESERVED: Final = frozenset({"_penstock", "_dead"})  # folders below the root that are no tables
+RESERVED: Final = frozenset({"_penstock", "_dead"})  # folders below the root other than tables
 
 _WILD: Final = frozenset("*?[")
 
@@ -19,11 +19,10 @@ _COPIED_SCHEMAS: Final = "._schemas"
 
 
 def matching(topics: Iterable[str], patterns: Sequence[str], exclude: Sequence[str]) -> list[str]:
-    """The topics that are named, whether they exist or not, and those that a pattern matches.
+    """The topics that are named in full, whether they exist or not, and those that match a pattern.
 
-    `*`, `?` and `[…]` stand for what they stand for in file names. Topics whose names begin with
-    `_` are not for everyone, nor are a mirror's copies of another cluster's schemas: they must be
-    named.
+    `*`, `?` and `[…]` work as in file names. Patterns do not match internal topics, whose names
+    begin with `_`, nor a mirror's copies of another cluster's schemas: they must be named in full.
     """
     named = {pattern for pattern in patterns if not _WILD & set(pattern)}
     matched = {
@@ -31,15 +30,15 @@ def matching(topics: Iterable[str], patterns: Sequence[str], exclude: Sequence[s
         for topic in topics
         if not topic.startswith("_")
         and not topic.endswith(_COPIED_SCHEMAS)
-        and any(fnmatchcase(topic, each) for each in patterns)
+        and any(fnmatchcase(topic, pattern) for pattern in patterns)
     }
     return sorted(
-        topic for topic in named | matched if not any(fnmatchcase(topic, each) for each in exclude)
+        topic for topic in named | matched if not any(fnmatchcase(topic, name) for name in exclude)
     )
 
 
 def tables_of(config: LoaderConfig, topics: Iterable[str]) -> tuple[TableSource, ...]:
-    """The tables to load, by name, from a cluster that has these topics."""
+    """The tables to load, by name, for a cluster with these topics."""
     together = [
         TableSource(
             name=name,
@@ -60,13 +59,13 @@ def tables_of(config: LoaderConfig, topics: Iterable[str]) -> tuple[TableSource,
     for table in alone:
         if table.name in config.tables:
             raise LoaderError(
-                f"topic {table.name} and `tables: {table.name}` would land in one folder: "
-                "name the table differently, or `exclude` the topic"
+                f"topic {table.name} and `tables: {table.name}` would land in the same folder: "
+                "rename the table, or `exclude` the topic"
             )
         try:
-            check_topic_name(table.name)  # it becomes a folder, and brokers may be anybody's
+            check_topic_name(table.name)  # it becomes a folder, and brokers may not be trustworthy
         except InvalidTopicName as error:
             raise LoaderError(str(error)) from None
         if table.name in RESERVED:
-            raise LoaderError(f"topic {table.name}: the folder of that name is the loader's own")
+            raise LoaderError(f"topic {table.name}: the folder of that name is reserved")
     return tuple(sorted([*together, *alone], key=lambda table: table.name))

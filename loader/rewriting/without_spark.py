@@ -1,0 +1,54 @@
+"""Merges small files without Spark if there is little data: the driver joins them itself, hour by
+hour, as tasks would. Only for Parquet.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from loader.errors import StoreError
+from loader.hours.closing import Merge, Merged
+from loader.landing.without_spark import opened, rows_in_file, write_pieces
+from loader.rewriting.groups import Footer, Group, entries_of, groups_of, verified
+from loader.rewriting.joined_rows import join_files
+from loader.rewriting.row_format import RowFormat
+from loader.store.store import Store
+
+HOUR_BYTES: Final = 4 * 1024 * 1024  # of an hour's files, which take ten times that in memory
+ALL_BYTES: Final = 32 * 1024 * 1024  # of a table's files in one load: a second or two
+
+
+def is_little(merges: Sequence[Merge]) -> bool:
+    """Whether the driver merges these files itself."""
+    sizes = [merge.bytes for merge in merges]
+    return max(sizes, default=0) <= HOUR_BYTES and sum(sizes) <= ALL_BYTES
+
+
+def merge_without_spark(
+    store: Store,
+    merges: Sequence[Merge],
+    sizes: Mapping[str, int],
+    *,
+    directory: str,
+    target: RowFormat,
+) -> tuple[Merged, ...]:
+    """Like `merge_hours`. Raises TooLarge if the data grows too much, and StoreError."""
+    groups: list[Group] = []
+    rows: dict[str, int] = {}
+    for merge in merges:
+        files = {path: opened(store, path) for path in merge.files}
+        rows |= {path: file.metadata.num_rows for path, file in files.items()}
+        # The name before the brace depends on the program that wrote the file.
+        footers = {path: Footer(str(file.schema).partition("{")[2]) for path, file in files.items()}
+        for group in groups_of([merge], sizes, footers, first=len(groups)):
+            inputs = [files[path] for path in group.files]
+            try:
+                pieces = join_files(inputs, group.number, merge.hour, target.compression)
+                write_pieces(store, pieces, f"{directory}/joined")
+            except (pa.ArrowException, OSError) as error:
+                raise StoreError(f"cannot merge {group.files[0]} and others: {error}") from error
+            groups.append(group)
+    entries = entries_of(store, directory, groups)
+    rows |= {entry.path: rows_in_file(store, entry.path) for entry in entries}
+    return verified(groups, entries, rows.__getitem__, target)
