@@ -1,4 +1,4 @@
-"""Stretches of events as one finished record batch: framed, compressed, with its header. Pure."""
+"""Builds a finished record batch: frames stretches of events, compresses, adds the header. Pure."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -36,8 +36,8 @@ _FEW: Final = 6
 def build(
     target: TopicPartition, stretches: Sequence[Stretch], compression: BatchCompression
 ) -> Batch:
-    """Of one event at least. The smallest timestamp is the base: so base and maximum tell whether
-    all of it lies in one window."""
+    """Builds the batch of one event or more. Its base timestamp is the smallest, so that base and
+    maximum show whether all events lie in one window."""
     codec = _CODECS[compression]
     base_time = min(each.earliest for each in stretches)
     count = sum(map(len, stretches))
@@ -52,7 +52,7 @@ def build(
 
 
 def window_counts(stretches: Sequence[Stretch], window_millis: int) -> tuple[WindowCount, ...]:
-    """How many events lie in which window, in ascending order."""
+    """The number of events in each window, in ascending order."""
     counts: Counter[int] = Counter()
     for each in stretches:
         first, last = each.earliest // window_millis, each.latest // window_millis
@@ -65,7 +65,7 @@ def window_counts(stretches: Sequence[Stretch], window_millis: int) -> tuple[Win
 
 
 def delay_counts(stretches: Sequence[Stretch], now_millis: int) -> tuple[int, ...]:
-    """How many events are how late now: below 1 ms, below 2, 4, 8 and so on."""
+    """The number of events by their delay up to now: below 1 ms, below 2, 4, 8 and so on."""
     counts: Counter[int] = Counter()
     for each in stretches:
         most, least = _bits(now_millis - each.earliest), _bits(now_millis - each.latest)
@@ -84,9 +84,10 @@ def _bits(delay: int) -> int:
 def _counted(
     stretch: Stretch, classes: Sequence[int], bounds: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """How many times are of which class; each bound begins the next class, and there are some.
+    """The number of times in each class; each bound begins the next class, and there is one at
+    least.
 
-    Comparing all times with a bound takes less than finding the class of one time: there are few.
+    With few bounds, comparing all times with each bound is faster than bisecting for each time.
     """
     times = stretch.times
     assert not isinstance(times, int)

@@ -1,4 +1,4 @@
-"""Lines that became no event of their topic, as events of the topic of dead letters. Pure."""
+"""Encodes lines that could not become events as events of the dead-letter topic. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,7 +20,7 @@ _LONGEST_REASON: Final = 1_000
 def dead_piece(
     source: SourceHeader, plan: TopicPlan, dead: Sequence[DeadLine], first_seq: int
 ) -> Piece:
-    """Those of one source, numbered from `first_seq` on; one at least."""
+    """The dead letters of one source (one at least), numbered from `first_seq` on."""
     frame = source.dead_frame(plan)
     bodies = [_body(each, source, plan) for each in dead]
     stretch = Stretch(

@@ -1,8 +1,8 @@
-"""What becomes of a file that has content and no source: one of its own, one it continues, or none.
+"""Assigns a source to a file with content: a new one, one that the file continues, or none yet.
 
-It may be a copy of a source that is there, or replace one that is deleted: what it is is decided in
-`identity`, here it is found out, and done. If it waits, and the source is truncated meanwhile,
-`partings` has that go on in it.
+The file may be a copy of a present source, or replace a deleted one. `identity` decides; this
+module collects what that needs, and acts on it. If the file must wait, and its original is
+truncated meanwhile, `partings` continues that source in it.
 """
 
 import os
@@ -23,7 +23,7 @@ from agent.runs import Progress
 
 
 def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -> None:
-    """May leave it as it is, until more is known: when it grows, or has waited long enough."""
+    """Identifies a file, or leaves it until more is known: when it grows, or has waited enough."""
     waits = shared.now - followed.idle_since < PATIENCE
     if waits and followed.likeness.judged_size == followed.size:
         return
@@ -74,7 +74,7 @@ def _become_source(
 def _judge(
     input_files: InputFiles, followed: Followed, fd: int, head: bytes, shared: SharedByInputs
 ) -> IdentityVerdict | Followed:
-    """What it is; if it replaces a source, which."""
+    """The verdict on a file; or the source that it replaces."""
     originals = likeliest(input_files.originals.of(head, followed.current_path), followed, fd)
     grown = (
         each for each in followed.likeness.like if input_files.files.get(each.identity) is each
@@ -97,7 +97,7 @@ def _is_replaced_by(original: Followed, followed: Followed, fd: int) -> bool:
 
 
 def _compared(followed: Followed, original: Followed, fd: int, shared: SharedByInputs) -> Compared:
-    """With a source whose file is there: still is, after they were compared."""
+    """Compares a file with a source whose own file still exists, also after the comparison."""
     if original.suspect or original.trouble is not None or original.missing_since is not None:
         return Compared(is_away=not original.suspect)
     shared.handles.use(followed)

@@ -1,8 +1,8 @@
-"""Following the files of all inputs. One thread; only `wake` is for others.
+"""Follows the files of all inputs. Belongs to one thread; others may call `wake`.
 
-A look costs what has happened since the last one: busy files are asked for their size, everything
-else is left to inotify, and to a scan of everything at intervals, which needs no inotify at all.
-The scans take at most one part in fifty of a core: with very many files they are further apart.
+The cost of a look depends on what has happened since the last one: it checks the size of busy
+files. Everything else is left to inotify, and to a periodic scan of everything, which needs no
+inotify. Scans take at most a fiftieth of a core, so with very many files they are less frequent.
 """
 
 import logging
@@ -68,18 +68,21 @@ _NEVER: Final[Mapping[str, Looked]] = {}
 
 
 class Files:
-    """See `happenings` for what a look tells, and `followed` for what is read.
+    """The files of all inputs. `happenings` describes what a look reports, `followed` what is read.
 
-    `seen` are the names of inputs that were followed before, also if they have no source yet:
-    `start` is not for them. Without it, those of the known sources are taken. If the journal was
-    damaged, sources may be known as they stood long ago, or not at all, whatever entries of the
-    ledger below `forgotten_before` said of them. If it was `torn`, the last of what was shipped may
-    not be known. `reached` is the position in the history of names that the journal has; `keeping`
-    has the handles kept over a crash; `left` is what was kept, and handed over. `worked` is what
-    this thread has had of a processor. `opening` says which files may be opened.
+    seen              names of inputs that were followed before, even without a source: `start` does
+                      not apply to them. Default: the inputs of the known sources
+    forgotten_before  if the journal was damaged, it may have lost sources and progress that ledger
+                      entries below this number have; otherwise -1
+    torn              the journal may lack the last of what was shipped
+    reached           the journal's position in the history of names
+    keeping           keeps open files over a crash
+    left              descriptors handed over by an earlier process
+    worked            returns the CPU time of this thread
+    opening           decides which files may be opened
     """
 
-    def __init__(  # noqa: PLR0917  the first six are what it is made of
+    def __init__(  # noqa: PLR0917  the first six are its parts
         self,
         inputs: Sequence[FileInput],
         known: Sequence[KnownSource],
@@ -119,7 +122,7 @@ class Files:
         self._next_scan = self._next_listing = self._next_partings = float("-inf")
         self.scanned_millis = 0  # when the last scan of everything began; any thread
         self._looked_ns = self._listed_ns = self._scanned_ns = 0  # by the clock of file systems
-        self._told: set[str] = set()  # of this listing: folders in which something happened
+        self._told: set[str] = set()  # folders with events since the previous listing
         self._said_polling = False
         if torn or forgotten_before >= 0:
             self._shared.doubtful = {each.id: each.progress.position for each in known}
@@ -130,7 +133,7 @@ class Files:
         begun_millis = int(wall() * 1000)
         if watcher.goes_on:
             log.info(
-                "history of names continues last_look=%.1fs ago events=%d",
+                "continues the history of names last_look=%.1fs ago events=%d",
                 boot() - watcher.last_look.boot_millis / 1000,
                 watcher.number - (reached.number if reached is not None else 0),
             )
@@ -148,7 +151,7 @@ class Files:
         self._follow(inputs)
 
     def _watcher(self, reached: HistoryPosition | None, *, events: bool) -> Watcher:
-        """A watcher that continues the history handed over, if complete, or begins a new one."""
+        """A watcher that continues the history handed over, if complete, or starts a new one."""
         kept = [self._adopting.own.get(each) for each in _HISTORY]
         queue, memory = kept
         left = LeftHistory(queue.fd, memory.fd) if queue and memory else None
@@ -166,7 +169,7 @@ class Files:
         return watcher
 
     def look(self, now: float) -> list[Happening]:
-        """What has happened since the last one. To be called every 20 to 50 ms."""
+        """Returns what has happened since the last look. Call it every 20 to 50 ms."""
         shared = self._shared
         shared.now = now
         self._looked_ns = time.time_ns()
@@ -195,7 +198,7 @@ class Files:
         for input_files in self._by_input.values():
             unpack(input_files, self._by_input.values(), shared, unpacking)
         self._vigil.hear(before)
-        # It may have stood still since it began to look.
+        # The process may have been suspended since the look began.
         until = max(millis, int(shared.wall() * 1000))
         self._vigil.say_what_came_and_went(list(self._by_input.values()), before, until)
         if now >= self._next_partings:
@@ -207,22 +210,22 @@ class Files:
         return said
 
     def keep(self, now: float) -> None:
-        """Has open files kept over a crash. After what `look` said was written down: what is kept
-        as a source is one that the journal knows."""
+        """Hands open files to the keeper, after the results of `look` were journalled, so that a
+        file kept as a source is one that the journal knows."""
         self._vigil.was_looked()
         if self._keeping is not None:
             self._keeping.flush(now)
 
     def history(self) -> HistoryPosition | None:
-        """How far events have been dealt with, if that is news: to be written down after all that
-        was said."""
+        """The position up to which events have been processed, if it has changed. The caller
+        journals it after all reported happenings."""
         return self._vigil.reached(self._by_input)
 
     def history_was_written(self, position: HistoryPosition) -> None:
         self._vigil.reached_was_written(position)
 
     def ready(self) -> list[Followed]:
-        """Those with unread bytes; who was read longest ago comes first."""
+        """The files with unread bytes, least recently read first."""
         unread = self._shared.attention.unread
         for followed in [each for each in unread if not each.unread]:
             del unread[followed]
@@ -230,25 +233,25 @@ class Files:
         return sorted(able, key=lambda each: each.served)
 
     def following(self) -> Collection[Followed]:
-        """Any thread."""
+        """The followed files. Any thread."""
         every_input = list(self._by_input.values())
         files = chain.from_iterable(list(each.files.values()) for each in every_input)
         return [followed for followed in files if followed.source]
 
     @property
     def open_files(self) -> int:
-        """Handles that are held. Any thread."""
+        """The number of open files. Any thread."""
         return len(self._shared.handles)
 
     @property
     def kept_files(self) -> int:
-        """Of those, how many outlive this process. Any thread."""
+        """The number of open files that outlive this process. Any thread."""
         return self._keeping.kept if self._keeping is not None else 0
 
     @property
     def undecided(self) -> set[str]:
-        """Topics with something of which the last look could not say yet what it is: a file that
-        may be a copy, one that is not what it was, a folder still to be listed."""
+        """Topics with something not identified yet: a file that may be a copy, one that has been
+        replaced, a folder still to be listed."""
         shared = self._shared
         unclear = (each for each in shared.attention.unclear if each.trouble is None)
         notable = (each for each in shared.handles.notable if isinstance(each, Followed))
@@ -264,12 +267,11 @@ class Files:
 
     @property
     def barred(self) -> set[str]:
-        """Topics with something that nobody may read."""
+        """Topics with files or folders that the agent may not read."""
         return {each.input.topic for each in self._by_input.values() if each.barred}
 
     def means(self, name: str, path: str) -> bool:
-        """Whether this input looks for files of that name, or in a folder of that name. Any
-        thread."""
+        """Whether the input matches a file, or searches a folder, of that path. Any thread."""
         input_files = self._by_input.get(name)
         return input_files is not None and (
             path in input_files.survey.watched or input_files.survey.means(path)
@@ -277,14 +279,15 @@ class Files:
 
     @property
     def at_rest(self) -> bool:
-        """Whether a look would find nothing before inotify, or the next scan."""
+        """Whether looks find nothing until inotify reports something, or the next scan."""
         unpacking = any(input_files.unpacking for input_files in self._by_input.values())
         idle = self._shared.attention.at_rest and not self._shared.watcher.has_news
         return idle and not self.undecided and not unpacking
 
     def looked(self, caught_up: Mapping[str, int]) -> list[LookedAt]:
-        """When inputs were looked at, and how their folders stood: what is news, to be written
-        down after all that was said. `caught_up`: up to when all of a topic is acknowledged."""
+        """New scan times of inputs, and changed stamps of their folders, which the caller journals
+        after all reported happenings. `caught_up`: the time up to which a topic's lines are
+        acknowledged."""
         return self._vigil.looked(self._by_input.items(), caught_up)
 
     def looked_was_written(self) -> None:
@@ -294,15 +297,15 @@ class Files:
         return followed.known(self._shared.wall())
 
     def wait(self, seconds: float) -> None:
-        """Until inotify has something, another thread wakes it, or so long."""
+        """Waits for inotify, or `wake`, or the timeout."""
         self._shared.watcher.wait(seconds)
 
     def wake(self) -> None:
         self._shared.watcher.wake()
 
     def reconfigure(self, inputs: Sequence[FileInput]) -> list[Happening]:
-        """Sources of files that still belong to their input go on. What a new input means is
-        found at the next look."""
+        """Replaces the inputs. Sources whose files still belong to their input continue. Files of
+        new inputs are found at the next look."""
         wanted = {each.name: each for each in inputs}
         for name, input_files in list(self._by_input.items()):
             new = wanted.get(name)
@@ -403,8 +406,8 @@ class Files:
             )
 
     def _say_past(self, input_files: InputFiles, listing: Listing, sought: Patterns) -> None:
-        """Of folders that are new since everything was listed, until they were watched, and that
-        the input sought then."""
+        """Reports what may have happened in new folders before they were watched, for those that
+        the input already searched."""
         anew, survey = self._shared.watcher.anew, None
         for folder in anew.keys() & listing.stamps.keys():
             survey = survey or Survey(*sought, before=lambda _folder: None)
@@ -416,13 +419,13 @@ class Files:
             is_above_watched = self._shared.watcher.watch_of(folder_of(folder)) >= 0
             past = past_of(folder, stamp, since_ns)
             if self._vigil.stood_still and not is_above_watched:
-                past = past or "other folders may have been in its place"
+                past = past or "another folder may have been in its place"
             if past:
                 self._vigil.say_past(input_files, folder, since_ns // _MILLIS, past)
 
     def _told_ns(self, folder: str) -> int:
-        """When it had not happened yet what has made a folder another one: since the look before,
-        if the kernel told of it, else since everything was listed."""
+        """A time before the folder was created or replaced: that of the previous look, if the
+        kernel reported it, otherwise that of the last scan."""
         if self._shared.watcher.anew[folder].instead:
             is_told = folder_of(folder) in self._told
         else:
@@ -441,7 +444,7 @@ class Files:
             shared.say(*(Forgettable(each.id) for each in input_files.memory.forget(wall)))
 
     def _before_listing(self, folder: str) -> int:
-        """Watched before it is listed, so that nothing comes between. Returns the watch."""
+        """Watches a folder before it is listed, so that nothing is missed. Returns the watch."""
         why = self._shared.watcher.watch_folder(folder)
         if why:
             self._no_events(folder, why)
@@ -452,7 +455,7 @@ class Files:
             self._said_polling = True
             self._shared.say(Polling(path, why))
 
-    # What is odd
+    # Identification
 
     def _begin(self) -> None:
         unclear, started = self._shared.attention.unclear, self._worked()
@@ -460,13 +463,13 @@ class Files:
             if self._worked() - started > _BEGINNING:
                 return
             del unclear[followed]
-            unclear[followed] = None  # the others come first the next time
+            unclear[followed] = None  # to the end of the queue
             input_files = self._by_input.get(followed.input)
             if input_files is not None and not followed.suspect and followed.trouble is None:
                 begin(input_files, followed, self._shared)
 
     def _note(self) -> None:
-        """What reading and looking have found out."""
+        """Handles the files that reading or looking found changed."""
         shared = self._shared
         notable, shared.handles.notable = shared.handles.notable, set()
         for each in notable:
@@ -496,7 +499,7 @@ class Files:
             shared.say(Grown(followed))
 
     def _question(self, input_files: InputFiles, followed: Followed) -> None:
-        """It is not what it was: truncated, replaced, renamed or gone."""
+        """Handles a file that has changed: truncated, replaced, renamed or gone."""
         followed.trust()
         try:
             fd = followed.fd
@@ -533,7 +536,7 @@ class Files:
         self._claim({each.name: self._by_input[each.name] for each in inputs}, names)
 
     def _claim(self, new: Mapping[str, InputFiles], names: Collection[str]) -> None:
-        """Sources that are a new input's, or were those of one that has another name by now."""
+        """Assigns unclaimed sources to new inputs, and to inputs that have been renamed."""
         for known in list(self._unclaimed.values()):
             input_files = new.get(known.input)
             if known.input not in names:
@@ -580,16 +583,17 @@ class Files:
             self._shared.say(Released(followed))
 
     def _say_what_was_left(self) -> None:
-        """Unread, by inputs that are for other files now, or gone: where their topic's heartbeats
-        go on, and no other input takes it up."""
+        """Reports unread content of files that were dropped by changed or removed inputs, if their
+        topic has heartbeats, and no other input takes them over."""
         left, self._left = self._left, []
         every_input = self._by_input.values()
         claimed = {
             known.id for input_files in every_input for known in input_files.memory.unfinished()
         }
         for path, unwatched, source in left:
-            mine = [each for each in every_input if each.input.topic == unwatched.topic]
-            if mine and source not in claimed and not any(each.survey.means(path) for each in mine):
+            same_topic = [each for each in every_input if each.input.topic == unwatched.topic]
+            is_taken_over = any(each.survey.means(path) for each in same_topic)
+            if same_topic and source not in claimed and not is_taken_over:
                 self._shared.say(NotWatched(unwatched))
 
 
