@@ -1,4 +1,4 @@
-"""The agent's values as entries, and back: each function has its counterpart."""
+"""Converts the agent's values to journal entries and back, with a function for each direction."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -223,7 +223,7 @@ def history_entry(position: HistoryPosition, before: HistoryPosition | None = No
 
 
 def text(value: str) -> str:
-    """As UTF-8 can hold it."""
+    """The text without surrogates, which UTF-8 cannot encode."""
     return value if value.isascii() else value.encode(errors="replace").decode()
 
 
@@ -252,7 +252,7 @@ def outgoing_of(entry: OutgoingEntry, data: bytes) -> Outgoing:
 
 
 def outgoing_all(entries: Iterable[OutgoingEntry], body: bytes) -> Iterator[Outgoing]:
-    """The batches, one after the other from the body."""
+    """The batches, whose bytes follow each other in the body."""
     start = 0
     for entry in entries:
         yield outgoing_of(entry, body[start : start + entry.size])
@@ -378,7 +378,7 @@ def _folder_of(entry: FolderEntry) -> tuple[str, Stamp]:
 
 
 def looked_at(name: str, looked: Looked) -> LookedAt:
-    """All of it."""
+    """The complete state, as a `LookedAt`."""
     return LookedAt(
         name,
         looked.millis,

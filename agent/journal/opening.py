@@ -1,4 +1,4 @@
-"""A journal opened: the directory locked, the files read, the copy of another's made one's own."""
+"""Opens a journal: locks the directory, reads the files, and takes over a copied journal."""
 
 import secrets
 from pathlib import Path
@@ -23,7 +23,7 @@ _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 class OpenedJournal(msgspec.Struct, frozen=True):
-    """The file to go on in, and what all files together hold."""
+    """The file to append to, and the contents of all files together."""
 
     owner: JournalOwner
     contents: JournalContents
@@ -37,27 +37,26 @@ class OpenedJournal(msgspec.Struct, frozen=True):
 
 
 def new_id() -> str:
-    """Of an agent or a source: 100 random bits, never given again by anybody."""
+    """A new id for an agent or a source: 100 random bits, unique."""
     bits = secrets.randbits(100)
     return "".join(_ALPHABET[bits >> shift & 31] for shift in range(0, 100, 5))
 
 
 def lock(directory: Path) -> DirectoryLock:
-    """The directory is this process's until that is closed. Raises JournalError."""
+    """Locks the directory for this process until the lock is closed. Raises JournalError."""
     try:
         make_private(directory)
         return DirectoryLock(directory / _LOCK)
     except InUse:
         raise JournalError(
-            f"{directory} is in use: another agent runs on it. Stop that one, or choose another "
-            "`data_dir`"
+            f"{directory} is in use by another agent. Stop that agent, or choose another `data_dir`"
         ) from None
     except OSError as error:
-        raise _impossible(directory, error) from error
+        raise _cannot_open(directory, error) from error
 
 
 def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> OpenedJournal:
-    """What there is, or a journal that is new. The directory is locked. Raises JournalError."""
+    """Opens the journal in a locked directory, or creates one. Raises JournalError."""
     try:
         generations.remove_unfinished(directory)
         files = generations.found(directory)
@@ -73,7 +72,7 @@ def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> OpenedJ
             return _begun_anew(directory, max(files), found, binding)
         return _continued(directory, files, found, binding)
     except OSError as error:
-        raise _impossible(directory, error) from error
+        raise _cannot_open(directory, error) from error
 
 
 def _continued(
@@ -85,8 +84,9 @@ def _continued(
         except OSError:
             if generations.path_of(directory, max(files) + 1).exists():
                 raise
-            # The disk is full: it need not be written down today.
-    generations.remove([path for each, path in files.items() if each > found.generation])
+            # The disk is full: the new binding can be written at a later start.
+    newer = [path for generation, path in files.items() if generation > found.generation]
+    generations.remove(newer)
     file = GenerationFile.reopen(found.path, found.end)
     return OpenedJournal(
         found.owner, found.contents, file, found.generation, found.stood_at, found.is_torn
@@ -96,7 +96,7 @@ def _continued(
 def _begun_anew(
     directory: Path, newest: int, found: RecoveredJournal, binding: Binding
 ) -> OpenedJournal:
-    """The file that was read stays, as the one before."""
+    """Writes the contents to a new file; the file that was read stays as its predecessor."""
     owner = replace(found.owner, binding=binding)
     file = made(directory, newest + 1, owner, found.contents)
     generations.remove(generations.before(found.path))
@@ -116,10 +116,11 @@ def _copied(
         contents.source(replace(known, id=SourceId(new_id()), progress=progress))
     events = sum(each.outgoing.batch.records for each in theirs.open.values())
     words = (
-        f"{directory} is a copy of that of agent {theirs.agent_id} ({found.owner.binding}). This "
-        f"is agent {owner.agent_id} from now on: files go on where they were, as sources of its "
-        f"own. {len(theirs.open)} batches with {events} events that were not acknowledged, and "
-        f"{len(theirs.statements)} statements for the ledger, are left to the other agent"
+        f"{directory} is a copy of the data_dir of agent {theirs.agent_id} "
+        f"({found.owner.binding}). This agent is {owner.agent_id} from now on, and continues the "
+        f"files at their positions as new sources. It leaves {len(theirs.open)} unacknowledged "
+        f"batches with {events} events, and {len(theirs.statements)} statements for the ledger, "
+        "to the other agent"
     )
     founded = _founded(directory, newest, owner, contents)
     return replace(
@@ -134,7 +135,7 @@ def _copied(
 def _founded(
     directory: Path, newest: int, owner: JournalOwner, contents: JournalContents
 ) -> OpenedJournal:
-    """Twice, so that there is always one before."""
+    """Creates a journal with two files, so that the newest always has a predecessor."""
     before = made(directory, newest + 1, owner, contents)
     before.close()
     file = made(directory, newest + 2, owner, contents)
@@ -146,5 +147,5 @@ def _new_owner(binding: Binding) -> JournalOwner:
     return JournalOwner(new_id(), binding, secrets.randbits(32))
 
 
-def _impossible(directory: Path, error: OSError) -> JournalError:
-    return JournalError(f"the journal in {directory} cannot be opened: {error.strerror or error}")
+def _cannot_open(directory: Path, error: OSError) -> JournalError:
+    return JournalError(f"cannot open the journal in {directory}: {error.strerror or error}")

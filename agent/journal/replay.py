@@ -1,10 +1,9 @@
-"""Contents from entries, and entries from contents: what is written is what will be read.
+"""Converts contents to entries, and applies entries to contents.
 
-`apply` does to contents what an entry says. `salvage` does the same for an entry behind damage, as
-far as it is true whatever was lost: that batches were numbered or acknowledged, which sources and
-partitions there are, how far numbers have been given, what nobody saw. It brings no source forward,
-and of looks at files it takes the first one only, and none if one is known: what was lost may have
-said what nobody saw before a later one.
+`apply` applies an entry. `salvage` applies an entry after damage, as far as it is true regardless
+of what was lost: numbers and acknowledgements of batches, sources, partitions, counters, unwatched
+times. It does not advance sources. It takes only the first look of an input, and none if one is
+known: the lost entries may have had statements that precede a later look.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,8 +33,7 @@ Entry = tuple[EntryKind, bytes, tuple[Buffer, ...]]
 
 
 def snapshot(contents: JournalContents) -> Iterator[Entry]:
-    """Everything, in entries that `apply` makes it from again. Some at a time: others want to run
-    meanwhile."""
+    """The contents as entries for `apply`, in small parts, so that other threads can run."""
     rest = entries.StateEntry(
         withheld=tuple(contents.withheld.items()),
         ending=tuple(contents.ending.items()),
@@ -72,7 +70,7 @@ def stands(contents: JournalContents) -> bytes:
 
 
 def apply(contents: JournalContents, frame: JournalFrame) -> None:
-    """Raises `Unfitting` if the entry cannot be what was written down for these contents."""
+    """Applies an entry. Raises `Unfitting` if it does not fit the contents."""
     try:
         _APPLY[EntryKind(frame.kind)](contents, frame)
     except Unfitting:
@@ -87,7 +85,7 @@ def salvage(contents: JournalContents, frame: JournalFrame) -> None:
         try:
             apply(contents, frame)
         except Unfitting:
-            return  # it speaks of what was lost
+            return  # it refers to something lost
         if frame.kind == EntryKind.ACKNOWLEDGED:
             _look_from_there_still(contents, offsets)
     elif frame.kind == EntryKind.LOOKED:
@@ -104,7 +102,7 @@ def _groups(items: Iterator[_Item]) -> Iterator[tuple[_Item, ...]]:
 
 
 def _stated(group: Sequence[Statement]) -> entries.StateEntry:
-    """What was altered stands apart: releases before this one do not know that kind."""
+    """A part of the statements. Altered text is separate, since earlier releases lack it."""
     return entries.StateEntry(
         statements=tuple(
             conversion.statement_entry(each) for each in group if not isinstance(each, AlteredText)
@@ -118,14 +116,14 @@ def _stated(group: Sequence[Statement]) -> entries.StateEntry:
 
 
 def _statements(part: entries.StateEntry) -> list[Statement]:
-    found = list(map(conversion.statement_of, part.statements))
-    for place, each in part.altered:
-        found.insert(place, conversion.altered_of(each))
-    return found
+    statements = list(map(conversion.statement_of, part.statements))
+    for place, entry in part.altered:
+        statements.insert(place, conversion.altered_of(entry))
+    return statements
 
 
 def _apply_begin(_contents: JournalContents, frame: JournalFrame) -> None:
-    raise Unfitting(f"at byte {frame.position}: a file begins once")
+    raise Unfitting(f"at byte {frame.position}: second BEGIN")
 
 
 def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
@@ -181,7 +179,7 @@ def _apply_parcel(contents: JournalContents, frame: JournalFrame) -> None:
 
 def _apply_numbered(contents: JournalContents, frame: JournalFrame) -> None:
     for number, producer_id, epoch, sequence, crc in _decode_numbered(frame.meta).numbers:
-        if number in contents.open:  # behind damage, some may be lost
+        if number in contents.open:  # after damage, some may be lost
             contents.numbered([(number, Identity(producer_id, epoch), sequence, crc)])
 
 
@@ -220,8 +218,8 @@ def _apply_history(contents: JournalContents, frame: JournalFrame) -> None:
 def _look_from_there_still(
     contents: JournalContents, offsets: Mapping[TopicPartition, int]
 ) -> None:
-    """As long as others of a partition are open: that they were acknowledged, too, before that one,
-    may be what was lost, and then they lie below it."""
+    """Keeps the earlier acknowledged offset of a partition with other open batches: their own
+    acknowledgements may have been lost, and then they are below the later offset."""
     for target in {each.outgoing.batch.target for each in contents.open.values()}:
         if target in offsets:
             contents.acknowledged_offsets[target] = offsets[target]
@@ -250,7 +248,7 @@ def _apply_offset(contents: JournalContents, frame: JournalFrame) -> None:
 
 
 def _count(contents: JournalContents, frame: JournalFrame) -> None:
-    """What a lost parcel has used up is not used again. One that is known has been counted."""
+    """Advances the counters beyond the numbers of a lost parcel, unless it was counted."""
     parcel = _decode_parcel(frame.meta)
     parts = list(conversion.outgoing_all(parcel.batches, frame.body))
     numbers = [each.number for each in parts] + [number for number, *_ in parcel.eventless]
