@@ -280,7 +280,7 @@ class JsonTails:
         columns = self._with_former(self._renamed_columns, self._columns(structs), structs)
         for at, name, _ in self._renamed_columns:
             if name in self._needed and msgspec.UNSET in columns[at]:
-                raise Misfit("missing").inside(name)
+                raise Misfit("it is missing").inside(name)
         for encoded, column in zip(self._parts, columns, strict=True):
             parts += encoded(column)
         return joined(tuple(parts))

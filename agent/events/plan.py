@@ -174,7 +174,7 @@ def message_of(value: Fields) -> bytes:
     """The message of an event with the plain schema; other fields are not used."""
     message = value.get(MESSAGE)
     if message is None:
-        raise LineFault("schema", f"{MESSAGE}: missing")
+        raise LineFault("schema", f"{MESSAGE}: it is missing")
     return utf8(text_of(message))
 
 

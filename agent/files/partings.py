@@ -214,7 +214,7 @@ def _say_unknown_since_copied(old: Followed, copy: str, size: int, shared: Share
     folder, _, name = old.current_path.rpartition("/")
     why = (
         f"{name} vanished while unwatched; {copy.rpartition('/')[2]} has it up to byte {size}, "
-        "and later writes are unknown"
+        "and what was written after it was copied is unknown"
     )
     since = old.look.looked_millis or shared.attention.last_millis
     unwatched = changed(old.topic, folder, since, int(shared.wall() * 1000), why)
@@ -382,7 +382,7 @@ def _lose_what_was_not_copied(followed: Followed, shared: SharedByInputs) -> Non
     position = followed.progress.position
     up_to, followed.end.destroyed_up_to = followed.end.destroyed_up_to, 0
     if up_to > position:
-        reason = "truncated or deleted after copying"
+        reason = "truncated or deleted after it was copied"
         shared.say(Lost(followed, position, up_to - position, reason))
 
 

@@ -113,7 +113,7 @@ def test_topics_of_a_running_cluster(
     assert there.problems == missing.problems == ()
     assert any("retention.ms is 7 days" in each for each in there.remarks)
     assert any("max.message.bytes is 100,000" in each for each in there.remarks)
-    assert "does not exist yet: brokers make it at first use" in missing.remarks[0]
+    assert "does not exist yet: brokers create it at first use" in missing.remarks[0]
     assert any("retention.ms is 7 days" in each for each in missing.remarks)
 
 

@@ -244,7 +244,7 @@ def test_the_handles_used_last_stay(tmp_path: Path) -> None:
 def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path, tmp_path / "fifo", Path("/dev/null")):
-        with pytest.raises(OSError, match="no regular file"):
+        with pytest.raises(OSError, match="not a regular file"):
             Handles(1).open(str(path))
 
 
@@ -301,7 +301,7 @@ def test_a_folder_that_may_be_entered_and_not_listed_is_polled(folder: Path) -> 
         files = JournalledFiles(FileInput("in", "t", (f"{below}/app.log",)))
         assert files.turn() == b"one\n"
         said = [(each.path, each.why) for each in files.of(Polling)]
-        assert said == [(str(below), "it may not be listed")]
+        assert said == [(str(below), "no permission to list it")]
         files.close()
 
 

@@ -192,15 +192,15 @@ def test_what_does_not_fit_changes_nothing(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A))))
     before = contents.copy()
     stranger = SourceId("c")
-    with pytest.raises(Unfitting, match="source c is not known"):
+    with pytest.raises(Unfitting, match="unknown source c"):
         contents.parcel(parcel(outgoing(1, run(B), run(stranger))))
-    with pytest.raises(Unfitting, match="batch 0 is there already"):
+    with pytest.raises(Unfitting, match="batch 0 exists already"):
         contents.parcel(parcel(outgoing(0, run(B))))
     with pytest.raises(Unfitting, match="batch 5 is not open"):
         contents.acknowledged(5, 0, -1)
-    with pytest.raises(Unfitting, match="batch 0 is there already"):
+    with pytest.raises(Unfitting, match="batch 0 exists already"):
         contents.replaced(0, [outgoing(0, run(A))], ())
-    with pytest.raises(Unfitting, match="source c is not known"):
+    with pytest.raises(Unfitting, match="unknown source c"):
         contents.finished(stranger, 9, 0)
     assert contents == before
 

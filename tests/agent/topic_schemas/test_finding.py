@@ -94,7 +94,7 @@ def test_lines_do_not_go_to_another_schemas_topic(registry: RegistryClient) -> N
     topic = new_topic()
     registry.register(f"{topic}-value", event(total="long"))
     registry.set_level(f"{topic}-value", "NONE")
-    with pytest.raises(NoSchema, match=r"has the schema shop\.Order, and not penstock\.LogLine"):
+    with pytest.raises(NoSchema, match=r"has the schema shop\.Order, but .* penstock\.LogLine"):
         find(registry, of_lines(topic))
     assert registry.versions(f"{topic}-value") == [1]
 
@@ -155,7 +155,7 @@ def test_a_topic_without_schema(registry: RegistryClient) -> None:
 def test_a_schema_that_is_no_events(registry: RegistryClient) -> None:
     topic = new_topic()
     registry.register(f"{topic}-value", '{"type": "record", "name": "X", "fields": []}')
-    with pytest.raises(NoSchema, match="is not the schema of an event: its first field must be"):
+    with pytest.raises(NoSchema, match="is not an event schema: its first field must be"):
         find(registry, of_fields(topic))
 
 
@@ -207,6 +207,6 @@ def test_an_id_that_no_message_can_carry_is_not_believed() -> None:
     with (
         answering(says(document)) as server,
         RegistryClient(server.url, patience_seconds=0) as client,
-        pytest.raises(RegistryError, match="has the id 4294967296"),
+        pytest.raises(RegistryError, match="invalid id 4294967296"),
     ):
         find(client, of_fields("t"))
