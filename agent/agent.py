@@ -24,14 +24,14 @@ from agent.history.blind_times import Looked
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.journal.state import JournalState
-from agent.kept.keeping import Keeping
+from agent.kept.kept_files import Keeping
 from agent.kept.store import DescriptorStore, HandedOver
 from agent.pipeline import Pipeline
 from agent.recognition.opening import Opening
 from agent.shipping.shipper import Shipper
-from agent.standing import AgentParts, standing
 from agent.status import AgentPhase, Status
-from agent.topic_schemas.following import TopicSchemas
+from agent.status_report import AgentParts, standing
+from agent.topic_schemas.current_schemas import TopicSchemas
 
 _STUCK_SECONDS: Final = 60.0
 _PATIENCE_SECONDS: Final = 2.0

@@ -33,7 +33,7 @@ from agent.parcels import BatchKind, Eventless, Parcel
 from agent.recognition.followed import Followed
 from agent.runs import Excepted, Fate, Progress, Run, SourceId
 from agent.shipping.shipper import Shipper
-from agent.topic_schemas.following import TopicSchemas
+from agent.topic_schemas.current_schemas import TopicSchemas
 from agent.topic_schemas.values import TopicSchema
 
 _NO_SCHEMA: Final = 0

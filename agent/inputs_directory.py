@@ -35,7 +35,7 @@ ReadFile = Callable[[Path], Sequence[Input]]  # raises AgentError
 
 
 class _File(msgspec.Struct):
-    """A file: `stamp` when it was last read, `seen` at the last look."""
+    """A file: `stamp` when it was last read, `file_properties` at the last look."""
 
     stamp: _Stamp | None = None
     seen: _Stamp | None = None

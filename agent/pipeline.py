@@ -23,7 +23,7 @@ from agent.errors import JournalFull
 from agent.feeds import Feed
 from agent.file_inputs import FileInput
 from agent.files.files import Files
-from agent.following import Following
+from agent.happening_recorder import Following
 from agent.heartbeats import Beating
 from agent.intake import Intake
 from agent.journal.journal import Journal
@@ -34,7 +34,7 @@ from agent.resource_limits import (
     resident_bytes,
 )
 from agent.shipping.shipper import Shipper
-from agent.topic_schemas.following import TopicSchemas
+from agent.topic_schemas.current_schemas import TopicSchemas
 
 _TURN_SECONDS: Final = 0.025
 _CALM_TURN_SECONDS: Final = 0.02  # if lines could leave at once

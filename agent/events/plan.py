@@ -13,6 +13,7 @@ from agent.batches.tail_encoder import TailEncoder
 from agent.config_inputs import Format, Input, UnknownFields
 from agent.config_lines import Time
 from agent.events.encodings import utf8
+from agent.events.event_rules import EMPTY, Encode, FindFields, Made, Make, OneByOne, Rules, When
 from agent.events.faults import LineFault
 from agent.events.fields import (
     Fields,
@@ -24,7 +25,6 @@ from agent.events.fields import (
     text_of,
 )
 from agent.events.filtering import Filters
-from agent.events.making import EMPTY, Encode, FindFields, Made, Make, OneByOne, Rules, When
 from agent.events.messages import Origin
 from agent.events.schema_fit import (
     EXTRA,

@@ -24,9 +24,9 @@ from agent.config_inputs import Format, Input, LongLines
 from agent.cuts import MOST_RAW, Cut, DeadLine, Events
 from agent.errors import InputError
 from agent.events.containers import Joiner, cri_piece, docker_piece
+from agent.events.encoding_guess import looks_like
 from agent.events.encodings import Lines, line_encoding
-from agent.events.likeness import looks_like
-from agent.events.making import Made
+from agent.events.event_rules import Made
 from agent.events.messages import Grouping, Messages
 from agent.events.plan import make_for
 from agent.events.redaction import Redactor

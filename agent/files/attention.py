@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from agent.history.watching import Watcher
+from agent.history.watcher import Watcher
 from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles
 from agent.recognition.identity import is_untouched

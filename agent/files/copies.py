@@ -12,6 +12,7 @@ from agent.files.input_files import InputFiles
 from agent.files.listing import Survey, sighting_from
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.recognition.compressed import has_compressed_name
+from agent.recognition.file_search import related_names
 from agent.recognition.followed import Followed
 from agent.recognition.identity import (
     FULL,
@@ -23,7 +24,6 @@ from agent.recognition.identity import (
     shows_copied,
     taken_over,
 )
-from agent.recognition.seeking import related_names
 
 _MOST_BESIDE: Final = 64
 

@@ -15,10 +15,8 @@ from typing import Final
 
 from agent.config import AgentLimits, HoldDeleted
 from agent.file_inputs import FileInput
-from agent.files.adopting import Adopting
+from agent.files.adoption import Adopting
 from agent.files.attention import Attention
-from agent.files.barred import Left
-from agent.files.beginnings import begin
 from agent.files.happenings import (
     Forgettable,
     Grown,
@@ -30,7 +28,9 @@ from agent.files.happenings import (
 )
 from agent.files.input_files import InputFiles
 from agent.files.listing import Listing, Survey
-from agent.files.partings import (
+from agent.files.missed_names import Vigil, known_places, since_boot
+from agent.files.shared_by_inputs import SharedByInputs
+from agent.files.source_ends import (
     is_undecided,
     left_unread,
     part,
@@ -38,13 +38,13 @@ from agent.files.partings import (
     settle_orphans,
     unpack,
 )
-from agent.files.shared_by_inputs import SharedByInputs
+from agent.files.source_starts import begin
+from agent.files.unreadable import Left
 from agent.files.unwatched import past_of
-from agent.files.vigil import Vigil, known_places, since_boot
 from agent.history.blind_times import Looked, LookedAt, Patterns
 from agent.history.position import HistoryPosition
-from agent.history.watching import LeftHistory, Watcher
-from agent.kept.keeping import Keeping, KeptKind
+from agent.history.watcher import LeftHistory, Watcher
+from agent.kept.kept_files import Keeping, KeptKind
 from agent.kept.store import HandedOver
 from agent.names import below, folder_of
 from agent.recognition.followed import Followed

@@ -3,8 +3,8 @@ missing ones.
 
 `identity` decides which file is which; this module acts on it. A new file is opened at once, and
 its `fstat` is compared with the listing: if it has been replaced since, its folder is listed again.
-`beginnings` handles files without a source, `partings` sources that have lost their file, were
-deleted, or are over.
+`source_starts` handles files without a source, `source_ends` sources that have lost their file,
+were deleted, or are over.
 """
 
 import math
@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from agent.file_inputs import FileInput
-from agent.files.barred import Barred, Left, NeverRead
 from agent.files.happenings import (
     Appeared,
     Compressed,
@@ -26,10 +25,18 @@ from agent.files.happenings import (
 from agent.files.listing import Listing, Survey, places, sighting_of
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking
+from agent.files.unreadable import Barred, Left, NeverRead
 from agent.files.unwatched import Folders, never_clear
 from agent.history.blind_times import Looked, Traces, may_hide
 from agent.names import DELETED, folder_of
 from agent.recognition.compressed import has_compressed_name
+from agent.recognition.file_search import (
+    device_above,
+    find_by_inode,
+    find_truncated,
+    other_name,
+    was_copied,
+)
 from agent.recognition.followed import Followed
 from agent.recognition.identity import (
     Identity,
@@ -43,13 +50,6 @@ from agent.recognition.identity import (
 )
 from agent.recognition.memory import FoundFile, Memory
 from agent.recognition.originals import Originals
-from agent.recognition.seeking import (
-    device_above,
-    find_by_inode,
-    find_truncated,
-    other_name,
-    was_copied,
-)
 from agent.runs import KnownSource, Progress
 
 _MOST_COMPRESSED = 1_000  # reported for an input

@@ -11,7 +11,7 @@ import msgspec
 from agent.config import HoldDeleted
 from agent.files.attention import Attention
 from agent.files.happenings import Happening, ReadableAgain, Unreadable
-from agent.history.watching import Watcher
+from agent.history.watcher import Watcher
 from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles
 from agent.runs import SourceId

@@ -26,6 +26,7 @@ from agent.recognition.compressed import (
     unpacked,
     without_compression,
 )
+from agent.recognition.file_search import related_names
 from agent.recognition.followed import Followed
 from agent.recognition.identity import (
     FULL,
@@ -35,7 +36,6 @@ from agent.recognition.identity import (
     may_be_archive,
     may_be_archived,
 )
-from agent.recognition.seeking import related_names
 
 AHEAD: Final = 8 * 1024 * 1024
 _MOST_ARCHIVES: Final = 64

@@ -33,8 +33,8 @@ from agent.history.blind_times import (
     statements,
 )
 from agent.names import folder_of
+from agent.recognition.file_properties import born_ns
 from agent.recognition.followed import Followed
-from agent.recognition.seen import born_ns
 from agent.runs import SourceId
 
 Place = tuple[str, tuple[int, int]]

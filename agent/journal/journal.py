@@ -39,7 +39,7 @@ from agent.journal.ledger_numbers import LedgerNumbers
 from agent.journal.opening import OpenedJournal, lock, new_id, opened
 from agent.journal.replay import encode
 from agent.journal.state import Chosen, JournalState, NotSeen, OpenBatch, Statement
-from agent.journal.writing import JournalWriter
+from agent.journal.writer import JournalWriter
 from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
 from agent.runs import KnownSource, SourceId
 from client.delivery import TopicPartition

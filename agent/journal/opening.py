@@ -14,7 +14,7 @@ from agent.journal.contents import JournalContents
 from agent.journal.generations import GenerationFile
 from agent.journal.ledger_numbers import LedgerNumbers
 from agent.journal.recovery import JournalOwner, RecoveredJournal, hold_against, recover
-from agent.journal.writing import made
+from agent.journal.writer import made
 from agent.runs import Progress, SourceId
 from ground.directory_lock import DirectoryLock, InUse
 

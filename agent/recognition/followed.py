@@ -5,8 +5,8 @@ a file that was truncated and rewritten meanwhile is never taken for the old fil
 fails is `suspect`: the read returns nothing, and the next look identifies the file.
 
 Parts of the state are values that other modules own and change: `attention` owns `Look`, `handles`
-owns `Handle` (and `trouble`), `beginnings` owns `Likeness`, `partings` owns `SourceEnd`, except for
-what comes from a journal. Everything else is changed here.
+owns `Handle` (and `trouble`), `source_starts` owns `Likeness`, `source_ends` owns `SourceEnd`,
+except for what comes from a journal. Everything else is changed here.
 """
 
 import contextlib
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from agent.file_inputs import FileInput
 from agent.history.blind_times import Traces
 from agent.names import DELETED
+from agent.recognition.file_properties import born_ns, read_head, read_tail
 from agent.recognition.handles import Handle, Handles, there_millis
 from agent.recognition.identity import (
     FULL,
@@ -36,7 +37,6 @@ from agent.recognition.identity import (
     may_continue,
     reopened,
 )
-from agent.recognition.seen import born_ns, read_head, read_tail
 from agent.runs import Fingerprint, KnownSource, Progress, SourceId
 
 _MILLIS: Final = 1_000_000

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from agent.kept.keeping import Keeping, Open
+from agent.kept.kept_files import Keeping, Open
 from agent.recognition.opening import Opening
 
 _CONSIDERED: Final = 64
@@ -55,7 +55,7 @@ class Handles:
     """The open files, at most `most`.
 
     `notable` are the holders whose files changed in a notable way. A file exists while it is open,
-    so closing it records the time. `keeping` is informed of every file.
+    so closing it records the time. `kept_files` is informed of every file.
     """
 
     def __init__(

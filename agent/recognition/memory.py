@@ -9,6 +9,7 @@ from typing import Final, Self
 
 import msgspec
 
+from agent.recognition.file_properties import born_ns, read_head, read_tail
 from agent.recognition.identity import (
     Identity,
     IdentityVerdict,
@@ -18,7 +19,6 @@ from agent.recognition.identity import (
     may_be_met,
     met,
 )
-from agent.recognition.seen import born_ns, read_head, read_tail
 from agent.runs import KnownSource
 
 _FORGOTTEN_AFTER: Final = 86_400.0

@@ -16,13 +16,13 @@ import msgspec
 
 from agent.journal.journal import Journal
 from agent.journal.state import Numbers
+from agent.shipping.batch_lookup import evidence_of
 from agent.shipping.cures import Cure, code_of
 from agent.shipping.evidence import Evidence
 from agent.shipping.in_flight import InFlight, Sending, origin_of
-from agent.shipping.looking import evidence_of
 from agent.shipping.partition_queue import PartitionQueue
 from agent.shipping.questions import GoesOn, Questions
-from agent.shipping.replacing import Replacement, Replacer
+from agent.shipping.replacements import Replacement, Replacer
 from agent.shipping.topics import Topics
 from client.batch_producer import BatchProducer
 from client.bootstrap import Bootstrap

@@ -24,7 +24,7 @@ from agent.shipping.dispatch import CLIENT_ID, Dispatch, ShippingCounts
 from agent.shipping.in_flight import InFlight, Sending, origin_of
 from agent.shipping.partition_queue import STAND_SECONDS
 from agent.shipping.questions import Questions
-from agent.shipping.replacing import DeadLetterTopic, Replacer
+from agent.shipping.replacements import DeadLetterTopic, Replacer
 from agent.shipping.topics import Placement, Topics, TopicUnusable
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import TopicPartition

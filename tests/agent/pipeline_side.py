@@ -23,10 +23,10 @@ from agent.journal.journal import Journal
 from agent.parcels import Eventless, Parcel
 from agent.pipeline import Pipeline
 from agent.shipping.shipper import Shipper
-from agent.standing import AgentParts, standing
 from agent.status import AgentPhase, Status
+from agent.status_report import AgentParts, standing
 from agent.topic_schemas.cache import write_cache
-from agent.topic_schemas.following import TopicSchemas
+from agent.topic_schemas.current_schemas import TopicSchemas
 from agent.topic_schemas.values import TopicSchema, dead_letters_of, wanted_for
 from ledger.names import DEAD_SUFFIX
 from schemas.envelope import Decoder

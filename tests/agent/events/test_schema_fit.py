@@ -12,9 +12,9 @@ from agent.batches.tail_encoder import TailEncoder
 from agent.config_inputs import Format, UnknownFields
 from agent.config_lines import Filter, Time
 from agent.errors import InputError
+from agent.events.event_rules import Made, Make, OneByOne, Rules, When
 from agent.events.fields import fields_of_json
 from agent.events.filtering import Filters
-from agent.events.making import Made, Make, OneByOne, Rules, When
 from agent.events.messages import Messages
 from agent.events.plan import JsonColumns
 from agent.events.schema_fit import is_plain

@@ -9,11 +9,11 @@ import pytest
 from agent.file_inputs import FileInput, end_of_last_line
 from agent.files.happenings import Polling, ReadableAgain, Unreadable
 from agent.history.blind_times import Traces, Unwatched
-from agent.history.watching import Mounts, Watcher
+from agent.history.watcher import Mounts, Watcher
+from agent.recognition.file_properties import same_content
 from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles
 from agent.recognition.identity import fingerprint
-from agent.recognition.seen import same_content
 from tests.agent.files.journalled_files import JournalledFiles, LogFolder, append
 from tests.agent.files.scenarios import Scenario, check, scenarios
 from tests.agent.nobody import as_nobody, open_folder

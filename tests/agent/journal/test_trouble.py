@@ -102,7 +102,7 @@ def grow(journal: Journal, *, until: int) -> None:
 def test_no_room_to_open_one(tmp_path: Path) -> None:
     with (
         no_file_beyond(10),
-        pytest.raises(JournalError, match="cannot open the journal .*: File too large"),
+        pytest.raises(JournalError, match=r"cannot open the journal .*: File too large"),
     ):
         open_journal(tmp_path)
     assert not files(tmp_path)

@@ -16,8 +16,8 @@ from agent.journal.journal import Journal
 from agent.journal.recovery import recover
 from agent.parcels import Outgoing, Parcel
 from agent.runs import Progress, SourceId
+from agent.shipping.batch_lookup import evidence_of
 from agent.shipping.evidence import judged
-from agent.shipping.looking import evidence_of
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import Batch, Stamped, TopicPartition

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent.config_inputs import Format
 from agent.errors import NoSchema
-from agent.topic_schemas.finding import find, register_files
+from agent.topic_schemas.registry_lookup import find, register_files
 from agent.topic_schemas.values import (
     THE_LEDGERS,
     Purpose,

@@ -32,7 +32,7 @@ from agent.status import (
     TopicStatus,
     UnreadablePath,
 )
-from agent.topic_schemas.following import TopicSchemas
+from agent.topic_schemas.current_schemas import TopicSchemas
 from agent.topic_schemas.values import TopicSchema
 from client.connection import SOFTWARE_VERSION
 from ground.printable import one_line

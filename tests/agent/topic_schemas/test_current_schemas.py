@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.config_inputs import Input
-from agent.topic_schemas.following import TopicSchemas
+from agent.topic_schemas.current_schemas import TopicSchemas
 from harness.registry_process import RegistryProcess
 from harness.server_process import free_ports
 from harness.waiting import wait_until

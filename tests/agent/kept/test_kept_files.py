@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.kept.keeping import (
+from agent.kept.kept_files import (
     BUDGET,
     Keeping,
     KeptKind,

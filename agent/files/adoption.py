@@ -20,9 +20,9 @@ import msgspec
 from agent.files.happenings import Appeared, Deleted
 from agent.files.input_files import InputFiles
 from agent.files.listing import sighting_from
-from agent.files.partings import DELETED_REST
 from agent.files.shared_by_inputs import SharedByInputs
-from agent.kept.keeping import Keeping, KeptKind, read_name
+from agent.files.source_ends import DELETED_REST
+from agent.kept.kept_files import Keeping, KeptKind, read_name
 from agent.kept.store import HandedOver
 from agent.names import DELETED
 from agent.recognition.followed import Followed

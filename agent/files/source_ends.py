@@ -46,10 +46,10 @@ from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking, archives_of
 from agent.files.unwatched import changed, of_folder
 from agent.history.blind_times import Traces, Unwatched, may_be_emptied, may_hide_since_copied
+from agent.recognition.file_properties import born_ns, read_head
+from agent.recognition.file_search import shows_another_copy
 from agent.recognition.followed import Followed
 from agent.recognition.identity import Identity, Sighting, may_be_made
-from agent.recognition.seeking import shows_another_copy
-from agent.recognition.seen import born_ns, read_head
 from agent.runs import SourceId
 
 DELETED_REST: Final = 15.0

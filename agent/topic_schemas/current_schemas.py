@@ -19,7 +19,7 @@ from typing import Final
 from agent.config_inputs import Input
 from agent.errors import NoSchema
 from agent.topic_schemas.cache import read_cache, write_cache
-from agent.topic_schemas.finding import find, register_files
+from agent.topic_schemas.registry_lookup import find, register_files
 from agent.topic_schemas.values import (
     THE_LEDGERS,
     TopicSchema,

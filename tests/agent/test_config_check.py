@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from agent.checking import (
+from agent.config import AgentConfig
+from agent.config_check import (
     check_missing,
     check_topics,
     problems_of,
     remarks_on,
     topics_of,
 )
-from agent.config import AgentConfig
 from agent.config_inputs import Input
 from client.admin import create_topic
 from client.bootstrap import Bootstrap

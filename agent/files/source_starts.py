@@ -2,7 +2,7 @@
 
 The file may be a copy of a present source, or replace a deleted one. `identity` decides; this
 module collects what that needs, and acts on it. If the file must wait, and its original is
-truncated meanwhile, `partings` continues that source in it.
+truncated meanwhile, `source_ends` continues that source in it.
 """
 
 import os
@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from agent.file_inputs import end_of_last_line
 from agent.files.happenings import Appeared
 from agent.files.input_files import InputFiles
-from agent.files.partings import go_on_in
 from agent.files.shared_by_inputs import SharedByInputs
+from agent.files.source_ends import go_on_in
 from agent.recognition.compressed import is_compressed
+from agent.recognition.file_properties import same_content
 from agent.recognition.followed import Followed
 from agent.recognition.identity import PATIENCE, Compared, IdentityVerdict, replaced, undecided
 from agent.recognition.originals import likeliest
-from agent.recognition.seen import same_content
 from agent.runs import Progress
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 
 from agent.names import folder_of
+from agent.recognition.file_properties import born_ns, read_head
 from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles
 from agent.recognition.identity import (
@@ -22,7 +23,6 @@ from agent.recognition.identity import (
     moved_away,
     shows_emptied,
 )
-from agent.recognition.seen import born_ns, read_head
 
 
 def find_by_inode(followed: Followed) -> str:

@@ -20,7 +20,7 @@ from agent.events.reader import EventReader
 from agent.files.listing import Survey
 from agent.recognition.compressed import has_compressed_name
 from agent.recognition.opening import Opening
-from agent.topic_schemas.finding import find, register_files
+from agent.topic_schemas.registry_lookup import find, register_files
 from agent.topic_schemas.values import (
     THE_LEDGERS,
     TopicSchema,
