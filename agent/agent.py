@@ -30,7 +30,7 @@ from agent.pipeline import Pipeline
 from agent.recognition.opening import Opening
 from agent.shipping.shipper import Shipper
 from agent.status import AgentPhase, Status
-from agent.status_report import AgentParts, standing
+from agent.status_report import AgentParts, status_of
 from agent.topic_schemas.current_schemas import TopicSchemas
 
 _STUCK_SECONDS: Final = 60.0
@@ -155,7 +155,7 @@ class Agent:
         return drained
 
     def status(self) -> Status:
-        return standing(
+        return status_of(
             self._config,
             self._inputs,
             self._parts,

@@ -22,7 +22,7 @@ from agent.recognition.compressed import has_compressed_name
 from agent.recognition.opening import Opening
 from agent.topic_schemas.registry_lookup import find, register_files
 from agent.topic_schemas.values import (
-    THE_LEDGERS,
+    LEDGER_SCHEMA,
     TopicSchema,
     Wanted,
     dead_letters_of,
@@ -69,7 +69,7 @@ def check_inputs(
 
 def check_ledger(registry: RegistryClient) -> str:
     """Why the ledger's schema is not available; empty if it is. Raises RegistryError."""
-    return _found(registry, THE_LEDGERS, ())[1]
+    return _found(registry, LEDGER_SCHEMA, ())[1]
 
 
 def _with_files(each: Input, opening: Opening) -> InputCheck:

@@ -41,7 +41,7 @@ from ground.printable import one_line
 log = logging.getLogger(__name__)
 
 
-class Following:
+class HappeningRecorder:
     """Processes happenings of files. Belongs to the pipeline's thread; others may read `intakes`,
     `unreadable` and `polling`."""
 

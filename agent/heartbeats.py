@@ -93,7 +93,7 @@ class _Seen(NamedTuple):
     now: float
 
 
-class Beating:
+class TopicHeartbeats:
     """Sets and follows the marks of all topics. `topics` sets the topics; the pipeline calls `beat`
     in every turn."""
 

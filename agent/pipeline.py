@@ -23,8 +23,8 @@ from agent.errors import JournalFull
 from agent.feeds import Feed
 from agent.file_inputs import FileInput
 from agent.files.files import Files
-from agent.happening_recorder import Following
-from agent.heartbeats import Beating
+from agent.happening_recorder import HappeningRecorder
+from agent.heartbeats import TopicHeartbeats
 from agent.intake import Intake
 from agent.journal.journal import Journal
 from agent.resource_limits import (
@@ -85,8 +85,8 @@ class Pipeline:
             departures=self._departures,
             clock=clock,
         )
-        self.following = Following(files, journal, self.destinations)
-        self._beating = Beating(files, self.destinations, shipper, self.following.intakes)
+        self.recorder = HappeningRecorder(files, journal, self.destinations)
+        self._heartbeats = TopicHeartbeats(files, self.destinations, shipper, self.recorder.intakes)
         self.paused_seconds = 0.0
         self.over_memory = False
         self.full = ""  # why the journal cannot be written, if so
@@ -140,7 +140,7 @@ class Pipeline:
         """A turn. Returns whether there is more to read at once."""
         self.destinations.hand_over_again()
         self._do_orders()
-        self.following.expect(self._files.look(now))
+        self.recorder.expect(self._files.look(now))
         self._note(now)
         self._files.keep(now)
         if self._begins:
@@ -148,7 +148,7 @@ class Pipeline:
             self._begun(self.feeds.keys())
         is_behind = self._read(now)
         self.destinations.close_due(now)
-        self._beating.beat(now)
+        self._heartbeats.beat(now)
         self._departures.spent(self._cpu())
         self._keep_to_limits(now)
         return is_behind
@@ -158,8 +158,8 @@ class Pipeline:
         repeats the look."""
         looked, reached = [], None
         with self._journal.together():
-            self.following.note(now)
-            looked = self._files.looked(self._beating.until)
+            self.recorder.note(now)
+            looked = self._files.looked(self._heartbeats.until)
             if looked:
                 self._journal.looked(looked)
             reached = self._files.history()
@@ -177,9 +177,9 @@ class Pipeline:
         """
         self._now_millis = time.time_ns() // 1_000_000
         is_behind, ready = False, self._files.ready()
-        self.following.are_behind(ready, now)
+        self.recorder.are_behind(ready, now)
         for followed in ready:
-            intake = self.following.intake(followed)
+            intake = self.recorder.intake(followed)
             if intake is None or not intake.is_due(now):
                 continue
             feed = self.feeds.get(followed.input)
@@ -256,8 +256,8 @@ class Pipeline:
             log.error("journal not writable, reading stops until it is error=%s", error)
         self.full = str(error)
         now = self._clock()
-        self.following.expect(self._files.look(now))  # handles keep what is deleted
-        self.following.are_behind(self._files.ready(), now)
+        self.recorder.expect(self._files.look(now))  # handles keep what is deleted
+        self.recorder.are_behind(self._files.ready(), now)
         self._stopping.wait(_PAUSE_WHEN_FULL)
 
     def _end(self) -> None:
@@ -288,15 +288,15 @@ class Pipeline:
                 self.feeds[name] = Feed.of(each, now)
                 if before is not None:
                     self.feeds[name].counts = before.counts
-        self._beating.topics({each.topic for each in inputs})
+        self._heartbeats.topics({each.topic for each in inputs})
         self._take_schemas()
 
     def _reload(self, inputs: Sequence[Input]) -> None:
         """Replaces the inputs, after what was read for the old ones was handed on."""
         self.destinations.close_all()
         self._feed(inputs)
-        self.following.expect(self._files.reconfigure([FileInput.of(each) for each in inputs]))
-        self.following.start_over()
+        self.recorder.expect(self._files.reconfigure([FileInput.of(each) for each in inputs]))
+        self.recorder.start_over()
         self.destinations.start_over()
 
     def _take_schemas(self) -> None:
@@ -308,5 +308,5 @@ class Pipeline:
             missing = self._schemas.missing(feed.input)
             changed |= feed.take_schema(schema, self._config.times, missing)
         if changed:
-            self.following.start_over()
+            self.recorder.start_over()
             self.destinations.start_over()

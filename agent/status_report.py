@@ -53,7 +53,7 @@ class AgentParts(msgspec.Struct, frozen=True):
     damage: str
 
 
-def standing(
+def status_of(
     config: AgentConfig,
     inputs: Sequence[Input],
     parts: AgentParts | None,
@@ -81,7 +81,7 @@ def standing(
         status,
         agent=parts.journal.agent_id,
         copied_from=parts.copied_from,
-        inotify=parts.pipeline.following.polling or "on",
+        inotify=parts.pipeline.recorder.polling or "on",
         registry=parts.schemas.trouble,
         ledger_seq=parts.journal.ledger_seq,
         files=files,
@@ -102,7 +102,7 @@ def standing(
 
 def _files(parts: AgentParts) -> tuple[FileStatus, ...]:
     acknowledged = _first_open_positions(parts.journal)
-    intakes = list(parts.pipeline.following.intakes.values())
+    intakes = list(parts.pipeline.recorder.intakes.values())
     now = time.monotonic()
     files = [_file(intake, acknowledged, parts, now) for intake in intakes]
     return tuple(sorted(files, key=lambda file: (file.path, file.source)))
@@ -137,7 +137,7 @@ def _file(
         lag_bytes=lag,
         lag_seconds=_lag_seconds(intake, now) if lag else 0.0,
         deleted=followed.nameless,
-        error=parts.pipeline.following.unreadable.get(followed.current_path, ""),
+        error=parts.pipeline.recorder.unreadable.get(followed.current_path, ""),
         inode=followed.identity[1],
     )
 
@@ -169,7 +169,7 @@ def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> Inp
 
 
 def _unreadable(input_: Input, parts: AgentParts) -> tuple[UnreadablePath, ...]:
-    unreadable = sorted(parts.pipeline.following.unreadable.copy().items())
+    unreadable = sorted(parts.pipeline.recorder.unreadable.copy().items())
     return tuple(
         UnreadablePath(path=one_line(path), why=why)
         for path, why in unreadable

@@ -49,7 +49,7 @@ class _Left(msgspec.Struct, frozen=True):
         return self.status.st_dev, self.status.st_ino
 
 
-class Adopting:
+class Adoption:
     """The descriptors handed over, until each belongs to an input or is given back.
 
     `own` has those that are not log files; their receiver closes them. `known_paths` are the files
@@ -163,14 +163,14 @@ def _taken(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool
     else:  # truncated: recognition decides as for any other file
         input_files.memory.remove(known)
         followed = input_files.remembered(known)
-        shared.say(Appeared(followed, known_before=True))
+        shared.report(Appeared(followed, known_before=True))
     followed.belong(input_files.input)
     shared.attention.rest(followed, shared.now - _passed(left.status.st_mtime_ns, shared))
     if not left.status.st_nlink:
         gone_at = shared.now - _passed(left.status.st_ctime_ns, shared)
         followed.lose_name(gone_at, left.status.st_mtime_ns)
         if followed.source:
-            shared.say(Deleted(followed))
+            shared.report(Deleted(followed))
     input_files.hold(followed, os.dup(left.fd))
     return True
 

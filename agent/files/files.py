@@ -15,7 +15,7 @@ from typing import Final
 
 from agent.config import AgentLimits, HoldDeleted
 from agent.file_inputs import FileInput
-from agent.files.adoption import Adopting
+from agent.files.adoption import Adoption
 from agent.files.attention import Attention
 from agent.files.happenings import (
     Forgettable,
@@ -28,7 +28,7 @@ from agent.files.happenings import (
 )
 from agent.files.input_files import InputFiles
 from agent.files.listing import Listing, Survey
-from agent.files.missed_names import Vigil, known_places, since_boot
+from agent.files.missed_names import MissedNames, known_places, since_boot
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.source_ends import (
     is_undecided,
@@ -109,7 +109,7 @@ class Files:
     ) -> None:
         self._keeping = keeping
         self._worked = worked
-        self._adopting = Adopting(left, known, keeping)
+        self._adoption = Adoption(left, known, keeping)
         if forgotten_before >= 0:
             reached = None
         watcher = self._watcher(reached, events=events)
@@ -140,8 +140,8 @@ class Files:
             begun_millis = watcher.last_look.wall_millis
             self._looked_ns = self._listed_ns = self._scanned_ns = begun_millis * _MILLIS
         shared.attention.begins(begun_millis, is_told_all=True)
-        self._vigil = Vigil(
-            shared, looked, boot, reached if watcher.goes_on else None, self._adopting.known_paths
+        self._missed_names = MissedNames(
+            shared, looked, boot, reached if watcher.goes_on else None, self._adoption.known_paths
         )
         self._by_input: dict[str, InputFiles] = {}
         self._unsure: dict[InputFiles, list[str]] = {}
@@ -152,7 +152,7 @@ class Files:
 
     def _watcher(self, reached: HistoryPosition | None, *, events: bool) -> Watcher:
         """A watcher that continues the history handed over, if complete, or starts a new one."""
-        kept = [self._adopting.own.get(each) for each in _HISTORY]
+        kept = [self._adoption.own.get(each) for each in _HISTORY]
         queue, memory = kept
         left = LeftHistory(queue.fd, memory.fd) if queue and memory else None
         watcher = Watcher(events=events, left=left, reached=reached)
@@ -173,21 +173,21 @@ class Files:
         shared = self._shared
         shared.now = now
         self._looked_ns = time.time_ns()
-        self._vigil.begins()
+        self._missed_names.begins()
         shared.watcher.collect()
         before = shared.attention.millis
         millis = int(shared.wall() * 1000)
         shared.attention.begins(millis, is_told_all=not shared.watcher.overflowed)
-        if self._vigil.was_blind(self._scan_interval, polling=self._said_polling):
-            self._vigil.begin_again(self._by_input.values(), before)
-        if self._vigil.stood_still:
+        if self._missed_names.was_blind(self._scan_interval, polling=self._said_polling):
+            self._missed_names.begin_again(self._by_input.values(), before)
+        if self._missed_names.stood_still:
             self._next_listing = now
         self._list(now)
         shared.attention.look(now)
-        self._vigil.note_what_was_written(self._by_input.values())
+        self._missed_names.note_what_was_written(self._by_input.values())
         for _ in range(_ROUNDS):
             self._note()
-            self._vigil.note_what_was_written(self._by_input.values())
+            self._missed_names.note_what_was_written(self._by_input.values())
             self._begin()
             again = any(
                 input_files.again or input_files.orphans for input_files in self._by_input.values()
@@ -197,32 +197,32 @@ class Files:
         unpacking = time.thread_time() + _UNPACKING
         for input_files in self._by_input.values():
             unpack(input_files, self._by_input.values(), shared, unpacking)
-        self._vigil.hear(before)
+        self._missed_names.hear(before)
         # The process may have been suspended since the look began.
         until = max(millis, int(shared.wall() * 1000))
-        self._vigil.say_what_came_and_went(list(self._by_input.values()), before, until)
+        self._missed_names.say_what_came_and_went(list(self._by_input.values()), before, until)
         if now >= self._next_partings:
             self._next_partings = now + _PARTINGS_EVERY
             for input_files in self._by_input.values():
                 part(input_files, shared)
             release_deleted(list(self._by_input.values()), shared)
-        said, shared.said = shared.said, []
+        said, shared.reported = shared.reported, []
         return said
 
     def keep(self, now: float) -> None:
         """Hands open files to the keeper, after the results of `look` were journalled, so that a
         file kept as a source is one that the journal knows."""
-        self._vigil.was_looked()
+        self._missed_names.was_looked()
         if self._keeping is not None:
             self._keeping.flush(now)
 
     def history(self) -> HistoryPosition | None:
         """The position up to which events have been processed, if it has changed. The caller
         journals it after all reported happenings."""
-        return self._vigil.reached(self._by_input)
+        return self._missed_names.reached(self._by_input)
 
     def history_was_written(self, position: HistoryPosition) -> None:
-        self._vigil.reached_was_written(position)
+        self._missed_names.reached_was_written(position)
 
     def ready(self) -> list[Followed]:
         """The files with unread bytes, least recently read first."""
@@ -288,10 +288,10 @@ class Files:
         """New scan times of inputs, and changed stamps of their folders, which the caller journals
         after all reported happenings. `caught_up`: the time up to which a topic's lines are
         acknowledged."""
-        return self._vigil.looked(self._by_input.items(), caught_up)
+        return self._missed_names.looked(self._by_input.items(), caught_up)
 
     def looked_was_written(self) -> None:
-        self._vigil.was_written(self._by_input.values())
+        self._missed_names.was_written(self._by_input.values())
 
     def snapshot_of(self, followed: Followed) -> KnownSource:
         return followed.known(self._shared.wall())
@@ -315,7 +315,7 @@ class Files:
                 self._change(input_files, new)
         self._follow([each for each in inputs if each.name not in self._by_input])
         self._say_what_was_left()
-        said, self._shared.said = self._shared.said, []
+        said, self._shared.reported = self._shared.reported, []
         return said
 
     def close(self) -> None:
@@ -328,7 +328,7 @@ class Files:
         ]:
             unpacking.close()
         self._by_input.clear()
-        self._adopting.close()
+        self._adoption.close()
         self._shared.watcher.close()
         if self._keeping is not None:
             self._keeping.close()
@@ -340,7 +340,7 @@ class Files:
         everything = now >= self._next_scan or watcher.overflowed
         started = self._worked()
         if everything or any(each.wants_all for each in every_input):
-            self._adopting.adopt(every_input, self._unclaimed.values(), self._shared)
+            self._adoption.adopt(every_input, self._unclaimed.values(), self._shared)
         if everything:
             began = int(self._shared.wall() * 1000)
             if watcher.overflowed:
@@ -354,7 +354,7 @@ class Files:
             self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
             self._listed_ns = self._scanned_ns = self._looked_ns
             self.scanned_millis = began
-            self._vigil.was_scanned()
+            self._missed_names.was_scanned()
         elif now >= self._next_listing:
             self._told = changed = watcher.changed
             watcher.changed = set()
@@ -399,7 +399,7 @@ class Files:
         if before is not None and listing.complete:
             input_files.before = None
             times = before.millis * _MILLIS, self._shared.attention.millis * _MILLIS
-            self._vigil.say(
+            self._missed_names.say(
                 *(input_files, before, listing),
                 known=known,
                 written=input_files.written_unread(*times),
@@ -418,10 +418,10 @@ class Files:
                 continue
             is_above_watched = self._shared.watcher.watch_of(folder_of(folder)) >= 0
             past = past_of(folder, stamp, since_ns)
-            if self._vigil.stood_still and not is_above_watched:
+            if self._missed_names.stood_still and not is_above_watched:
                 past = past or "another folder may have been in its place"
             if past:
-                self._vigil.say_past(input_files, folder, since_ns // _MILLIS, past)
+                self._missed_names.say_past(input_files, folder, since_ns // _MILLIS, past)
 
     def _told_ns(self, folder: str) -> int:
         """A time before the folder was created or replaced: that of the previous look, if the
@@ -436,12 +436,12 @@ class Files:
         shared = self._shared
         for path in [each for each in shared.unreadable if not os.path.lexists(each)]:
             del shared.unreadable[path]
-            shared.say(ReadableAgain(path, gone=True))
+            shared.report(ReadableAgain(path, gone=True))
         folders = {folder for input_files in every_input for folder in input_files.survey.watched}
         shared.watcher.unwatch_folders_but(folders)
         wall = shared.wall()
         for input_files in every_input:
-            shared.say(*(Forgettable(each.id) for each in input_files.memory.forget(wall)))
+            shared.report(*(Forgettable(each.id) for each in input_files.memory.forget(wall)))
 
     def _before_listing(self, folder: str) -> int:
         """Watches a folder before it is listed, so that nothing is missed. Returns the watch."""
@@ -453,7 +453,7 @@ class Files:
     def _no_events(self, path: str, why: str) -> None:
         if not self._said_polling:
             self._said_polling = True
-            self._shared.say(Polling(path, why))
+            self._shared.report(Polling(path, why))
 
     # Identification
 
@@ -496,7 +496,7 @@ class Files:
             return
         input_files.originals.note(followed)
         if followed.source and followed.content.reports_fingerprint():
-            shared.say(Grown(followed))
+            shared.report(Grown(followed))
 
     def _question(self, input_files: InputFiles, followed: Followed) -> None:
         """Handles a file that has changed: truncated, replaced, renamed or gone."""
@@ -532,7 +532,7 @@ class Files:
             self._seen.add(each.name)
             input_files = InputFiles(each, self._shared, self._before_listing, is_new=is_new)
             self._by_input[each.name] = input_files
-            self._vigil.remember(input_files, each.name)
+            self._missed_names.remember(input_files, each.name)
         self._claim({each.name: self._by_input[each.name] for each in inputs}, names)
 
     def _claim(self, new: Mapping[str, InputFiles], names: Collection[str]) -> None:
@@ -542,7 +542,7 @@ class Files:
             if known.input not in names:
                 input_files = _new_input_of(known, new.values())
                 if input_files is not None:
-                    self._vigil.remember(input_files, known.input)
+                    self._missed_names.remember(input_files, known.input)
             if input_files is not None:
                 del self._unclaimed[known.id]
                 input_files.remember(known)
@@ -551,7 +551,7 @@ class Files:
     def _remove(self, name: str) -> None:
         input_files = self._by_input.pop(name)
         self._unsure.pop(input_files, None)
-        self._vigil.leave(input_files, name)
+        self._missed_names.leave(input_files, name)
         self._left += input_files.barred.leave(
             input_files.input.topic, int(self._shared.wall() * 1000)
         )
@@ -580,7 +580,7 @@ class Files:
         input_files.drop(followed)
         if followed.source:
             self._unclaimed[followed.source] = self.snapshot_of(followed)
-            self._shared.say(Released(followed))
+            self._shared.report(Released(followed))
 
     def _say_what_was_left(self) -> None:
         """Reports unread content of files that were dropped by changed or removed inputs, if their
@@ -594,7 +594,7 @@ class Files:
             same_topic = [each for each in every_input if each.input.topic == unwatched.topic]
             is_taken_over = any(each.survey.means(path) for each in same_topic)
             if same_topic and source not in claimed and not is_taken_over:
-                self._shared.say(NotWatched(unwatched))
+                self._shared.report(NotWatched(unwatched))
 
 
 def _new_input_of(known: KnownSource, inputs: Iterable[InputFiles]) -> InputFiles | None:

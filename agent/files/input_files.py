@@ -25,7 +25,7 @@ from agent.files.happenings import (
 from agent.files.listing import Listing, Survey, places, sighting_of
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking
-from agent.files.unreadable import Barred, Left, NeverRead
+from agent.files.unreadable import Left, NeverRead, UnreadableFiles
 from agent.files.unwatched import Folders, never_clear
 from agent.history.blind_times import Looked, Traces, may_hide
 from agent.names import DELETED, folder_of
@@ -93,7 +93,7 @@ class InputFiles:
         self._listed_millis = 0  # when everything was listed for the last time
         self._said_compressed: set[Identity] = set()
         self._told_from: float = math.inf  # when the history of names began, in milliseconds
-        self.barred = Barred()
+        self.barred = UnreadableFiles()
 
     def remember(self, known: KnownSource) -> None:
         """Adds a source from the journal, before anything is listed."""
@@ -137,7 +137,7 @@ class InputFiles:
         """Reports that a file without a source was lost with unread content, if it had any."""
         if not followed.source and (followed.size or not followed.sealed):
             now = int(self._shared.wall() * 1000)
-            self._shared.say(NotWatched(never_clear(followed, self.input.topic, what, now)))
+            self._shared.report(NotWatched(never_clear(followed, self.input.topic, what, now)))
 
     def truncated(self, old: Followed, fd: int) -> None:
         """Starts a truncated file again, as a new source."""
@@ -234,14 +234,14 @@ class InputFiles:
             self.leaving[followed] = None
             self._shared.attention.rouse(followed, self._shared.now)
             if followed.source:
-                self._shared.say(Deleted(followed))
+                self._shared.report(Deleted(followed))
 
     def rename(self, followed: Followed, path: str) -> None:
         former = followed.current_path
         followed.rename(path)
         self.leaving[followed] = None
         if followed.source:
-            self._shared.say(Renamed(followed, former))
+            self._shared.report(Renamed(followed, former))
         self._shared.attention.rouse(followed, self._shared.now)
 
     def hold(self, followed: Followed, fd: int) -> None:
@@ -282,7 +282,7 @@ class InputFiles:
         self._said_compressed.add(identity)
         was_wanted = self.is_new and not self.input.starts_at_end(mtime_ns / 1e9)
         is_left = self._looked or was_wanted
-        self._shared.say(Compressed(self.input.name, path, self.input.topic, is_left))
+        self._shared.report(Compressed(self.input.name, path, self.input.topic, is_left))
 
     def _follow(
         self, followed: Followed, where: Where, sighting: Sighting | None, listing: Listing
@@ -440,7 +440,7 @@ class InputFiles:
 
     def _never_read(self, gone: Iterable[NeverRead]) -> None:
         topic, now = self.input.topic, self._shared.attention.millis
-        self._shared.say(*(NotWatched(each.unwatched(topic, now)) for each in gone))
+        self._shared.report(*(NotWatched(each.unwatched(topic, now)) for each in gone))
 
     def _look_at_barred(self, listing: Listing, found: dict[Identity, list[Sighting]]) -> None:
         for identity, gone in self.barred.gone(self.survey, listing, found):
@@ -456,23 +456,23 @@ class InputFiles:
         self.memory.remove(known)
         if known.finished or known.topic != self.input.topic:
             if known.finished:
-                shared.say(Forgettable(known.id))
+                shared.report(Forgettable(known.id))
             else:
                 before = self.remembered(known)
                 before.finish()
-                shared.say(Appeared(before, known_before=True), Ended(before))
+                shared.report(Appeared(before, known_before=True), Ended(before))
             following = Progress(known.progress.position)
             followed.become(shared.new_source(), self.input, following)
-            shared.say(Appeared(followed, known_before=False))
+            shared.report(Appeared(followed, known_before=False))
             return
         followed.resume(known)
         shared.attention.may_begin(followed)
         shared.attention.recall(followed, known.seen_millis)
         followed.belong(self.input)
-        shared.say(Appeared(followed, known_before=True))
+        shared.report(Appeared(followed, known_before=True))
         former = known.last_path or known.path
         if former != followed.current_path:
-            shared.say(Renamed(followed, former))
+            shared.report(Renamed(followed, former))
 
     def _is_too_old(self, sighting: Sighting, wall: float) -> bool:
         mtime = sighting.mtime_ns / 1e9
@@ -495,7 +495,7 @@ class InputFiles:
         for known in self.memory.unfinished_at(identity):
             self.memory.remove(known)
             followed = self.remembered(known)
-            self._shared.say(Appeared(followed, known_before=True))
+            self._shared.report(Appeared(followed, known_before=True))
             self.orphans.append((followed, None))
 
     def _look_outside(self, found: dict[Identity, list[Sighting]]) -> None:
@@ -520,7 +520,7 @@ class InputFiles:
             elif identity not in found and listing.covers(known.last_path or known.path):
                 self.memory.remove(known)
                 followed = self.remembered(known)
-                self._shared.say(Appeared(followed, known_before=True))
+                self._shared.report(Appeared(followed, known_before=True))
                 self.files[identity] = followed
                 self.originals.note(followed)
                 self.missing(followed, listing)

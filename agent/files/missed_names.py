@@ -22,7 +22,7 @@ from agent.files.input_files import InputFiles
 from agent.files.listing import Listing
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking
-from agent.files.unwatched import Place, by_folder, changed, of_folder, told
+from agent.files.unwatched import Place, blind_statements, by_folder, changed, of_folder
 from agent.history.blind_times import (
     Looked,
     LookedAt,
@@ -48,7 +48,7 @@ def since_boot() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class Vigil:
+class MissedNames:
     """Watches for missed files of all inputs.
 
     `looked` are the last looks before the start; `reached` is the position in the history, if it is
@@ -207,12 +207,12 @@ class Vigil:
             reason=input_files.why_before,
         )
         stamps = input_files.folders.stamps
-        statements = told(
+        statements = blind_statements(
             *(input_files.survey, listing, stamps, before, blind),
             known=known,
             written=written,
         )
-        self._shared.say(*map(NotWatched, statements))
+        self._shared.report(*map(NotWatched, statements))
 
     def note_what_was_written(self, every_input: Iterable[InputFiles]) -> None:
         """Records files that may have been emptied while the process was suspended, also during
@@ -363,7 +363,7 @@ class Vigil:
     def say_past(self, input_files: InputFiles, folder: str, since: int, past: str) -> None:
         """Reports the past of a folder that is watched only now."""
         now, why = self._shared.attention.millis, f"not watched before; {past}"
-        self._shared.say(NotWatched(changed(input_files.input.topic, folder, since, now, why)))
+        self._shared.report(NotWatched(changed(input_files.input.topic, folder, since, now, why)))
 
     def _say_what_may_have_been_emptied(self, before: int, now: int) -> None:
         """Reports files that may have been emptied while the process was suspended.
@@ -389,7 +389,7 @@ class Vigil:
                 why = f"no look for {away}; {may_be_emptied(names)}"
                 topic = input_files.input.topic
                 unwatched = of_folder(topic, folder, before, now, why, traces=traces)
-                self._shared.say(NotWatched(unwatched))
+                self._shared.report(NotWatched(unwatched))
 
     def _not_unpacked(
         self,
@@ -425,7 +425,7 @@ class Vigil:
                 missed[folder][name] = min(each.since, missed[folder].get(name, each.since))
         for folder, names in missed.items():
             unwatched = _came_and_went(input_files, folder, list(names), min(names.values()), now)
-            self._shared.say(NotWatched(unwatched))
+            self._shared.report(NotWatched(unwatched))
 
 
 def known_places(input_files: InputFiles) -> set[Place]:

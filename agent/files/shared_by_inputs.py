@@ -27,7 +27,7 @@ class SharedByInputs(msgspec.Struct):
     spool: Path | None  # where archives are unpacked
     rest: float  # the quiet time after which a renamed file is over
     now: float = 0.0
-    said: list[Happening] = []
+    reported: list[Happening] = []
     unreadable: dict[str, str] = {}
     doubtful: dict[SourceId, int] = {}  # positions, if the journal may lack later progress
     forgotten_before: int = -1  # the ledger's next entry, if the journal was damaged
@@ -36,8 +36,8 @@ class SharedByInputs(msgspec.Struct):
         """Whether more of a source may have been shipped than the journal has."""
         return self.doubtful.get(followed.source) == followed.progress.position
 
-    def say(self, *happenings: Happening) -> None:
-        self.said.extend(happenings)
+    def report(self, *happenings: Happening) -> None:
+        self.reported.extend(happenings)
 
     def cannot_read(self, path: str, error: OSError) -> None:
         """Reports a path that cannot be read, once for each reason."""
@@ -46,11 +46,11 @@ class SharedByInputs(msgspec.Struct):
             why = error.strerror
         if self.unreadable.get(path) != why:
             self.unreadable[path] = why
-            self.say(Unreadable(path, why))
+            self.report(Unreadable(path, why))
 
     def can_read(self, path: str) -> None:
         if self.unreadable and self.unreadable.pop(path, None) is not None:
-            self.say(ReadableAgain(path))
+            self.report(ReadableAgain(path))
 
     def close(self, followed: Followed) -> None:
         """Closes a file that is no longer followed."""

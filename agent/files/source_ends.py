@@ -68,8 +68,8 @@ def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
         if following is not None:
             kept = copy.size if copy else outside[0].size if outside else 0
             lost = max(0, old.size - max(kept, old.progress.position))
-            shared.say(Truncated(old, lost, following))
-            shared.say(Appeared(following, known_before=False))
+            shared.report(Truncated(old, lost, following))
+            shared.report(Appeared(following, known_before=False))
             if copy is not None:
                 copied = copy.identity, max(copy.mtime_ns, copy.born_ns)
                 _say_emptied_again(input_files, old, following, copied, shared)
@@ -116,7 +116,7 @@ def _say_emptied_again(
     since, now = copied_ns // _MILLIS, shared.attention.millis
     why = f"truncated while unwatched; {may_be_emptied([name])}"
     unwatched = of_folder(following.topic, folder, since, now, why, traces=traces)
-    shared.say(NotWatched(unwatched))
+    shared.report(NotWatched(unwatched))
 
 
 def _was_copied_again(
@@ -184,7 +184,7 @@ def _go_on_unpacked(
     shared.attention.exchange(old, status.st_size, status.st_mtime_ns)
     shared.attention.rest(old, shared.now)
     input_files.hold(old, fd)
-    shared.say(Unpacked(old, unpacking.archive))
+    shared.report(Unpacked(old, unpacking.archive))
 
 
 def _goes_on_in_copy(
@@ -218,7 +218,7 @@ def _say_unknown_since_copied(old: Followed, copy: str, size: int, shared: Share
     )
     since = old.look.looked_millis or shared.attention.last_millis
     unwatched = changed(old.topic, folder, since, int(shared.wall() * 1000), why)
-    shared.say(NotWatched(unwatched))
+    shared.report(NotWatched(unwatched))
 
 
 def go_on_in(
@@ -253,7 +253,7 @@ def _go_on_at(
         shared.attention.exchange(old, at.size, at.mtime_ns)
     shared.attention.rest(old, shared.now)
     input_files.hold(old, fd)
-    shared.say(Renamed(old, former))
+    shared.report(Renamed(old, former))
 
 
 def end(
@@ -278,19 +278,19 @@ def end(
         position = followed.progress.position
         up_to = max(followed.size, followed.end.destroyed_up_to)
         followed.end.destroyed_up_to = 0
-        shared.say(Lost(followed, position, up_to - position, reason))
+        shared.report(Lost(followed, position, up_to - position, reason))
     else:
         _lose_what_was_not_copied(followed, shared)
     followed.finish()
     if unseen is None or is_sealed:
-        shared.say(Ended(followed))
+        shared.report(Ended(followed))
     else:
         unwatched = _unwatched(followed, known, unseen, shared, since=since, why=why)
-        shared.say(EndUnseen(followed, unwatched))
+        shared.report(EndUnseen(followed, unwatched))
     input_files.drop(followed)
     remembered = followed.known(shared.wall())
     if followed.nameless or followed.identity in input_files.files:
-        shared.say(Forgettable(followed.source))  # device and inode are or will soon be reused
+        shared.report(Forgettable(followed.source))  # device and inode are or will soon be reused
     elif on_disk:
         size, mtime_ns = followed.size, followed.mtime_ns
         at = Sighting(followed.current_path, *followed.identity, size, mtime_ns, False)
@@ -383,7 +383,7 @@ def _lose_what_was_not_copied(followed: Followed, shared: SharedByInputs) -> Non
     up_to, followed.end.destroyed_up_to = followed.end.destroyed_up_to, 0
     if up_to > position:
         reason = "truncated or deleted after it was copied"
-        shared.say(Lost(followed, position, up_to - position, reason))
+        shared.report(Lost(followed, position, up_to - position, reason))
 
 
 def release_deleted(every_input: list[InputFiles], shared: SharedByInputs) -> None:

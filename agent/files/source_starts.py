@@ -67,7 +67,7 @@ def _become_source(
         shared.handles.trouble(followed, error)
     followed.content.tell()
     input_files.originals.note(followed)
-    shared.say(Appeared(followed, known_before=False))
+    shared.report(Appeared(followed, known_before=False))
     shared.attention.note(followed)
 
 

@@ -59,7 +59,7 @@ class _Folder(msgspec.Struct, frozen=True):
     stamp: Stamp | None
 
 
-class Barred:
+class UnreadableFiles:
     """The unreadable files and folders of one input."""
 
     def __init__(self) -> None:

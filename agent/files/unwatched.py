@@ -118,7 +118,7 @@ class Folders(msgspec.Struct):
         self.is_news = False
 
 
-def told(
+def blind_statements(
     survey: Survey,
     listing: Listing,
     now: Mapping[str, Stamp],

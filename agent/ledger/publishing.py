@@ -112,7 +112,7 @@ class Heartbeats:
             self._named, self._named_at = frozenset(self._until), now
 
 
-class FilesSaid:
+class PublishedFiles:
     """Decides when the files of sources are published. Belongs to the ledger's thread."""
 
     def __init__(self, known_source: Callable[[SourceId], KnownSource | None]) -> None:
@@ -188,7 +188,7 @@ class Ledger:
         self._heartbeats = Heartbeats(self._window_millis, SOFTWARE_VERSION)
         self._told: tuple[Mapping[str, int], int] | None = None
         self._paths_said: dict[str, float] = {}
-        self._files = FilesSaid(journal.known_source)
+        self._files = PublishedFiles(journal.known_source)
         self._encoder: Encoder | None = None
         self._encoder_id = -1
         # A new agent publishes its first entry at once, so that the audit knows of it.

@@ -126,7 +126,7 @@ class Dispatch:
         self._count_troubles()
         return min((each.due for each in self.queues() if each.waits), default=NEVER)
 
-    def made_anew(self, topic: str, partitions: int, successor: TopicPartition) -> None:
+    def recreated(self, topic: str, partitions: int, successor: TopicPartition) -> None:
         """Halts the queues of partitions that a recreated topic lacks; their batches move to
         `successor`."""
         for target, queue in self._queues.items():
@@ -173,7 +173,7 @@ class Dispatch:
             known = self._topics.known(queue.target.topic)
             if isinstance(answer, Evidence) and known and known.topic_id != answer.topic_id:
                 self._topics.doubt(queue.target.topic)
-            queue.found_out(sent, answer, time.monotonic())
+            queue.looked_up(sent, answer, time.monotonic())
 
         self._questions.ask(question, answered, long=True)
 

@@ -47,7 +47,7 @@ _NAMELESS_PAUSE: Final = 0.25
 log = logging.getLogger(__name__)
 
 
-NOBODY_KNOWS: Final = BatchLocation(-1, -1)
+UNKNOWN_LOCATION: Final = BatchLocation(-1, -1)
 
 
 class QueuePhase(Enum):
@@ -58,7 +58,7 @@ class QueuePhase(Enum):
     HALTING = auto()
 
 
-class Crossing(Protocol):
+class QueueOperations(Protocol):
     """The operations that a queue needs. None of them blocks."""
 
     def renew(
@@ -70,7 +70,7 @@ class Crossing(Protocol):
     def halt(self, target: TopicPartition, error: ClientError) -> None: ...
 
     def ask(self, queue: "PartitionQueue", sent: Sequence[Stamped], *, everywhere: bool) -> None:
-        """Looks batches up, above the acknowledged offset or everywhere. `found_out` follows."""
+        """Looks batches up, above the acknowledged offset or everywhere. `looked_up` follows."""
 
     def identity(self, spent: int | None) -> Identity | None:
         """An unused identity of another producer id than `spent`; None while it is requested."""
@@ -98,7 +98,11 @@ class PartitionQueue:
     its first step."""
 
     def __init__(
-        self, target: TopicPartition, crossing: Crossing, *, stand_seconds: float = STAND_SECONDS
+        self,
+        target: TopicPartition,
+        operations: QueueOperations,
+        *,
+        stand_seconds: float = STAND_SECONDS,
     ) -> None:
         self.target = target
         self.sendings: list[Sending] = []
@@ -106,7 +110,7 @@ class PartitionQueue:
         self.trouble: ClientError | None = None  # why it waits or has started again
         self.stands = False  # stopped by an error that needs an operator
         self.due = 0.0
-        self._crossing = crossing
+        self._operations = operations
         self._stand_seconds = stand_seconds
         self._identity: Identity | None = None  # None before its first batch
         self._repeated_under: Identity | None = None
@@ -150,7 +154,7 @@ class PartitionQueue:
             sending.taken = True
             self.halt(ConnectionLost(f"{self.target}: the broker did not return a batch's offset"))
             return
-        sending.place = BatchLocation(offset, self._crossing.leader_epoch(self.target))
+        sending.place = BatchLocation(offset, self._operations.leader_epoch(self.target))
         self._repeats -= 1
         self._close_in_order()
         if self.phase is QueuePhase.REPEATING and not self._repeats:
@@ -167,11 +171,11 @@ class PartitionQueue:
         """Recalls all batches from the producer; `unsettled` follows."""
         if self.phase in {QueuePhase.FLOWING, QueuePhase.REPEATING}:
             self.phase = QueuePhase.HALTING
-            self._crossing.halt(self.target, error)
+            self._operations.halt(self.target, error)
 
     def unsettled(self, error: ClientError, now: float) -> None:
         """Takes all batches back from the producer, after an error."""
-        self._crossing.halt(self.target, error)
+        self._operations.halt(self.target, error)
         self._handed = 0
         self.phase = QueuePhase.BACK
         self._error = error
@@ -185,7 +189,7 @@ class PartitionQueue:
 
     def _step(self, now: float) -> None:
         self.stands = False
-        if successor := self._crossing.successor(self.target):
+        if successor := self._operations.successor(self.target):
             self._move(successor)
         elif self._refusal is not None and not self._cured(now):
             return
@@ -201,7 +205,7 @@ class PartitionQueue:
         everywhere = self._everywhere_at is not None and self._everywhere_at <= now
         if everywhere:
             self._everywhere_at = now + _EVERYWHERE_EVERY
-        self._crossing.ask(self, sent, everywhere=everywhere)
+        self._operations.ask(self, sent, everywhere=everywhere)
 
     def _cured(self, now: float) -> bool:
         """Replaces the refused batch. Returns False, and stands for a while, if it cannot."""
@@ -211,7 +215,7 @@ class PartitionQueue:
         if cure is Cure.REPACK:
             self._refused_codecs.add(sending.batch.header.codec)
         self._met.add(cure)
-        new = None if cure is Cure.STAND else self._crossing.replaced(sending, cure, str(error))
+        new = None if cure is Cure.STAND else self._operations.replaced(sending, cure, str(error))
         self._refusal = None
         self._spoiled = True
         if new is not None:
@@ -230,7 +234,7 @@ class PartitionQueue:
         mine = [replacement for replacement in new if replacement.batch.target == self.target]
         self.sendings[at : at + 1] = mine
 
-    def found_out(
+    def looked_up(
         self, sent: Sequence[Stamped], answer: Evidence | ClientError, now: float
     ) -> None:
         """Takes the result of a lookup, or its error."""
@@ -241,7 +245,7 @@ class PartitionQueue:
             self.trouble, self.due = answer, now + pause
             return
         self._unanswered = 0
-        if self._crossing.successor(self.target):
+        if self._operations.successor(self.target):
             self.due = now
             return
         self._fenced |= self._has_rival(answer)
@@ -261,7 +265,7 @@ class PartitionQueue:
 
     def _settle(self, verdicts: Verdicts, sendings: dict[Stamped, Sending], now: float) -> None:
         for batch, sighting in verdicts.there.items():
-            sendings[batch].place = sighting or NOBODY_KNOWS
+            sendings[batch].place = sighting or UNKNOWN_LOCATION
         self._close_in_order()
         self._log(verdicts)
         if verdicts.hidden:
@@ -285,7 +289,7 @@ class PartitionQueue:
         self._repeated_under = again[0].identity
         self.phase, self._repeats = QueuePhase.REPEATING, len(again)
         first = self.sendings[: len(again)]
-        self._crossing.renew(self, self._repeated_under, again[0].base_sequence, first)
+        self._operations.renew(self, self._repeated_under, again[0].base_sequence, first)
 
     def _log(self, verdicts: Verdicts) -> None:
         if verdicts.hidden and not verdicts.there:
@@ -326,16 +330,16 @@ class PartitionQueue:
             return
         self._identity, self._spoiled, self._fenced, self._error = fresh, False, False, None
         self.phase, self._handed = QueuePhase.FLOWING, 0
-        self._crossing.renew(self, fresh, 0, ())
+        self._operations.renew(self, fresh, 0, ())
         self._hand_over(now)
 
     def _fresh_identity(self) -> Identity | None:
         own = self._identity
         if own is None:
-            return self._crossing.identity(None)
+            return self._operations.identity(None)
         fenced = self._fenced or code_of(self._error) in FENCED
         later = None if fenced else own.next_epoch()
-        return later or self._crossing.identity(own.producer_id)
+        return later or self._operations.identity(own.producer_id)
 
     def _hand_over(self, now: float) -> None:
         while self._handed < len(self.sendings):
@@ -345,31 +349,31 @@ class PartitionQueue:
                 continue
             if (cure := self._foreseen(sending)) is not None:
                 reason = f"{self.target}: same as earlier batches"
-                new = self._crossing.replaced(sending, cure, reason)
+                new = self._operations.replaced(sending, cure, reason)
                 if new is not None:
                     self._take_place(sending, new)
                     continue
-            self._crossing.submit(self, sending)
+            self._operations.submit(self, sending)
             self._handed += 1
 
     def _foreseen(self, sending: Sending) -> Cure | None:
         """The cure that a batch will need, which saves a refusal and an epoch."""
         if sending.batch.header.codec in self._refused_codecs:
             return Cure.REPACK
-        return self._crossing.foreseen(sending, self._met) if self._met else None
+        return self._operations.foreseen(sending, self._met) if self._met else None
 
     def _move(self, successor: TopicPartition) -> None:
         """Moves all batches to another partition, if a recreated topic lacks this one."""
         self._refusal = None
         while self.sendings:
-            self._crossing.moved(self.sendings[0], successor)
+            self._operations.moved(self.sendings[0], successor)
             del self.sendings[0]
 
     def _close_in_order(self) -> None:
         while self.sendings and (place := self.sendings[0].place):
             sending = self.sendings.pop(0)
             self._handed = max(0, self._handed - 1)
-            self._crossing.acknowledged(sending, place.base_offset, place.leader_epoch)
+            self._operations.acknowledged(sending, place.base_offset, place.leader_epoch)
 
     @property
     def why(self) -> str | None:

@@ -72,7 +72,7 @@ class Shipper:
         self._submitted: deque[Sending] = deque()
         self._news = threading.Event()
         self._questions = Questions(config.bootstrap, CLIENT_ID, self._wake)
-        self._topics = Topics(journal, self._questions, self._made_anew)
+        self._topics = Topics(journal, self._questions, self._recreated)
         self._ledger = Ledger(config, journal, lambda topic: self._topics.place(topic) is not None)
         self._dispatch = Dispatch(
             config.bootstrap,
@@ -235,8 +235,8 @@ class Shipper:
         self._in_flight.add(origin_of(sending), sending.batch.target.topic, sending.batch.size)
         self._submitted.append(sending)
 
-    def _made_anew(self, new: Placement) -> None:
-        self._dispatch.made_anew(new.topic, new.partitions, new.target)
+    def _recreated(self, new: Placement) -> None:
+        self._dispatch.recreated(new.topic, new.partitions, new.target)
 
     def _path_of(self, source: str) -> str:
         known = self._journal.known_source(SourceId(source))

@@ -21,7 +21,7 @@ from agent.errors import NoSchema
 from agent.topic_schemas.cache import read_cache, write_cache
 from agent.topic_schemas.registry_lookup import find, register_files
 from agent.topic_schemas.values import (
-    THE_LEDGERS,
+    LEDGER_SCHEMA,
     TopicSchema,
     Wanted,
     dead_letters_of,
@@ -105,7 +105,7 @@ class TopicSchemas:
 
     @property
     def ledger(self) -> TopicSchema | None:
-        return self._known.get(THE_LEDGERS)
+        return self._known.get(LEDGER_SCHEMA)
 
     def missing(self, each: Input) -> str:
         """Why the input has no schema yet; empty if it has."""

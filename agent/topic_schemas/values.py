@@ -77,7 +77,7 @@ def dead_letters_of(topic: str) -> Wanted:
     return Wanted(topic + DEAD_SUFFIX, Purpose.DEAD_LETTERS)
 
 
-THE_LEDGERS = Wanted(LEDGER_TOPIC, Purpose.LEDGER)
+LEDGER_SCHEMA = Wanted(LEDGER_TOPIC, Purpose.LEDGER)
 
 
 def wanted_by(inputs: Iterable[Input], *, ledger: bool = True) -> dict[Wanted, tuple[str, ...]]:
@@ -90,5 +90,5 @@ def wanted_by(inputs: Iterable[Input], *, ledger: bool = True) -> dict[Wanted, t
         all_wanted[wanted] = files + new
         all_wanted[dead_letters_of(input_.topic)] = ()
     if ledger:
-        all_wanted[THE_LEDGERS] = ()
+        all_wanted[LEDGER_SCHEMA] = ()
     return all_wanted

@@ -161,7 +161,7 @@ def look_and_beat(side: PipelineSide, followed: Followed, what: str) -> None:
     side.passes(0.3)
     side.files.look(side.now)
     setattr(followed, what, OSError(errno.EIO, "no device") if what == "trouble" else True)
-    side.pipeline._beating.beat(side.now)
+    side.pipeline._heartbeats.beat(side.now)
     setattr(followed, what, None if what == "trouble" else False)
 
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.files.listing import Listing, Survey
-from agent.files.unwatched import Folders, told
+from agent.files.unwatched import Folders, blind_statements
 from agent.history.blind_times import MOST_FOLDERS, NOT_KNOWN, Blind, Stamp, Traces
 from tests.agent.files.journalled_files import (
     LogFolder,
@@ -285,7 +285,7 @@ def test_more_folders_than_are_remembered(beyond: int) -> None:
     assert looked.folders == stamps  # what is known stays so
     blind = Blind("t", 6, 9, "nobody looked")
     for now in (listing, Listing(stamps=stamps, complete=True)):
-        said = told(survey, now, stamps, looked, blind, known=set(), written={})
+        said = blind_statements(survey, now, stamps, looked, blind, known=set(), written={})
         assert [each.traces for each in said] == [Traces.OTHER] * beyond + [Traces.UNCHANGED]
         if beyond:
             assert f"no more than {MOST_FOLDERS} folders is remembered" in said[0].reason

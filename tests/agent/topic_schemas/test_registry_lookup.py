@@ -11,7 +11,7 @@ from agent.config_inputs import Format
 from agent.errors import NoSchema
 from agent.topic_schemas.registry_lookup import find, register_files
 from agent.topic_schemas.values import (
-    THE_LEDGERS,
+    LEDGER_SCHEMA,
     Purpose,
     Wanted,
     dead_letters_of,
@@ -49,9 +49,9 @@ def test_what_inputs_want() -> None:
         dead_letters_of("a"): (),
         of_fields("b"): ("x.avsc", "y.avsc"),
         dead_letters_of("b"): (),
-        THE_LEDGERS: (),
+        LEDGER_SCHEMA: (),
     }
-    assert THE_LEDGERS not in wanted_by(inputs, ledger=False)
+    assert LEDGER_SCHEMA not in wanted_by(inputs, ledger=False)
     assert wanted_for(plain("a")).subject == "a-value"
     docker = replace(plain("a"), format=Format.DOCKER)
     assert wanted_for(docker) == Wanted("a", Purpose.EITHER)
