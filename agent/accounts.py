@@ -54,14 +54,14 @@ def divided(run: Run, events: int, position: int) -> tuple[Run, Run]:
 
 def is_loss(run: Run) -> bool:
     """Whether the run states a loss. A loss is always a run of its own."""
-    return any(each.fate is Fate.LOST for each in run.excepted)
+    return any(excepted.fate is Fate.LOST for excepted in run.excepted)
 
 
 def bytes_of_events(run: Run) -> int:
     """The number of bytes in the file that became events of the run."""
-    if any(each.bytes < 0 for each in run.excepted):
+    if any(excepted.bytes < 0 for excepted in run.excepted):
         return UNKNOWN
-    return run.end_position - run.position - sum(each.bytes for each in run.excepted)
+    return run.end_position - run.position - sum(excepted.bytes for excepted in run.excepted)
 
 
 def _sum(one: Excepted, other: Excepted) -> Excepted:

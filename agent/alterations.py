@@ -36,11 +36,9 @@ class Alteration(StrEnum):
 
 
 class Altered(msgspec.Struct, frozen=True):
-    """What was altered in one piece of a file.
-
-    `count` is the number of characters replaced, bytes cut off, values dropped, or files not read;
-    `name` is the field's name, `hint` the encoding that the text looks like.
-    """
+    """What was altered in one piece of a file. `count` is the number of characters replaced, bytes
+    cut off, values dropped, or files not read; `name` is the field's name, `hint` the encoding that
+    the text looks like."""
 
     kind: Alteration
     lines: int
@@ -50,10 +48,8 @@ class Altered(msgspec.Struct, frozen=True):
 
 
 class AlteredText(msgspec.Struct, frozen=True):
-    """A statement for the ledger about the events of one file between two event times.
-
-    An unread file has no source.
-    """
+    """A statement for the ledger about the events of one file between two event times. An unread
+    file has no source."""
 
     number: int
     topic: str

@@ -60,11 +60,11 @@ def check_inputs(
     """Checks inputs; their schemas only with a registry. Raises RegistryError if it does not
     answer."""
     opening = Opening(config.follow_links, config.secret_files)
-    checks = [_with_files(each, opening) for each in inputs]
+    checks = [_with_files(input_, opening) for input_ in inputs]
     pairs = zip(checks, inputs, strict=True)
     if registry is None:
-        return [_with_fit(check, config, each, None) for check, each in pairs]
-    return [_with_schema(check, config, each, registry) for check, each in pairs]
+        return [_with_fit(check, config, input_, None) for check, input_ in pairs]
+    return [_with_schema(check, config, input_, registry) for check, input_ in pairs]
 
 
 def check_ledger(registry: RegistryClient) -> str:
@@ -168,8 +168,7 @@ class TopicCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def topics_of(inputs: Sequence[Input], *, ledger: bool) -> list[str]:
-    """All topics that these inputs write to."""
-    topics = [each.topic for each in inputs]
+    topics = [input_.topic for input_ in inputs]
     dead = [topic + DEAD_SUFFIX for topic in topics]
     return list(dict.fromkeys([*topics, *dead, *([LEDGER_TOPIC] if ledger else [])]))
 

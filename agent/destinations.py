@@ -198,7 +198,9 @@ class Destinations:
     def holding(self, topic: str) -> list[Destination]:
         """The topic's destinations with events that the journal does not have yet."""
         return [
-            each for each in self._open.values() if each.topic == topic and each.holds_something
+            destination
+            for destination in self._open.values()
+            if destination.topic == topic and destination.holds_something
         ]
 
     def add(self, destination: Destination, followed: Followed, feed: Feed, cut: Cut) -> bool:
@@ -228,7 +230,7 @@ class Destinations:
     @property
     def hold_something(self) -> bool:
         """Whether any event is not in the journal yet."""
-        held = any(each.holds_something for each in self._open.values())
+        held = any(destination.holds_something for destination in self._open.values())
         return held or self._not_taken is not None
 
     def close(self, destination: Destination) -> None:
@@ -249,14 +251,14 @@ class Destinations:
     def close_due(self, now: float) -> None:
         early = self._may_leave_early(now)
         leaving = [
-            each
-            for each in self._open.values()
-            if each.is_due(now) or (early and each.leaves_early())
+            destination
+            for destination in self._open.values()
+            if destination.is_due(now) or (early and destination.leaves_early())
         ]
         if leaving:
             self._departures.left(now)
-        for each in leaving:
-            self.close(each)
+        for destination in leaving:
+            self.close(destination)
 
     def _may_leave_early(self, now: float) -> bool:
         allowed = now >= self._departures.due and not self._config.journal_sync
@@ -269,7 +271,11 @@ class Destinations:
 
     def start_over(self) -> None:
         """Forgets the sources and empty destinations, after inputs or schemas have changed."""
-        self._open = {key: each for key, each in self._open.items() if each.holds_something}
+        self._open = {
+            key: destination
+            for key, destination in self._open.items()
+            if destination.holds_something
+        }
         for of_sources in (self._headers, self._inputs, self._followed):
             of_sources.clear()
 
@@ -318,12 +324,12 @@ class Destinations:
         self._journal.parcel(parcel)
         self._not_taken = None
         self._shipper.submit(parcel)
-        numbers = [each.number for each in parcel.batches]
+        numbers = [outgoing.number for outgoing in parcel.batches]
         self.last_number = max(self.last_number, *numbers) if numbers else self.last_number
         self._count(parcel)
 
     def _count(self, parcel: Parcel) -> None:
-        runs: list[Run] = [each.run for each in parcel.eventless]
+        runs: list[Run] = [eventless.run for eventless in parcel.eventless]
         for batch in parcel.batches:
             if batch.kind is BatchKind.EVENTS:
                 runs += batch.runs

@@ -86,15 +86,15 @@ class FeedCounts(msgspec.Struct):
         self.events += run.events
         self.lines += run.lines
         self.bytes += run.end_position - run.position
-        for each in run.excepted:
-            count = max(0, each.count)
-            match each.fate:
+        for excepted in run.excepted:
+            count = max(0, excepted.count)
+            match excepted.fate:
                 case Fate.FILTERED:
                     self.filtered_lines += count
                 case Fate.DEAD_LETTERED:
                     self.dead_lettered_lines += count
                 case Fate.LOST:
-                    self.lost_bytes += max(0, each.bytes)
+                    self.lost_bytes += max(0, excepted.bytes)
 
 
 class Feed(msgspec.Struct, eq=False):
@@ -159,7 +159,7 @@ class Feed(msgspec.Struct, eq=False):
 
     def took(self, cut: Cut, path: str, now: float) -> None:
         """Counts a cut of the file at `path` that was handed on."""
-        lines = cut.lines + sum(max(0, each.count) for each in cut.excepted)
+        lines = cut.lines + sum(max(0, excepted.count) for excepted in cut.excepted)
         self.bucket = self.bucket.taken(lines, now)
         self.counts.adjusted_times += cut.clamped
         if cut.looks and not self._looks_said:
@@ -174,7 +174,7 @@ class Feed(msgspec.Struct, eq=False):
             )
         if cut.excepted and self.reader is not None:
             reason = self.reader.too_long
-            if any(each.reason == reason for each in cut.excepted):
+            if any(excepted.reason == reason for excepted in cut.excepted):
                 self._had_long_line(path, reason, now)
 
     def _had_long_line(self, path: str, reason: str, now: float) -> None:

@@ -36,11 +36,8 @@ class FileInput(msgspec.Struct, frozen=True):
         return cls(each.label, each.topic, each.paths, each.exclude, each.start, each.ignore_older)
 
     def starts_at_end(self, mtime: float) -> bool:
-        """Whether a file that existed before the input is started at its end.
-
-        With a date, a file last written before it is; one written since is read whole. A date
-        without zone is UTC.
-        """
+        """Whether a file that existed before the input is started at its end. With a date, a file
+        last written before it is; one written since is read whole. A date without zone is UTC."""
         if self.start in {"beginning", "end"}:
             return self.start == "end"
         since = datetime.fromisoformat(self.start)
@@ -86,12 +83,10 @@ def read_inputs(directory: Path) -> dict[str, int] | None:
 
 
 def write_inputs(directory: Path, names: Collection[str], now_millis: int) -> None:
-    """Adds new inputs as followed since `now_millis`, and removes others.
-
-    Raises OSError; then the file is unchanged.
-    """
+    """Adds new inputs as followed since `now_millis`, and removes others. Raises OSError; then the
+    file is unchanged."""
     before = read_inputs(directory)
-    inputs = {each: (before or {}).get(each, now_millis) for each in sorted(names)}
+    inputs = {name: (before or {}).get(name, now_millis) for name in sorted(names)}
     if before == inputs:
         return
     replace_file(directory / _FILE, json.dumps(inputs).encode())

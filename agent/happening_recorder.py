@@ -67,7 +67,6 @@ class HappeningRecorder:
         return self.intakes.get(followed.source)
 
     def expect(self, happenings: Iterable[Happening]) -> None:
-        """Queues happenings for `note`."""
         self._waiting.extend(happenings)
 
     def note(self, now: float) -> None:
@@ -216,7 +215,7 @@ class HappeningRecorder:
     def _was_shipped(self, archive: str) -> bool:
         if self._shipped_names is None:
             sources = self._journal.sources
-            self._shipped_names = {each.last_path or each.path for each in sources}
+            self._shipped_names = {source.last_path or source.path for source in sources}
         return without_compression(archive) in self._shipped_names
 
     def _told(self, happening: Happening) -> None:

@@ -124,7 +124,7 @@ class TopicHeartbeats:
     @property
     def until(self) -> dict[str, int]:
         """The time up to which everything of each topic is acknowledged; 0 if not known yet."""
-        return {topic: max(each.until, 0) for topic, each in self._topics.items()}
+        return {topic: max(heartbeat.until, 0) for topic, heartbeat in self._topics.items()}
 
     def beat(self, now: float) -> None:
         if now < self._due:
@@ -139,11 +139,9 @@ class TopicHeartbeats:
         self._shipper.heartbeat(self.until, self._lag_bytes)
 
     def _scanned_millis(self, now: float) -> int:
-        """The start of the last scan, limited to a plausible time.
-
-        A clock that jumps ahead is followed slowly, since a heartbeat for the future cannot be
-        withdrawn. If the clock was set back, heartbeats start again.
-        """
+        """The start of the last scan, limited to a plausible time. A clock that jumps ahead is
+        followed slowly, since a heartbeat for the future cannot be withdrawn. If the clock was set
+        back, heartbeats start again."""
         millis = self._files.scanned_millis
         before = self._clock
         if before is not None and before.millis:

@@ -44,10 +44,8 @@ class _File(msgspec.Struct):
 
 
 class InputsDirectory(msgspec.Struct):
-    """The inputs of all files. Belongs to one thread.
-
-    `main` are the inputs of the main configuration file, and the only ones if `path` is None.
-    """
+    """The inputs of all files. Belongs to one thread. `main` are the inputs of the main
+    configuration file, and the only ones if `path` is None."""
 
     path: Path | None
     main: tuple[Input, ...]
@@ -109,7 +107,7 @@ class InputsDirectory(msgspec.Struct):
         """Collects the inputs with distinct names, and the refusals of other files."""
         refusals = [Refusal(path=one_line(str(self.path)), why=self._wrong)] if self._wrong else []
         inputs = list(self.main)
-        names = {each.label for each in inputs}
+        names = {input_.label for input_ in inputs}
         for path, file in sorted(self._files.items()):
             wrong = file.wrong
             try:
@@ -118,12 +116,12 @@ class InputsDirectory(msgspec.Struct):
                 wrong = wrong or str(error)
             else:
                 inputs += file.inputs
-                names |= {each.label for each in file.inputs}
+                names |= {input_.label for input_ in file.inputs}
                 if wrong and file.inputs:
                     wrong += "; its previous content stays in effect"
             if wrong:
                 refusals.append(Refusal(path=one_line(str(path)), why=one_line(wrong)))
-        self.news = tuple(each for each in refusals if each not in self.refusals)
+        self.news = tuple(refusal for refusal in refusals if refusal not in self.refusals)
         self.inputs, self.refusals = tuple(inputs), tuple(refusals)
 
 

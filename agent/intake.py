@@ -112,7 +112,7 @@ class Intake:
 
 def one_after_the_other(first: Cut, rest: Cut) -> Cut:
     """The cut of a line that was too long, extended by more skipped bytes."""
-    dead = [replace(each, size=each.size + rest.consumed) for each in first.dead]
+    dead = [replace(dead_line, size=dead_line.size + rest.consumed) for dead_line in first.dead]
     altered = tuple(
         replace(each, count=each.count + rest.consumed) if each.kind is Alteration.CUT else each
         for each in first.altered

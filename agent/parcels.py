@@ -17,8 +17,6 @@ from client.delivery import Batch
 
 
 class BatchKind(Enum):
-    """The content of a batch."""
-
     EVENTS = auto()
     DEAD_LETTERS = auto()
     LEDGER = auto()

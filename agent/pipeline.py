@@ -279,23 +279,23 @@ class Pipeline:
     def _feed(self, inputs: Sequence[Input]) -> None:
         self._begins = True
         now = self._clock()
-        wanted = {each.label: each for each in inputs}
+        wanted = {input_.label: input_ for input_ in inputs}
         for name in [name for name in self.feeds if name not in wanted]:
             del self.feeds[name]
-        for name, each in wanted.items():
+        for name, input_ in wanted.items():
             before = self.feeds.get(name)
-            if before is None or before.input != each:
-                self.feeds[name] = Feed.of(each, now)
+            if before is None or before.input != input_:
+                self.feeds[name] = Feed.of(input_, now)
                 if before is not None:
                     self.feeds[name].counts = before.counts
-        self._heartbeats.topics({each.topic for each in inputs})
+        self._heartbeats.topics({input_.topic for input_ in inputs})
         self._take_schemas()
 
     def _reload(self, inputs: Sequence[Input]) -> None:
         """Replaces the inputs, after what was read for the old ones was handed on."""
         self.destinations.close_all()
         self._feed(inputs)
-        self.recorder.expect(self._files.reconfigure([FileInput.of(each) for each in inputs]))
+        self.recorder.expect(self._files.reconfigure([FileInput.of(input_) for input_ in inputs]))
         self.recorder.start_over()
         self.destinations.start_over()
 

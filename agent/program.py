@@ -164,7 +164,6 @@ class _Program:
         return self._agent.failure or ""
 
     def end(self) -> None:
-        """Stops everything that still runs."""
         if self._running:
             self._agent.stop()
         self._certificates.stop()

@@ -66,7 +66,6 @@ def memory_allowance(
 
 
 def resident_bytes() -> int:
-    """The resident memory of this process."""
     return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
 
 

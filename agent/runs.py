@@ -70,10 +70,8 @@ class Progress(msgspec.Struct, frozen=True):
 
 class Fingerprint(msgspec.Struct, frozen=True):
     """The digest of the first `size` bytes of a file; it grows with the file up to a limit.
-
     `shorter` are digests of the first 16, 32, 64 and so on bytes, four bytes each, for comparison
-    with fingerprints taken earlier.
-    """
+    with fingerprints taken earlier."""
 
     size: int
     digest: bytes

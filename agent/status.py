@@ -14,8 +14,6 @@ STATUS_PATH: Final = "/status"  # of the HTTP port
 
 
 class AgentPhase(StrEnum):
-    """The phase of an agent's life."""
-
     STARTING = "starting"
     RUNNING = "running"
     DRAINING = "draining"
@@ -103,8 +101,6 @@ class TopicStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JournalStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The journal."""
-
     bytes: int = 0
     generation: int = 0
     open_batches: int = 0
@@ -116,8 +112,6 @@ class JournalStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """The resources that the process uses."""
-
     resident_bytes: int = 0
     cpu_seconds: float = 0.0
     open_files: int = 0  # of those that are followed
@@ -166,6 +160,10 @@ def why_not_ready(status: Status) -> str:
     if status.phase is not AgentPhase.RUNNING:
         return status.failure or status.phase.value
     reasons = [status.journal.full] if status.journal.full else []
-    reasons += [f"input {each.name}: {each.stopped}" for each in status.inputs if each.stopped]
-    reasons += [f"{each.path}: {each.why}" for each in status.refusals]
+    reasons += [
+        f"input {input_status.name}: {input_status.stopped}"
+        for input_status in status.inputs
+        if input_status.stopped
+    ]
+    reasons += [f"{refusal.path}: {refusal.why}" for refusal in status.refusals]
     return "; ".join(reasons)

@@ -85,7 +85,7 @@ def status_of(
         registry=parts.schemas.trouble,
         ledger_seq=parts.journal.ledger_seq,
         files=files,
-        inputs=tuple(_input(each, parts, by_input[each.label]) for each in inputs),
+        inputs=tuple(_input(input_, parts, by_input[input_.label]) for input_ in inputs),
         topics=tuple(_topic(name, inputs, parts) for name in _topics(config, inputs, parts)),
         journal=_journal(parts),
         process=msgspec.structs.replace(
@@ -190,7 +190,7 @@ def _counts(feed: Feed) -> dict[str, int | float]:
 
 
 def _topics(config: AgentConfig, inputs: Sequence[Input], parts: AgentParts) -> list[str]:
-    wanted = {each.topic for each in inputs} | set(parts.shipper.counts.topics)
+    wanted = {input_.topic for input_ in inputs} | set(parts.shipper.counts.topics)
     if config.ledger:
         wanted.add(LEDGER_TOPIC)
     return sorted(wanted)
@@ -223,7 +223,7 @@ def _schema(name: str, inputs: Sequence[Input], schemas: TopicSchemas) -> TopicS
         return schemas.ledger
     if name.endswith(DEAD_SUFFIX):
         return schemas.dead_letters(name.removesuffix(DEAD_SUFFIX))
-    return next((schemas.of(each) for each in inputs if each.topic == name), None)
+    return next((schemas.of(input_) for input_ in inputs if input_.topic == name), None)
 
 
 def _journal(parts: AgentParts) -> JournalStatus:

@@ -77,10 +77,8 @@ class _Cutter:
         return [time // self._window_millis for time in stretch.times]
 
     def _ends_before(self, window: int, half: float = 0.0) -> bool:
-        """Whether the batch ends before the next event or piece.
-
-        A piece that cannot be divided joins the batch if its first half fits.
-        """
+        """Whether the batch ends before the next event or piece. A piece that cannot be divided
+        joins the batch if its first half fits."""
         if not self._size:
             return False
         if window != self._window and self._size >= SMALL_BATCH:

@@ -104,7 +104,6 @@ class Stretch:
 
     @property
     def lengths(self) -> list[int]:
-        """The lengths of the bodies."""
         return list(map(len, self.bodies))
 
     def part(self, start: int, stop: int) -> "Stretch":
@@ -240,7 +239,6 @@ class _Sizes:
         self._fixed = 0
 
     def add(self, more: int) -> None:
-        """Adds `more` to the length of every record."""
         self._fixed += more
 
     def add_column(self, more: Sequence[int]) -> None:

@@ -47,7 +47,7 @@ def _doubles(column: Column) -> Parts:
 
 
 def _booleans(column: Column) -> Parts:
-    return ([_BOOLEANS[each] for each in column],)
+    return ([_BOOLEANS[value] for value in column],)
 
 
 # The JSON types that are read, and the encoder of a whole column that needs no conversion; any
@@ -113,9 +113,9 @@ def _simple(type_: Type) -> tuple[Any, bytes | None, Encode] | None:
             return _SIMPLE[type_.kind][0], None, _SIMPLE[type_.kind][1]
         case Enum():
             bodies = symbol_bodies(type_.symbols)
-            return str, None, lambda column: ([bodies[each] for each in column],)
+            return str, None, lambda column: ([bodies[value] for value in column],)
         case Union() if len(type_.branches) == 2:
-            kinds = [each.kind for each in type_.branches]
+            kinds = [branch.kind for branch in type_.branches]
             if "null" not in kinds:
                 return None
             place = 1 - kinds.index("null")
@@ -143,15 +143,15 @@ def _with_gaps(encode: Encode, null: bytes | None, missing: bytes | None) -> Enc
         return encode
 
     def with_gaps(column: Column) -> Parts:
-        present = [each for each in column if each is not None and each is not msgspec.UNSET]
+        present = [value for value in column if value is not None and value is not msgspec.UNSET]
         if len(present) == len(column):
             return encode(column)
         next_row = iter(joined(encode(present))).__next__
         instead = {None: null or b"", msgspec.UNSET: missing or b""}
         return (
             [
-                instead[each] if each is None or each is msgspec.UNSET else next_row()
-                for each in column
+                instead[value] if value is None or value is msgspec.UNSET else next_row()
+                for value in column
             ],
         )
 

@@ -102,7 +102,7 @@ class JsonTails:
         unset = FieldColumn(Any, msgspec.UNSET, lambda _: ())
         self._decode_as_it_is = self._decoder(dict.fromkeys(names, unset), only_known)
         self._nothing = self._decode_as_it_is(b"{}")
-        self._parts = [each.encode for each in columns.values()]
+        self._parts = [column.encode for column in columns.values()]
         self._columns = _columns([self._attributes[name] for name in columns])
         self._taken = _columns([self._attributes[name] for name in take])
         self._takes = len(take)
@@ -182,7 +182,7 @@ class JsonTails:
     ) -> list[_Struct]:
         """Encodes the simple lines at once, and the others one by one."""
         structs = list(map(self._decoded, lines))
-        simple = [each for each in structs if each is not None]
+        simple = [struct for struct in structs if struct is not None]
         try:
             quick = iter(self._bodies(simple) if simple else ())
         except _NOT_FAST:
@@ -315,7 +315,7 @@ def _names(line: bytes) -> Set[str]:
 
 def _columns(attributes: Sequence[str]) -> Callable[[Sequence[_Struct]], tuple[Column, ...]]:
     """Generates the fastest code: `([each.f0 for each in structs], …,)`."""
-    assert all(re.fullmatch(r"f\d+", each) for each in attributes)
+    assert all(re.fullmatch(r"f\d+", attribute) for attribute in attributes)
     lists = "".join(f"[each.{name} for each in structs]," for name in attributes)
     made: Callable[[Sequence[_Struct]], tuple[Column, ...]]
     made = eval(f"lambda structs: ({lists})")  # noqa: S307  no name from outside stands in it

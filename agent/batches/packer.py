@@ -65,9 +65,7 @@ class Packer:
         self, source: SourceHeader, cut: Cut, progress: Progress, end_position: int
     ) -> bool:
         """Whether adding this cut makes dead letters: of its dead lines, or of oversized events.
-
-        Call it before `add` to find the dead-letter topic first.
-        """
+        Call it before `add` to find the dead-letter topic first."""
         return bool(self._made_ready(source, cut, progress, end_position).cut.dead)
 
     def _made_ready(
@@ -156,17 +154,18 @@ class Packer:
 
     def _add_altered(self, source: SourceHeader, cut: Cut, stretch: Stretch) -> None:
         begin, end = stretch.earliest, stretch.latest
-        for each in cut.altered:
-            key = source.id, each.kind, each.name
+        for altered in cut.altered:
+            key = source.id, altered.kind, altered.name
             known = self._altered.get(key)
             if known is None:
                 self._altered[key] = AlteredText(
-                    *(-1, self.plan.topic, source.input, source.id, source.path, each, begin, end)
+                    *(-1, self.plan.topic, source.input, source.id, source.path, altered),
+                    *(begin, end),
                 )
             else:
                 self._altered[key] = replace(
                     known,
-                    altered=summed(known.altered, each),
+                    altered=summed(known.altered, altered),
                     from_millis=min(known.from_millis, begin),
                     to_millis=max(known.to_millis, end),
                 )

@@ -78,9 +78,9 @@ def _kind(type_: Type) -> tuple[int, bytes, tuple[bytes, ...]]:
         case Primitive() if type_.kind in _KINDS and logical_type(type_) is None:
             return _KINDS.index(type_.kind), b"", ()
         case Enum() if len(type_.symbols) <= 2 * _MOST:
-            return _KINDS.index("enum"), b"", tuple(each.encode() for each in type_.symbols)
+            return _KINDS.index("enum"), b"", tuple(symbol.encode() for symbol in type_.symbols)
         case Union() if len(type_.branches) == 2:
-            kinds = [each.kind for each in type_.branches]
+            kinds = [branch.kind for branch in type_.branches]
             if "null" in kinds:
                 place = 1 - kinds.index("null")
                 kind, before, symbols = _kind(type_.branches[place])

@@ -67,14 +67,12 @@ class SourceHeader(msgspec.Struct, frozen=True):
         return b"".join(sized(each.encode()) for each in (host, self.app, self.id))
 
     def frame(self, plan: TopicPlan) -> Frame:
-        """The frame of its events."""
         has_path = plan.plain or plan.with_path
         before = plan.header_rest + sized(path_bytes(self.path)) if has_path else b""
         head = b"\0" + plan.schema_id.to_bytes(4, "big")
         return Frame(head, self.identity(plan.host), before, plan.plain)
 
     def dead_frame(self, plan: TopicPlan) -> Frame:
-        """The frame of its dead letters."""
         head = b"\0" + plan.dead_schema_id.to_bytes(4, "big")
         return Frame(head, self.identity(plan.host), b"", plain=False)
 

@@ -107,7 +107,9 @@ class TailEncoder:
     def encode_field(self, name: str, value: Any) -> bytes:
         """One field alone, as `encode` writes it."""
         compiler = Compiler(CONVERTING)
-        _, write = compiler.record(name, [each for each in self._event_fields if each.name == name])
+        _, write = compiler.record(
+            name, [field for field in self._event_fields if field.name == name]
+        )
         compiler.finish()
         out = bytearray()
         write(out, {name: value})
@@ -140,11 +142,8 @@ def _renamed(aliases: Mapping[str, Sequence[str]], value: Mapping[str, Any]) -> 
 def _own_kinds_first(
     branches: Branches,
 ) -> tuple[Mapping[type, Branches], Callable[[Any], Branches]]:
-    """The branches in the order to try them, by the value's class.
-
-    Branches of equal rank keep the schema's order, except that a record with all of an object's
-    keys comes first.
-    """
+    """The branches in the order to try them, by the value's class. Branches of equal rank keep the
+    schema's order, except that a record with all of an object's keys comes first."""
     by_class = {class_: _ordered(branches, own) for class_, own in OWN_KINDS.items()}
     objects = by_class.pop(dict)
     names = {id(each): _names(each.type) for each in branches}
@@ -177,7 +176,9 @@ def _ordered(branches: Branches, own: Sequence[Sequence[str]]) -> Branches:
 
 
 def _named(union: Union) -> str:
-    return f"not one of {', '.join(each.kind for each in union.branches if each.kind != 'null')}"
+    return (
+        f"not one of {', '.join(branch.kind for branch in union.branches if branch.kind != 'null')}"
+    )
 
 
 CONVERTING: Final = Manner(

@@ -190,5 +190,5 @@ def _together(messages: list[_Message]) -> Origin:
     first = messages[0].origin
     if len(messages) == 1:
         return first
-    spans = [span for each in messages for span in each.origin.spans]
+    spans = [span for message in messages for span in message.origin.spans]
     return Origin(first.stream, first.time, first.attrs, spans, first.fault)

@@ -124,7 +124,7 @@ class Grouping:
         bounds = firsts if held else [*firsts, len(lines.bodies)]
         return Messages(
             [b"\n".join(lines.bodies[first:end]) for first, end in pairwise(bounds)],
-            [lines.positions[each] for each in bounds],
+            [lines.positions[bound] for bound in bounds],
             [end - first for first, end in pairwise(bounds)],
             unfinished=held,
             half=lines.rest > 0,

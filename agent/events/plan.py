@@ -45,8 +45,6 @@ _TIME: Final = "time"
 
 
 class JsonColumns:
-    """Makes events of JSON lines, many at once."""
-
     def __init__(self, tails: JsonTails, names: Sequence[str], added: Fields, rules: Rules) -> None:
         """`names` are the fields that `tails` returns for the time, the filters and the key."""
         self._tails = tails
@@ -121,10 +119,8 @@ class JsonColumns:
 
 
 def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
-    """The maker of events for an input; None if messages become events unchanged.
-
-    Raises ValueError or `InputError`.
-    """
+    """The maker of events for an input; None if messages become events unchanged. Raises ValueError
+    or `InputError`."""
     names = names_of(input_)
     check_fit(input_, schema, names)
     plain = input_.format is Format.PLAIN
@@ -236,7 +232,7 @@ def _renaming(find: FindFields, encoder: TailEncoder) -> FindFields:
 def _asked(input_: Input) -> list[str]:
     """The fields that time, filters and partitioning use, and the objects that may contain them."""
     time = input_.time.field if input_.time else ""
-    names = [time, *(each.field for each in input_.filters), key_field(input_)]
+    names = [time, *(filter_.field for filter_ in input_.filters), key_field(input_)]
     roots = ((name, name.partition(".")[0]) for name in names if name)
     return list(dict.fromkeys(chain.from_iterable(roots)))
 

@@ -221,7 +221,7 @@ class EventReader:
         return replace(
             cut,
             consumed=rest.consumed,
-            dead=[replace(each, size=rest.consumed) for each in cut.dead],
+            dead=[replace(dead_line, size=rest.consumed) for dead_line in cut.dead],
             excepted=(*cut.excepted, replace(over, bytes=beyond)),
             wait=rest.wait,
             skipping=rest.skipping,

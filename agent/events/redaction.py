@@ -36,7 +36,7 @@ class _Rule(msgspec.Struct, frozen=True):
 class Redactor:
     def __init__(self, redactions: Iterable[Redaction]) -> None:
         """Raises ValueError for a replacement with a group that the pattern does not have."""
-        self._rules = [_rule(each) for each in redactions]
+        self._rules = [_rule(redaction) for redaction in redactions]
 
     def __bool__(self) -> bool:
         return bool(self._rules)

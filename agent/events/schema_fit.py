@@ -27,11 +27,11 @@ def is_plain(schema: AvroSchema | None) -> bool:
     if not isinstance(schema.type, Record):
         return False
     fields = schema.type.fields
-    if [each.name for each in fields] != ["header", "path", MESSAGE]:
+    if [field.name for field in fields] != ["header", "path", MESSAGE]:
         return False
     header = fields[0].type
     today = isinstance(header, Record) and len(header.fields) == HEADER_FIELDS
-    return today and all(_is_text(each.type) for each in fields[1:])
+    return today and all(_is_text(field.type) for field in fields[1:])
 
 
 def encoder_for(input_: Input, schema: AvroSchema) -> TailEncoder:
@@ -46,10 +46,8 @@ def encoder_for(input_: Input, schema: AvroSchema) -> TailEncoder:
 
 
 def check_fit(input_: Input, schema: AvroSchema | None, names: Collection[str] | None) -> None:
-    """Raises `InputError` if the input's options do not fit its schema or format.
-
-    `names` are the fields that lines of this format have; None if they may have any.
-    """
+    """Raises `InputError` if the input's options do not fit its schema or format. `names` are the
+    fields that lines of this format have; None if they may have any."""
     if schema is None and input_.format in _NEED_FIELDS:
         raise _no(input_, f"`format: {input_.format}` needs a schema, and the topic has none")
     if is_plain(schema):
@@ -121,7 +119,7 @@ def _keeps(input_: Input) -> bool:
 
 
 def _fields_named(input_: Input) -> list[tuple[str, str]]:
-    named = [("filters", each.field) for each in input_.filters]
+    named = [("filters", filter_.field) for filter_ in input_.filters]
     named.append(("time", input_.time.field if input_.time else ""))
     named.append(("partition_by", key_field(input_)))
     return [(where, name) for where, name in named if name]
@@ -133,7 +131,7 @@ def _is_text(type_: Type) -> bool:
 
 def _is_map_of_text(type_: Type | None) -> bool:
     if isinstance(type_, Union):
-        return any(_is_map_of_text(each) for each in type_.branches)
+        return any(_is_map_of_text(branch) for branch in type_.branches)
     return isinstance(type_, Map) and _is_text(type_.values)
 
 

@@ -50,11 +50,9 @@ class _Left(msgspec.Struct, frozen=True):
 
 
 class Adoption:
-    """The descriptors handed over, until each belongs to an input or is given back.
-
-    `own` has those that are not log files; their receiver closes them. `known_paths` are the files
-    that the earlier process knew.
-    """
+    """The descriptors handed over, until each belongs to an input or is given back. `own` has those
+    that are not log files; their receiver closes them. `known_paths` are the files that the earlier
+    process knew."""
 
     def __init__(
         self,
@@ -66,10 +64,10 @@ class Adoption:
         self._keeping = keeping
         self._files: list[_Left] = []
         self._useless = 0
-        for each in handed_over:
-            self._sort(each)
-        self.known_paths = {each.last_path or each.path for each in known}
-        self.known_paths |= {each.real_path for each in known if each.real_path}
+        for descriptor in handed_over:
+            self._sort(descriptor)
+        self.known_paths = {source.last_path or source.path for source in known}
+        self.known_paths |= {source.real_path for source in known if source.real_path}
         self.known_paths |= {each.path for each in self._files if each.is_new}
 
     def adopt(
@@ -86,7 +84,9 @@ class Adoption:
         adopted = 0
         for left in files:
             # Several inputs may follow the same file.
-            takers = [each for each in every_input if _take(each, left, shared)]
+            takers = [
+                input_files for input_files in every_input if _take(input_files, left, shared)
+            ]
             if takers:
                 adopted += 1
             elif left.identity in later:

@@ -22,11 +22,8 @@ _POLLED_EACH_SECOND: Final = 1000
 
 
 class Attention:
-    """Keeps every followed file in one of three sets: busy, idle, polled.
-
-    Files in `unread` may have bytes to read; those in `unclear` have some, and are not identified
-    yet.
-    """
+    """Keeps every followed file in one of three sets: busy, idle, polled. Files in `unread` may
+    have bytes to read; those in `unclear` have some, and are not identified yet."""
 
     def __init__(
         self, watcher: Watcher, handles: Handles, no_events: Callable[[str, str], None]
@@ -125,10 +122,8 @@ class Attention:
         followed.look.roused_at, followed.look.patience = now, 0.0 if was_quiet else _QUIET
 
     def refresh(self, followed: Followed, now: float) -> bool:
-        """Checks a file, and returns whether it has grown.
-
-        Notes anything unusual. A missing file is searched for at each scan, not here.
-        """
+        """Checks a file, and returns whether it has grown. Notes anything unusual. A missing file
+        is searched for at each scan, not here."""
         if followed.suspect or followed.trouble is not None or followed.is_away:
             return False
         try:
@@ -166,11 +161,8 @@ class Attention:
             return False
 
     def _status(self, followed: Followed) -> os.stat_result | None:
-        """The file's status; None if it is not the same file any more.
-
-        A closed file is opened only if it has changed, since its name, and even its inode, may
-        belong to another file by now.
-        """
+        """The file's status; None if it is not the same file any more. A closed file is opened only
+        if it has changed, since its name, and even its inode, may belong to another file by now."""
         if followed.fd is not None:
             return os.fstat(followed.fd)
         try:

@@ -71,7 +71,7 @@ def copy_left_beside(
         return None
 
     def is_its(at: Sighting, seen: SeenFile) -> bool:
-        is_meant = any(each.means(at.path) for each in surveys)
+        is_meant = any(survey.means(at.path) for survey in surveys)
         is_known = is_meant or input_files.memory.has(at.identity)
         return not is_known and _is_left(old, seen)
 
@@ -110,7 +110,7 @@ def _is_sought(input_files: InputFiles, old: Followed) -> bool:
         return False
     followed = [*input_files.files.values(), *input_files.unpacking]
     others = [each.fingerprint for each in followed if each is not old and each.source]
-    others += [each.fingerprint for each in input_files.memory.all() if each.id != old.source]
+    others += [known.fingerprint for known in input_files.memory.all() if known.id != old.source]
     return all(each.digest != old.fingerprint.digest for each in others)
 
 

@@ -125,10 +125,10 @@ class Files:
         self._told: set[str] = set()  # folders with events since the previous listing
         self._said_polling = False
         if torn or forgotten_before >= 0:
-            self._shared.doubtful = {each.id: each.progress.position for each in known}
+            self._shared.doubtful = {source.id: source.progress.position for source in known}
         if forgotten_before >= 0:
             self._shared.forgotten_before = forgotten_before
-            looked = {name: each.if_forgotten() for name, each in looked.items()}
+            looked = {name: look.if_forgotten() for name, look in looked.items()}
         shared = self._shared
         begun_millis = int(wall() * 1000)
         if watcher.goes_on:
@@ -145,9 +145,9 @@ class Files:
         )
         self._by_input: dict[str, InputFiles] = {}
         self._unsure: dict[InputFiles, list[str]] = {}
-        self._unclaimed = {each.id: each for each in known}
+        self._unclaimed = {source.id: source for source in known}
         self._left: list[Left] = []
-        self._seen = set(seen) if seen is not None else {each.input for each in known}
+        self._seen = set(seen) if seen is not None else {source.input for source in known}
         self._follow(inputs)
 
     def _watcher(self, reached: HistoryPosition | None, *, events: bool) -> Watcher:
@@ -157,9 +157,9 @@ class Files:
         left = LeftHistory(queue.fd, memory.fd) if queue and memory else None
         watcher = Watcher(events=events, left=left, reached=reached)
         if left is None:
-            for each in kept:
-                if each is not None:
-                    os.close(each.fd)
+            for descriptor in kept:
+                if descriptor is not None:
+                    os.close(descriptor.fd)
         if self._keeping is not None:
             for kind, fd, was in zip(
                 _HISTORY, (watcher.descriptor, watcher.memory), kept, strict=True
@@ -233,9 +233,8 @@ class Files:
         return sorted(able, key=lambda each: each.served)
 
     def following(self) -> Collection[Followed]:
-        """The followed files. Any thread."""
         every_input = list(self._by_input.values())
-        files = chain.from_iterable(list(each.files.values()) for each in every_input)
+        files = chain.from_iterable(list(input_files.files.values()) for input_files in every_input)
         return [followed for followed in files if followed.source]
 
     @property
@@ -253,9 +252,9 @@ class Files:
         """Topics with something not identified yet: a file that may be a copy, one that has been
         replaced, a folder still to be listed."""
         shared = self._shared
-        unclear = (each for each in shared.attention.unclear if each.trouble is None)
+        unclear = (followed for followed in shared.attention.unclear if followed.trouble is None)
         notable = (each for each in shared.handles.notable if isinstance(each, Followed))
-        odd = {each.input for each in chain(unclear, notable)}
+        odd = {followed.input for followed in chain(unclear, notable)}
         changed = shared.watcher.changed
         return {
             input_files.input.topic
@@ -268,7 +267,9 @@ class Files:
     @property
     def barred(self) -> set[str]:
         """Topics with files or folders that the agent may not read."""
-        return {each.input.topic for each in self._by_input.values() if each.barred}
+        return {
+            input_files.input.topic for input_files in self._by_input.values() if input_files.barred
+        }
 
     def means(self, name: str, path: str) -> bool:
         """Whether the input matches a file, or searches a folder, of that path. Any thread."""
@@ -306,14 +307,14 @@ class Files:
     def reconfigure(self, inputs: Sequence[FileInput]) -> list[Happening]:
         """Replaces the inputs. Sources whose files still belong to their input continue. Files of
         new inputs are found at the next look."""
-        wanted = {each.name: each for each in inputs}
+        wanted = {input_.name: input_ for input_ in inputs}
         for name, input_files in list(self._by_input.items()):
             new = wanted.get(name)
             if new is None or new.topic != input_files.input.topic:
                 self._remove(name)
             elif new != input_files.input:
                 self._change(input_files, new)
-        self._follow([each for each in inputs if each.name not in self._by_input])
+        self._follow([input_ for input_ in inputs if input_.name not in self._by_input])
         self._say_what_was_left()
         said, self._shared.reported = self._shared.reported, []
         return said
@@ -472,9 +473,9 @@ class Files:
         """Handles the files that reading or looking found changed."""
         shared = self._shared
         notable, shared.handles.notable = shared.handles.notable, set()
-        for each in notable:
-            if isinstance(each, Followed):
-                self._note_one(each)
+        for holder in notable:
+            if isinstance(holder, Followed):
+                self._note_one(holder)
         for input_files in self._by_input.values():
             folders, input_files.again = input_files.again, set()
             folders |= {folder_of(old.current_path) for old, _ in input_files.orphans}
@@ -526,14 +527,14 @@ class Files:
     # Inputs
 
     def _follow(self, inputs: Sequence[FileInput]) -> None:
-        names = {each.name for each in inputs} | self._by_input.keys()
-        for each in inputs:
-            is_new = each.name not in self._seen
-            self._seen.add(each.name)
-            input_files = InputFiles(each, self._shared, self._before_listing, is_new=is_new)
-            self._by_input[each.name] = input_files
-            self._missed_names.remember(input_files, each.name)
-        self._claim({each.name: self._by_input[each.name] for each in inputs}, names)
+        names = {input_.name for input_ in inputs} | self._by_input.keys()
+        for input_ in inputs:
+            is_new = input_.name not in self._seen
+            self._seen.add(input_.name)
+            input_files = InputFiles(input_, self._shared, self._before_listing, is_new=is_new)
+            self._by_input[input_.name] = input_files
+            self._missed_names.remember(input_files, input_.name)
+        self._claim({input_.name: self._by_input[input_.name] for input_ in inputs}, names)
 
     def _claim(self, new: Mapping[str, InputFiles], names: Collection[str]) -> None:
         """Assigns unclaimed sources to new inputs, and to inputs that have been renamed."""
@@ -560,7 +561,7 @@ class Files:
                 self._release(input_files, followed)
         for unpacking in input_files.unpacking.values():
             unpacking.close()
-        self._unclaimed |= {each.id: each for each in input_files.memory.all()}
+        self._unclaimed |= {known.id: known for known in input_files.memory.all()}
 
     def _change(self, input_files: InputFiles, new: FileInput) -> None:
         self._left += input_files.change(new, self._before_listing)
@@ -600,7 +601,7 @@ class Files:
 def _new_input_of(known: KnownSource, inputs: Iterable[InputFiles]) -> InputFiles | None:
     """The input that takes over a source whose own input has been removed or renamed."""
     path = known.last_path or known.path
-    for each in inputs:
-        if each.input.topic == known.topic and each.survey.means(path):
-            return each
+    for input_files in inputs:
+        if input_files.input.topic == known.topic and input_files.survey.means(path):
+            return input_files
     return None

@@ -33,11 +33,8 @@ class Grown(msgspec.Struct, frozen=True):
 
 
 class Truncated(msgspec.Struct, frozen=True):
-    """A source's file was truncated, and starts again as source `next`.
-
-    `lost_bytes` were there at the last look, and neither read nor copied. Bytes written after that
-    look are unknown.
-    """
+    """A source's file was truncated, and starts again as source `next`. `lost_bytes` were there at
+    the last look, and neither read nor copied. Bytes written after that look are unknown."""
 
     followed: Followed
     lost_bytes: int
@@ -112,11 +109,8 @@ class ReadableAgain(msgspec.Struct, frozen=True):
 
 
 class Compressed(msgspec.Struct, frozen=True):
-    """A compressed file is not read; reported once for each.
-
-    `is_left`: its content was never reported, since it appeared while files were followed, or
-    existed before the input.
-    """
+    """A compressed file is not read; reported once for each. `is_left`: its content was never
+    reported, since it appeared while files were followed, or existed before the input."""
 
     input: str
     path: str

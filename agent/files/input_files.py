@@ -177,13 +177,16 @@ class InputFiles:
         written: dict[str, Traces] = {}
         begun = self._shared.attention.begun
         is_told = self.is_told_since(since_ns // 1_000_000)
-        for each in self.files.values():
-            if each.source and not each.is_unseen and each not in begun:
+        for followed in self.files.values():
+            if followed.source and not followed.is_unseen and followed not in begun:
                 continue
-            path, from_ns = each.current_path, max(each.born_ns, each.begun_ns, since_ns)
-            written_ns, away_ns = each.mtime_ns - from_ns, until_ns - since_ns
+            path, from_ns = (
+                followed.current_path,
+                max(followed.born_ns, followed.begun_ns, since_ns),
+            )
+            written_ns, away_ns = followed.mtime_ns - from_ns, until_ns - since_ns
             # The target of a link was not watched.
-            traces = may_hide(written_ns, away_ns, is_told=is_told and not each.real_path)
+            traces = may_hide(written_ns, away_ns, is_told=is_told and not followed.real_path)
             if traces is not Traces.CHANGED and was_copied(path, from_ns, self.survey.means):
                 traces = Traces.CHANGED
             if traces is not Traces.UNCHANGED:

@@ -20,7 +20,6 @@ from agent.recognition.identity import Identity, Sighting
 
 
 def places(sightings: Iterable[Sighting]) -> dict[Identity, list[Sighting]]:
-    """The sightings by device and inode."""
     by_identity: dict[Identity, list[Sighting]] = {}
     for sighting in sightings:
         by_identity.setdefault(sighting[1:3], []).append(sighting)
@@ -42,10 +41,8 @@ def sighting_from(status: os.stat_result, path: str, *, is_link: bool = False) -
 
 
 def stamp_of(folder: str) -> Stamp | None:
-    """The stamp of a folder, or of the nearest existing one above it; None if unknown.
-
-    Read it before listing, so that a name that comes meanwhile counts as a change.
-    """
+    """The stamp of a folder, or of the nearest existing one above it; None if unknown. Read it
+    before listing, so that a name that comes meanwhile counts as a change."""
     now_ns = time.time_ns()  # the clock of file systems
     while True:
         try:
@@ -85,11 +82,8 @@ class Listing(msgspec.Struct):
 
 
 class Survey:
-    """The folders of one input.
-
-    `before` is called for a folder before it is listed, and returns its watch: if that differs from
-    the last time, it is another folder.
-    """
+    """The folders of one input. `before` is called for a folder before it is listed, and returns
+    its watch: if that differs from the last time, it is another folder."""
 
     def __init__(
         self, paths: Collection[str], exclude: Collection[str], before: Callable[[str], object]

@@ -49,11 +49,9 @@ def since_boot() -> float:
 
 
 class MissedNames:
-    """Watches for missed files of all inputs.
-
-    `looked` are the last looks before the start; `reached` is the position in the history, if it is
-    continued; `known` are the paths of files known before.
-    """
+    """Watches for missed files of all inputs. `looked` are the last looks before the start;
+    `reached` is the position in the history, if it is continued; `known` are the paths of files
+    known before."""
 
     def __init__(
         self,
@@ -221,9 +219,9 @@ class MissedNames:
         self._looked_at = self._boot()
         if self.stood_still:
             times = now_ns - int((self._looked_at - self._before) * 1e9), now_ns
-            for each in every_input:
-                before = self._written.get(each, {})
-                self._written[each] = each.written_unread(*times) | before
+            for input_files in every_input:
+                before = self._written.get(input_files, {})
+                self._written[input_files] = input_files.written_unread(*times) | before
 
     def hear(self, before: int) -> None:
         """Processes events after the folders were listed: first those from before the listing,
@@ -249,11 +247,9 @@ class MissedNames:
                     each.is_new = below(*each.places[0]) not in self._known
 
     def say_what_came_and_went(self, every_input: list[InputFiles], before: int, now: int) -> None:
-        """Reports names that came and went between the previous look and this one.
-
-        Waits for names that are neither followed nor gone yet, and for removed ones that may be in
-        an archive still searched for.
-        """
+        """Reports names that came and went between the previous look and this one. Waits for names
+        that are neither followed nor gone yet, and for removed ones that may be in an archive still
+        searched for."""
         found = {
             unpacking
             for input_files in every_input
@@ -269,7 +265,7 @@ class MissedNames:
         gone += self._wash_ashore()
         self._say_what_may_have_been_emptied(before, now)
         files = [each for input_files in every_input for each in input_files.files.values()]
-        followed = {each.current_path for each in files if not each.nameless}
+        followed = {file.current_path for file in files if not file.nameless}
         for (folder, name), came in list(self._came.items()):
             path = below(folder, name)
             if has_compressed_name(name) or came.is_folder:
@@ -320,7 +316,7 @@ class MissedNames:
         pending = sorted({Pending(each.number, each.since) for each in named})
         if len(pending) > MOST_PENDING:
             return None
-        followed = tuple(name for name, each in inputs.items() if each.is_told_all)
+        followed = tuple(name for name, input_files in inputs.items() if input_files.is_told_all)
         position = HistoryPosition(watcher.epoch, watcher.number, tuple(pending), followed)
         self._untold = len(watcher.untold)
         self._inputs_changed = False
@@ -366,11 +362,9 @@ class MissedNames:
         self._shared.report(NotWatched(changed(input_files.input.topic, folder, since, now, why)))
 
     def _say_what_may_have_been_emptied(self, before: int, now: int) -> None:
-        """Reports files that may have been emptied while the process was suspended.
-
-        Leaves out files that came by a move or hard link, since their content was made elsewhere;
-        a symbolic link counts however it came.
-        """
+        """Reports files that may have been emptied while the process was suspended. Leaves out
+        files that came by a move or hard link, since their content was made elsewhere; a symbolic
+        link counts however it came."""
         passed = self._looked_at - self._before
         written, self._written = self._written, {}
         came = {below(*at): each for at, each in self._came.items()}
@@ -399,15 +393,15 @@ class MissedNames:
     ) -> list[NameHistory[str]]:
         """Leaves out names whose file is in an archive that was just found to be a source's: the
         last of several files with the compressed name. Waits for those that may be in one."""
-        unpacking = input_files.unpacking.values()
-        originals = {each.original for each in unpacking if each in found}
+        unpackings = input_files.unpacking.values()
+        originals = {unpacking.original for unpacking in unpackings if unpacking in found}
         missed: list[NameHistory[str]] = []
         waiting: dict[str, NameHistory[str]] = {}
         for named in reversed([each for each in gone if _missed(input_files, each)]):
             path = below(*named.places[-1])
             if path in originals:
                 originals.remove(path)
-            elif path not in waiting and any(each.may_be_of(path) for each in unpacking):
+            elif path not in waiting and any(unpacking.may_be_of(path) for unpacking in unpackings):
                 waiting[path] = named
             else:
                 missed.append(named)
@@ -429,10 +423,11 @@ class MissedNames:
 
 
 def known_places(input_files: InputFiles) -> set[Place]:
-    """The places of the input's known files."""
     remembered = input_files.memory.all()
-    places = {(each.last_path or each.path, (each.device, each.inode)) for each in remembered}
-    return places | {(each.current_path, each.identity) for each in input_files.files.values()}
+    places = {(known.last_path or known.path, (known.device, known.inode)) for known in remembered}
+    return places | {
+        (followed.current_path, followed.identity) for followed in input_files.files.values()
+    }
 
 
 def _missed(input_files: InputFiles, named: NameHistory[str]) -> tuple[str, str] | None:

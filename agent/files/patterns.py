@@ -63,7 +63,6 @@ class Steps(msgspec.Struct, frozen=True):
 
     @property
     def matters(self) -> bool:
-        """Whether names in the folder matter."""
         return self.needs_listing or bool(self.literal_files)
 
     @property

@@ -139,7 +139,7 @@ def _was_copied_again(
 
 def is_undecided(input_files: InputFiles) -> bool:
     """Whether the input has files that are not identified yet."""
-    seeking = any(not each.archive for each in input_files.unpacking.values())
+    seeking = any(not unpacking.archive for unpacking in input_files.unpacking.values())
     return bool(input_files.orphans or input_files.again or input_files.wants_all or seeking)
 
 
@@ -423,11 +423,9 @@ def _is_over(followed: Followed, shared: SharedByInputs) -> bool:
 
 
 def may_be_written(followed: Followed) -> bool:
-    """Whether a process may still write to an open deleted file.
-
-    If the kernel cannot tell (another user's file, a file system without leases): whether the file
-    was written to after it was found deleted.
-    """
+    """Whether a process may still write to an open deleted file. If the kernel cannot tell (another
+    user's file, a file system without leases): whether the file was written to after it was found
+    deleted."""
     fd = followed.fd
     if fd is None or not followed.nameless or followed.end.unpacked is not None:
         return False

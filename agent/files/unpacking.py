@@ -43,11 +43,8 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class Unpacking:
-    """A source, and the archives that may contain its file.
-
-    `archive` is the right one, once found; `error` is why it cannot be read further; `complete`:
-    it was unpacked to its end.
-    """
+    """A source, and the archives that may contain its file. `archive` is the right one, once found;
+    `error` is why it cannot be read further; `complete`: it was unpacked to its end."""
 
     def __init__(self, followed: Followed, archives: list[str], spool: Path | None) -> None:
         self.followed = followed

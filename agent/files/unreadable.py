@@ -74,8 +74,8 @@ class UnreadableFiles:
 
     def seen_up_to(self, millis: int) -> int:
         """The time, at most `millis`, up to which all content is known."""
-        files = (each.since_millis for each in self._files.values())
-        folders = (each.since_millis for each in self._folders.values())
+        files = (file.since_millis for file in self._files.values())
+        folders = (folder.since_millis for folder in self._folders.values())
         return min((millis, *files, *folders))
 
     def bar(self, identity: Identity, path: str, since_millis: int) -> list[NeverRead]:
@@ -88,9 +88,7 @@ class UnreadableFiles:
 
     def admit(self, identity: Identity, born: int = 0) -> list[NeverRead]:
         """Removes a file that can be read now. Returns the unread one that it has replaced, if any.
-
-        `born` is its creation time; 0 if unknown.
-        """
+        `born` is its creation time; 0 if unknown."""
         before = self._files.pop(identity, None)
         if before is None or not were_made_apart(before.born_ns, born):
             return []

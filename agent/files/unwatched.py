@@ -64,7 +64,7 @@ class Folders(msgspec.Struct):
         stamps = listing.stamps.copy()
         stamps |= dict.fromkeys(listing.failures.keys() & stamps.keys(), NOWHERE)
         has_more = self._keep_to_most(stamps, complete=listing.complete)
-        news = {path: each for path, each in stamps.items() if self.stamps.get(path) != each}
+        news = {path: stamp for path, stamp in stamps.items() if self.stamps.get(path) != stamp}
         if listing.complete:
             gone = self.stamps.keys() - stamps.keys()
             self.scanned_millis, self.is_news, self.has_more = millis, True, has_more
@@ -94,7 +94,9 @@ class Folders(msgspec.Struct):
 
     def unsure(self) -> list[str]:
         """The folders that must be listed again."""
-        return [path for path, each in self.stamps.items() if not each.is_sure and each != NOWHERE]
+        return [
+            path for path, stamp in self.stamps.items() if not stamp.is_sure and stamp != NOWHERE
+        ]
 
     def looked_at(self, name: str, caught_up_millis: int, booted_millis: int) -> LookedAt:
         times = self.scanned_millis, caught_up_millis, booted_millis
@@ -128,25 +130,25 @@ def blind_statements(
     known: set[Place],
     written: Mapping[str, Traces],
 ) -> list[Unwatched]:
-    """The statements about a blind time, after everything was listed.
-
-    `known` are the files known before, `written` those that may have been emptied. Folders and
-    files that only new patterns lead to have no blind time: no input had asked for them.
-    """
+    """The statements about a blind time, after everything was listed. `known` are the files known
+    before, `written` those that may have been emptied. Folders and files that only new patterns
+    lead to have no blind time: no input had asked for them."""
     now = {**listing.stamps, **now}
     unreadable = [each for each in listing.failures if each in before.folders]
     if before.patterns.paths:
         sought = Survey(*before.patterns, before=_do_nothing)
-        written = {path: each for path, each in written.items() if sought.means(path)}
+        written = {path: traces for path, traces in written.items() if sought.means(path)}
         now = {
-            path: each for path, each in now.items() if path in before.folders or sought.asks(path)
+            path: stamp
+            for path, stamp in now.items()
+            if path in before.folders or sought.asks(path)
         }
     elsewhere: list[Unwatched] = []
     if before.has_more:
         elsewhere = [not_remembered(blind, before.folders.keys() | now, MOST_FOLDERS)]
-        now = {path: each for path, each in now.items() if path in before.folders}
+        now = {path: stamp for path, stamp in now.items() if path in before.folders}
     unsought = [each for each in before.folders if not survey.asks(each)]
-    changed = [path for path, each in now.items() if not _is_same(before.folders.get(path), each)]
+    changed = [path for path, stamp in now.items() if not _is_same(before.folders.get(path), stamp)]
     names = {}
     if len(changed) <= MOST_SAID:
         names = {each: _names(each, listing, known) for each in changed}
@@ -180,7 +182,7 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
 
 
 def _names(folder: str, listing: Listing, known: Iterable[Place]) -> Names:
-    sighted = {each.path: each.identity for each in listing.sightings}
+    sighted = {sighting.path: sighting.identity for sighting in listing.sightings}
     before = {path: identity for path, identity in known if folder_of(path) == folder}
     identities = set(before.values())
     here = [path for path in sighted if folder_of(path) == folder]

@@ -133,9 +133,7 @@ class Looked(msgspec.Struct, frozen=True):
 
 class LookedAt(msgspec.Struct, frozen=True):
     """The changes of a `Looked` since it was last journalled; `is_whole`: the complete state.
-
-    Unknown patterns mean the previous ones.
-    """
+    Unknown patterns mean the previous ones."""
 
     input: str
     millis: int
@@ -216,11 +214,9 @@ def statements(
     unsought: Collection[str] = (),
 ) -> list[Unwatched]:
     """The statements about an input's folders for a blind time: one for each, or, if they are many,
-    one for all changed and one for all unchanged folders.
-
-    `written` are the files that may have been emptied, by folder. `unsought` are folders that no
-    pattern leads to any more. An empty `before` means that all earlier stamps were lost.
-    """
+    one for all changed and one for all unchanged folders. `written` are the files that may have
+    been emptied, by folder. `unsought` are folders that no pattern leads to any more. An empty
+    `before` means that all earlier stamps were lost."""
     reasons: dict[Traces, dict[str, str]] = defaultdict(dict)
     for path in unreadable:
         reasons[Traces.OTHER][path] = "the folder cannot be read"

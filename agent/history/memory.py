@@ -155,7 +155,6 @@ class EventMemory:
 
     @property
     def first(self) -> int:
-        """The number of the oldest event."""
         return self._segment.first
 
     @property
@@ -175,7 +174,6 @@ class EventMemory:
         _LOOK.pack_into(self._bytes, _LOOK_AT, look.wall_millis, look.boot_millis)
 
     def records(self) -> Iterator[RawEvent | FolderNote]:
-        """All events and notes, in order."""
         for _, record in self._parse(self._segment.position, self._segment.first):
             yield record
 
@@ -373,7 +371,6 @@ class _Table:
 
 
 def _waiting(queue: int) -> int:
-    """The number of bytes in inotify's queue."""
     size = array("i", [0])
     fcntl.ioctl(queue, termios.FIONREAD, size)
     return size[0]

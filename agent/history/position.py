@@ -6,10 +6,8 @@ import msgspec
 
 
 class Pending(NamedTuple):
-    """A file or folder that may not have been opened yet: the number of its first event.
-
-    It did not exist at `since`, in milliseconds.
-    """
+    """A file or folder that may not have been opened yet: the number of its first event. It did not
+    exist at `since`, in milliseconds."""
 
     number: int
     since: int
@@ -17,9 +15,7 @@ class Pending(NamedTuple):
 
 class HistoryPosition(msgspec.Struct, frozen=True):
     """Events below `number` are processed and their results journalled, except for pending files.
-
-    `inputs` are the names of inputs with all folders watched.
-    """
+    `inputs` are the names of inputs with all folders watched."""
 
     epoch: str
     number: int
@@ -29,7 +25,7 @@ class HistoryPosition(msgspec.Struct, frozen=True):
     @property
     def needed_from(self) -> int:
         """The first event that a successor has to read."""
-        return min([self.number, *(each.number for each in self.pending)])
+        return min([self.number, *(pending.number for pending in self.pending)])
 
 
 MOST_PENDING: Final = 1_000

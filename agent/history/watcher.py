@@ -70,11 +70,9 @@ class Mounts:
 
 
 class Anew(NamedTuple):
-    """A folder that is newly watched: device and inode.
-
-    `instead`: another folder was watched at that path, and still exists, for example behind a link
-    that was switched; the kernel does not report that.
-    """
+    """A folder that is newly watched: device and inode. `instead`: another folder was watched at
+    that path, and still exists, for example behind a link that was switched; the kernel does not
+    report that."""
 
     identity: tuple[int, int]
     instead: bool
@@ -207,7 +205,6 @@ class Watcher:
 
     @property
     def number(self) -> int:
-        """The number of the next event."""
         return 0 if self._memory is None else self._memory.next
 
     @property
@@ -238,10 +235,8 @@ class Watcher:
             self._needed_from = 0
 
     def watch_folder(self, path: str) -> str:
-        """Watches a folder, if it exists. Returns why it has no events; empty if it has them.
-
-        Adds a newly watched folder to `anew`, which the caller empties.
-        """
+        """Watches a folder, if it exists. Returns why it has no events; empty if it has them. Adds
+        a newly watched folder to `anew`, which the caller empties."""
         why = self._watch(path)
         if why:
             self.untold.add(path)
@@ -321,10 +316,8 @@ class Watcher:
 
     def collect(self) -> None:
         """Collects events into `grown`, `gone` (files that were removed without further writes),
-        `changed`, `names`, `left` and `overflowed`, which the caller empties.
-
-        In `names`, the event that a path is no longer its folder's has a key of `left` as cookie.
-        """
+        `changed`, `names`, `left` and `overflowed`, which the caller empties. In `names`, the event
+        that a path is no longer its folder's has a key of `left` as cookie."""
         if self._inotify is None or self._memory is None:
             return
         for event in self._memory.read(self._inotify.fileno(), self._needed_from):

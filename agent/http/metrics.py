@@ -105,8 +105,8 @@ def families(status: Status) -> Iterator[Metric]:
         yield GaugeMetricFamily(_PREFIX + name, documentation, value=value)
     for shown in _OF_INPUTS:
         family = shown.family(("input", "topic"))
-        for each in status.inputs:
-            family.add_metric([each.name, each.topic], shown.value(each))
+        for input_status in status.inputs:
+            family.add_metric([input_status.name, input_status.topic], shown.value(input_status))
         yield family
     for shown in _OF_TOPICS:
         family = shown.family(("topic",))

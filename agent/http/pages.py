@@ -94,7 +94,6 @@ class AgentServer:
 
     @property
     def port(self) -> int:
-        """The port; 0 while it does not listen."""
         return self._server.port if self._server is not None else 0
 
     def start(self) -> None:

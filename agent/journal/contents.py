@@ -124,7 +124,7 @@ class JournalContents(msgspec.Struct):
 
     def parcel(self, parcel: Parcel) -> None:
         self.check_parcel(parcel)
-        self._open((each, (each.number,)) for each in parcel.batches)
+        self._open((outgoing, (outgoing.number,)) for outgoing in parcel.batches)
         self._state(parcel.eventless)
         for altered in parcel.altered:
             self._count(altered.number)
@@ -134,7 +134,9 @@ class JournalContents(msgspec.Struct):
                 self._go_on(source)
             self.progress[source] = progress
         self.ledger_seq += sum(
-            each.batch.records for each in parcel.batches if each.kind is BatchKind.LEDGER
+            outgoing.batch.records
+            for outgoing in parcel.batches
+            if outgoing.kind is BatchKind.LEDGER
         )
 
     def numbered(self, numberings: Iterable[Numbering]) -> None:
@@ -162,7 +164,7 @@ class JournalContents(msgspec.Struct):
     ) -> None:
         self.check_new(batches)
         old = self._close(number)
-        self._open((each, (*old.place, index)) for index, each in enumerate(batches))
+        self._open((outgoing, (*old.place, index)) for index, outgoing in enumerate(batches))
         self._state(eventless)
         self._end(old.outgoing)
         self._let_leave()
@@ -276,7 +278,9 @@ class JournalContents(msgspec.Struct):
                 for number, before in self.withheld.items()
                 if oldest.get(self.statements[number].topic, before + 1) <= before
             )
-        return tuple(each for each in self.statements.values() if each.number not in excluded)
+        return tuple(
+            statement for statement in self.statements.values() if statement.number not in excluded
+        )
 
     def has_taken(self, parcel: Parcel) -> bool:
         """Whether this very parcel was added, and is still unchanged."""
@@ -305,12 +309,12 @@ class JournalContents(msgspec.Struct):
         return done
 
     def _state(self, eventless: Sequence[Eventless]) -> None:
-        for each in eventless:
-            self._count(each.number)
-        for each in eventless:
-            self._add(each)
-            if each.run.events and each.number in self.statements:  # its events are in batches
-                self.withheld[each.number] = self.next_number - 1
+        for statement in eventless:
+            self._count(statement.number)
+        for statement in eventless:
+            self._add(statement)
+            if statement.run.events and statement.number in self.statements:  # batches have them
+                self.withheld[statement.number] = self.next_number - 1
 
     def _add(self, statement: Statement) -> None:
         if self.keeps_statements:
@@ -336,11 +340,9 @@ class JournalContents(msgspec.Struct):
         self.given_up += 1
 
     def _united(self, statement: NotSeen) -> NotSeen:
-        """Merges the statement with the last one about its topic, if too many wait.
-
-        It keeps its new number, which no entry of the ledger covers yet, so it is published even if
-        the other one already was.
-        """
+        """Merges the statement with the last one about its topic, if too many wait. It keeps its
+        new number, which no entry of the ledger covers yet, so it is published even if the other
+        one already was."""
         for number in reversed(self.not_seen) if len(self.not_seen) >= MOST_NOT_SEEN else ():
             before = self.statements[number]
             if isinstance(before, NotSeen) and before.topic == statement.topic:
@@ -375,10 +377,10 @@ class JournalContents(msgspec.Struct):
         counts = sorted(outgoing.windows, key=lambda each: each.start)
         size = outgoing.batch.size
         windows = [
-            WindowPassed(each.start, each.events, size, crc)
-            if each is counts[0]
-            else WindowPassed(each.start, each.events, 0, 0)
-            for each in counts
+            WindowPassed(count.start, count.events, size, crc)
+            if count is counts[0]
+            else WindowPassed(count.start, count.events, 0, 0)
+            for count in counts
         ]
         return Shipped(
             number=outgoing.number,

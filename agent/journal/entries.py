@@ -177,10 +177,8 @@ FolderEntry = tuple[bytes, int, int, int, int, bool]  # path, device, inode, mti
 
 
 class LookedEntry(_Array, frozen=True):
-    """The changes of an input's look since the last entry; in STATE, the complete look.
-
-    `paths` and `exclude` are its patterns; without paths they are unchanged.
-    """
+    """The changes of an input's look since the last entry; in STATE, the complete look. `paths` and
+    `exclude` are its patterns; without paths they are unchanged."""
 
     input: str
     millis: int
@@ -242,8 +240,6 @@ StatementEntry = ShippedStatement | EventlessStatement | FinishedStatement | Unw
 
 
 class StateEntry(_Array, frozen=True):
-    """A part of the contents."""
-
     sources: tuple[SourceEntry, ...] = ()
     statements: tuple[StatementEntry, ...] = ()
     withheld: tuple[tuple[int, int], ...] = ()

@@ -102,7 +102,6 @@ class JournalFrameReader:
                 position = frame.end
 
     def _find(self, position: int) -> int | None:
-        """The position of the next magic."""
         while position < self.size:
             chunk = self._read(position, min(_WINDOW, self.size - position))
             at = chunk.find(_MAGIC)

@@ -119,11 +119,9 @@ class Journal:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Writes this thread's entries about files within the block in one append.
-
-        They are written earlier if another thread writes. If the process dies while writing, some
-        may be lost. Raises JournalFull at its end; then they are written before anything else.
-        """
+        """Writes this thread's entries about files within the block in one append. They are written
+        earlier if another thread writes. If the process dies while writing, some may be lost.
+        Raises JournalFull at its end; then they are written before anything else."""
         self._together = threading.get_ident()
         try:
             yield
@@ -160,12 +158,12 @@ class Journal:
             conversion.outgoing_entries(parcel.batches),
             conversion.eventless_entries(parcel.eventless),
             tuple(
-                (source, each.position, each.seq, each.dead_seq, each.mark)
-                for source, each in parcel.progress.items()
+                (source, progress.position, progress.seq, progress.dead_seq, progress.mark)
+                for source, progress in parcel.progress.items()
             ),
             conversion.altered_entries(parcel.altered) if parcel.altered else (),
         )
-        body = [each.batch.data for each in parcel.batches]
+        body = [outgoing.batch.data for outgoing in parcel.batches]
         pieces = self._framed(EntryKind.PARCEL, encode(entry), body)
         with self._lock:
             self._writer.prepare()
@@ -175,7 +173,7 @@ class Journal:
                 self._contents.parcel(parcel)
             mark, ledger_seq = self._writer.written, self._contents.ledger_seq
             self._writer.renew_if_due()
-        has_ledger = any(each.kind is BatchKind.LEDGER for each in parcel.batches)
+        has_ledger = any(outgoing.kind is BatchKind.LEDGER for outgoing in parcel.batches)
         self._writer.make_durable(mark, anyway=has_ledger)
         if has_ledger:
             self._ledger_numbers.hand_out(ledger_seq)
@@ -218,7 +216,7 @@ class Journal:
             conversion.outgoing_entries(batches),
             conversion.eventless_entries(eventless),
         )
-        body = [each.batch.data for each in batches]
+        body = [batch.batch.data for batch in batches]
         pieces = self._framed(EntryKind.REPLACED, encode(entry), body)
         with self._lock:
             self._writer.prepare()
@@ -364,11 +362,9 @@ class Journal:
 
     @property
     def unpublished(self) -> tuple[Statement, ...]:
-        """The statements that can be published now.
-
-        These are not in an open batch of the ledger. A statement about events without offsets also
-        waits for the batches that may have these events.
-        """
+        """The statements that can be published now. These are not in an open batch of the ledger. A
+        statement about events without offsets also waits for the batches that may have these
+        events."""
         with self._lock:
             return self._contents.unpublished()
 

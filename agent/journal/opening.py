@@ -114,7 +114,7 @@ def _copied(
     for known in theirs.sources():
         progress = Progress(known.progress.position, mark=known.progress.mark)
         contents.source(replace(known, id=SourceId(new_id()), progress=progress))
-    events = sum(each.outgoing.batch.records for each in theirs.open.values())
+    events = sum(batch.outgoing.batch.records for batch in theirs.open.values())
     words = (
         f"{directory} is a copy of the data_dir of agent {theirs.agent_id} "
         f"({found.owner.binding}). This agent is {owner.agent_id} from now on, and continues the "

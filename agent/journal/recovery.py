@@ -86,8 +86,6 @@ def hold_against(found: RecoveredJournal, given: int) -> None:
 
 
 class _Reading:
-    """Reads one file."""
-
     def __init__(self, generation: int, path: Path, ledger: bool) -> None:
         self.generation = generation
         self.path = path
@@ -199,7 +197,6 @@ def _with_predecessor(
 
 
 def _go_on(reading: _Reading, found: RecoveredJournal) -> RecoveredJournal:
-    """Reads everything after STANDS."""
     position = found.stood_at
     while True:
         frame = reading.at(position)

@@ -39,8 +39,8 @@ def snapshot(contents: JournalContents) -> Iterator[Entry]:
         ending=tuple(contents.ending.items()),
         leaving=tuple(contents.leaving),
         partitions=tuple(
-            entries.PartitionEntry(topic, each.topic_id, each.partition, each.partitions)
-            for topic, each in contents.partitions.items()
+            entries.PartitionEntry(topic, chosen.topic_id, chosen.partition, chosen.partitions)
+            for topic, chosen in contents.partitions.items()
         ),
         acknowledged_offsets=tuple(
             (*target, offset) for target, offset in contents.acknowledged_offsets.items()
@@ -56,7 +56,8 @@ def snapshot(contents: JournalContents) -> Iterator[Entry]:
         yield EntryKind.STATE, encode(entries.StateEntry(looked=(looked,))), ()
     for ids in _groups(iter(contents.known)):
         sources = tuple(
-            conversion.source_entry(contents.known[each], contents.progress[each]) for each in ids
+            conversion.source_entry(contents.known[source], contents.progress[source])
+            for source in ids
         )
         yield EntryKind.STATE, encode(entries.StateEntry(sources=sources)), ()
     for group in _groups(iter(contents.statements.values())):
@@ -105,7 +106,9 @@ def _stated(group: Sequence[Statement]) -> entries.StateEntry:
     """A part of the statements. Altered text is separate, since earlier releases lack it."""
     return entries.StateEntry(
         statements=tuple(
-            conversion.statement_entry(each) for each in group if not isinstance(each, AlteredText)
+            conversion.statement_entry(statement)
+            for statement in group
+            if not isinstance(statement, AlteredText)
         ),
         altered=tuple(
             (place, conversion.altered_entry(each))
@@ -220,7 +223,7 @@ def _look_from_there_still(
 ) -> None:
     """Keeps the earlier acknowledged offset of a partition with other open batches: their own
     acknowledgements may have been lost, and then they are below the later offset."""
-    for target in {each.outgoing.batch.target for each in contents.open.values()}:
+    for target in {batch.outgoing.batch.target for batch in contents.open.values()}:
         if target in offsets:
             contents.acknowledged_offsets[target] = offsets[target]
         else:
@@ -251,13 +254,13 @@ def _count(contents: JournalContents, frame: JournalFrame) -> None:
     """Advances the counters beyond the numbers of a lost parcel, unless it was counted."""
     parcel = _decode_parcel(frame.meta)
     parts = list(conversion.outgoing_all(parcel.batches, frame.body))
-    numbers = [each.number for each in parts] + [number for number, *_ in parcel.eventless]
-    numbers += [each.number for each in parcel.altered]
+    numbers = [part.number for part in parts] + [number for number, *_ in parcel.eventless]
+    numbers += [altered.number for altered in parcel.altered]
     if not numbers or max(numbers) < contents.next_number:
         return
     contents.next_number = max(numbers) + 1
     contents.ledger_seq += sum(
-        each.batch.records for each in parts if each.kind is BatchKind.LEDGER
+        part.batch.records for part in parts if part.kind is BatchKind.LEDGER
     )
 
 

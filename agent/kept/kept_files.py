@@ -191,10 +191,8 @@ class Keeping:
         self._refused.extend(names)
 
     def has_own(self, kind: KeptKind, fd: int, left: str, *, is_same: bool) -> None:
-        """Keeps the queue or memory of events; `fd` is -1 if there is none.
-
-        `left` is the name of the one handed over; `is_same`: it is still in use.
-        """
+        """Keeps the queue or memory of events; `fd` is -1 if there is none. `left` is the name of
+        the one handed over; `is_same`: it is still in use."""
         if fd >= 0 and not is_same:
             self._own[own_name(self.agent_id, kind)] = fd
         if left and not is_same:
@@ -250,7 +248,7 @@ class Keeping:
     def _bring_about(self, identity: Identity) -> None:
         """Keeps a file under its current name if it is open, otherwise gives it back."""
         holders = self._open.get(identity, {})
-        source = next((each.source for each in holders if each.source), SourceId(""))
+        source = next((holder.source for holder in holders if holder.source), SourceId(""))
         kept = self._kept.get(identity)
         wanted = file_name(self.agent_id, identity, source)
         if kept is not None and (not holders or not kept.startswith(wanted)):
@@ -300,7 +298,7 @@ class Keeping:
 
     def _weight(self, identity: Identity) -> tuple[bool, bool, float]:
         files = self._open.get(identity, ())
-        unread = any(each.unread for each in files)
-        nameless = any(each.nameless for each in files)
-        written = max((each.idle_since for each in files), default=float("-inf"))
+        unread = any(file.unread for file in files)
+        nameless = any(file.nameless for file in files)
+        written = max((file.idle_since for file in files), default=float("-inf"))
         return (nameless and unread), unread, written

@@ -12,11 +12,18 @@ from ground.printable import path_text
 def altered_json(statements: Iterable[AlteredText]) -> list[dict[str, Any]]:
     """The statements as JSON, summed by file, kind and field."""
     sums: dict[tuple[str, ...], AlteredText] = {}
-    for each in statements:
-        altered = each.altered
-        key = each.topic, each.input, each.source, each.path, altered.kind, altered.name
+    for statement in statements:
+        altered = statement.altered
+        key = (
+            statement.topic,
+            statement.input,
+            statement.source,
+            statement.path,
+            altered.kind,
+            altered.name,
+        )
         before = sums.get(key)
-        sums[key] = each if before is None else _united(before, each)
+        sums[key] = statement if before is None else _united(before, statement)
     return [
         {
             "topic": each.topic,

@@ -102,28 +102,32 @@ def weight_of(statement: Statement) -> int:
 
 
 def _run_weight(run: Run) -> int:
-    return _RUN + sum(len(each.reason) for each in run.excepted)
+    return _RUN + sum(len(excepted.reason) for excepted in run.excepted)
 
 
 def _drafts_of(
     part: Sequence[Statement], path_of: PathOf, topic_id: Callable[[str], str], window_millis: int
 ) -> list[Draft]:
-    shipped = [each for each in part if isinstance(each, Shipped)]
+    shipped = [statement for statement in part if isinstance(statement, Shipped)]
     if len(shipped) == 1 and len(shipped[0].runs) > MOST_RUNS:
         return _large(shipped[0], path_of)
     passages = passages_of([each for each in shipped if each.base_offset >= 0], path_of)
     for each in shipped:
         if each.base_offset < 0:
             passages.append(bare_passage(each.topic, each.topic_id, each.runs, path_of))
-    eventless = [each for each in part if isinstance(each, Eventless)]
+    eventless = [statement for statement in part if isinstance(statement, Eventless)]
     for topic, runs in _eventless_by_topic(eventless).items():
         passages.append(bare_passage(topic, topic_id(topic), runs, path_of))
-    finished = [_finished_json(each) for each in part if isinstance(each, Finished)]
-    unwatched = _unwatched_json([each.unwatched for each in part if isinstance(each, NotSeen)])
+    finished = [_finished_json(statement) for statement in part if isinstance(statement, Finished)]
+    unwatched = _unwatched_json(
+        [statement.unwatched for statement in part if isinstance(statement, NotSeen)]
+    )
     lists: Json = {"passages": passages, "finished": finished, "unwatched": unwatched}
-    if altered := altered_json(each for each in part if isinstance(each, AlteredText)):
+    if altered := altered_json(
+        statement for statement in part if isinstance(statement, AlteredText)
+    ):
         lists["altered"] = altered
-    return [Draft(lists, tuple(each.number for each in part), window_millis)]
+    return [Draft(lists, tuple(statement.number for statement in part), window_millis)]
 
 
 def _large(shipped: Shipped, path_of: PathOf) -> list[Draft]:
@@ -226,8 +230,8 @@ def file_json(known: KnownSource) -> Json:
 
 def _eventless_by_topic(eventless: Iterable[Eventless]) -> dict[str, list[Run]]:
     by_topic: dict[str, list[Run]] = defaultdict(list)
-    for each in eventless:
-        by_topic[each.topic].append(each.run)
+    for eventless_run in eventless:
+        by_topic[eventless_run.topic].append(eventless_run.run)
     return by_topic
 
 
@@ -253,12 +257,12 @@ def run_json(run: Run, path_of: PathOf) -> Json:
         "lines": -1 if run.lines == run.events else run.lines,
         "excepted": [
             {
-                "fate": each.fate.value,
-                "count": each.count,
-                "bytes": each.bytes,
-                "reason": path_text(each.reason),
+                "fate": excepted.fate.value,
+                "count": excepted.count,
+                "bytes": excepted.bytes,
+                "reason": path_text(excepted.reason),
             }
-            for each in run.excepted
+            for excepted in run.excepted
         ],
     }
 

@@ -234,7 +234,9 @@ class Ledger:
         pending = self._drafts(statements, paths, now, most_bytes)
         covered = {number for draft in pending for number in draft.covers}
         all_excepted = all(
-            each.number in covered for each in statements if isinstance(each, NotSeen)
+            statement.number in covered
+            for statement in statements
+            if isinstance(statement, NotSeen)
         )
         is_due = self._heartbeats.due and all_excepted
         heartbeats = self._heartbeats.statements(now) if is_due else []
@@ -258,7 +260,7 @@ class Ledger:
         self._journal.moves_are_said(moved)
         if heartbeats:
             self._heartbeats.said(heartbeats, now)
-        if sum(len(each.covers) for each in batches) < len(statements):
+        if sum(len(batch.covers) for batch in batches) < len(statements):
             self.due = now
         return batches
 
@@ -271,9 +273,9 @@ class Ledger:
         """The statements to publish, unwatched times first. A run without a batch waits until the
         id of its topic is known."""
         statements = [
-            each
-            for each in self._journal.unpublished
-            if not isinstance(each, Eventless) or self._is_placed(each.topic)
+            statement
+            for statement in self._journal.unpublished
+            if not isinstance(statement, Eventless) or self._is_placed(statement.topic)
         ]
         statements.sort(key=lambda each: not isinstance(each, NotSeen))
         return statements
@@ -297,9 +299,9 @@ class Ledger:
             return first
         covered = {number for draft in first for number in draft.covers}
         single = [
-            Draft(*_alone(each, self._topic_id, self._window_millis))
-            for each in statements
-            if each.number in covered
+            Draft(*_alone(statement, self._topic_id, self._window_millis))
+            for statement in statements
+            if statement.number in covered
         ]
         return [draft if self._can_be_written(draft) else _left_out(draft) for draft in single]
 

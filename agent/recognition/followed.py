@@ -118,7 +118,6 @@ class FileContent:
         return has_grown
 
     def move(self, head: bytes, size: int) -> None:
-        """Moves to another file of that size."""
         self.head, self.fingerprint = head, fingerprint(head)
         if size < self.progress.position:
             self.tail, self.mark_alone = b"", 0
@@ -218,7 +217,6 @@ class Followed:
 
     @property
     def is_unseen(self) -> bool:
-        """Whether nothing of its content is known."""
         return not (self.fingerprint.size or self.progress.position)
 
     @property
@@ -321,7 +319,6 @@ class Followed:
         self.content.move(head, size)
 
     def finish(self) -> None:
-        """Ends the source."""
         self.end.ended = True
 
     def unpack(self, identity: Identity, now: float) -> None:
@@ -332,7 +329,6 @@ class Followed:
     # Names
 
     def call(self, path: str) -> None:
-        """Sets the current path."""
         self.current_path = path
 
     def rename(self, path: str) -> None:
@@ -370,9 +366,7 @@ class Followed:
 
     def open(self, path: str = "", *, sought: bool = False) -> int | None:
         """Opens its file at the current path, or at `path`; if it is not there, it becomes suspect.
-
-        `sought`: the input does not match this path.
-        """
+        `sought`: the input does not match this path."""
         if self.handle.fd is not None:
             return self.handle.fd
         path = path or self.current_path

@@ -52,11 +52,9 @@ def there_millis(fd: int, wall: float) -> int:
 
 
 class Handles:
-    """The open files, at most `most`.
-
-    `notable` are the holders whose files changed in a notable way. A file exists while it is open,
-    so closing it records the time. `kept_files` is informed of every file.
-    """
+    """The open files, at most `most`. `notable` are the holders whose files changed in a notable
+    way. A file exists while it is open, so closing it records the time. `kept_files` is informed of
+    every file."""
 
     def __init__(
         self,
@@ -105,7 +103,6 @@ class Handles:
         return self._uses
 
     def trouble(self, holder: HandleHolder, error: OSError) -> None:
-        """Notes an error of the file."""
         holder.trouble = error
         self.notable.add(holder)
 
@@ -135,12 +132,12 @@ class Handles:
 
     def _close_one(self) -> bool:
         older = islice(self._held, max(0, len(self._held) - _IN_USE))
-        closable = islice((each for each in older if not each.nameless), _CONSIDERED)
+        closable = islice((holder for holder in older if not holder.nameless), _CONSIDERED)
         first = next(closable, None)
         if first is None:
             return False
         if first.unread:
-            first = next((each for each in closable if not each.unread), first)
+            first = next((holder for holder in closable if not holder.unread), first)
         self.close(first)
         return True
 

@@ -105,12 +105,9 @@ class IdentityVerdict(Enum):
 
 
 class RememberedFile(msgspec.Struct, frozen=True):
-    """What is known of a source's file; 0 if unknown.
-
-    A closed file existed at `there_millis`. `head` are the bytes of the fingerprint, and `tail`
-    those before the position, if this process has seen them; `mark` is the checksum of the tail, if
-    only that is known.
-    """
+    """What is known of a source's file; 0 if unknown. A closed file existed at `there_millis`.
+    `head` are the bytes of the fingerprint, and `tail` those before the position, if this process
+    has seen them; `mark` is the checksum of the tail, if only that is known."""
 
     identity: Identity
     born_ns: int = 0
@@ -254,8 +251,6 @@ class Tracked(Protocol):
 
 
 class Listed(Protocol):
-    """A listing of some folders."""
-
     def covers(self, path: str, /) -> bool:
         """Whether a file of that path would have been listed."""
 
@@ -343,7 +338,7 @@ def may_be_met(known: KnownSource, sighting: Sighting, born_ns: int) -> bool:
         made = known.born_ns and known.born_ns == born_ns
         return bool(known.fingerprint.size or sighting.path in names or made)
     if known.fingerprint.size == FULL:
-        return _folder(sighting.path) in {_folder(each) for each in names if each}
+        return _folder(sighting.path) in {_folder(name) for name in names if name}
     return bool(known.fingerprint.size) and sighting.path in names
 
 
@@ -391,7 +386,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 def undecided(size: int, originals: Iterable[Compared], *, unchanged_for: float) -> IdentityVerdict:
     """Rule 10, for a file of that size whose originals are not deleted."""
-    waits = any(_makes_wait(each, size, unchanged_for) for each in originals)
+    waits = any(_makes_wait(original, size, unchanged_for) for original in originals)
     return IdentityVerdict.WAIT if waits else IdentityVerdict.NEW
 
 

@@ -92,8 +92,8 @@ class Memory:
         known = self._by_identity.get(identity)
         if known is None:
             return False
-        for each in known:
-            self._seen_at[each.id] = wall
+        for source in known:
+            self._seen_at[source.id] = wall
         before = self._looked_into.get(identity)
         return before is not None and is_unchanged(before, sighting)
 
@@ -104,11 +104,9 @@ class Memory:
     def find(
         self, sighting: Sighting, found: FoundFile, is_there: Callable[[Identity], bool]
     ) -> KnownSource | None:
-        """The source of a file, preferring unfinished ones. Raises OSError.
-
-        After its file system was mounted again, the file may have another device number; and it may
-        have several names.
-        """
+        """The source of a file, preferring unfinished ones. Raises OSError. After its file system
+        was mounted again, the file may have another device number; and it may have several
+        names."""
         candidates = [
             each
             for each in self._by_identity.get(sighting.identity, ())
@@ -122,13 +120,15 @@ class Memory:
             and not is_there((each.device, each.inode))
         )
         same = [
-            each for each in candidates if met(each, found.beside(each)) is IdentityVerdict.SAME
+            known for known in candidates if met(known, found.beside(known)) is IdentityVerdict.SAME
         ]
         return min(same, key=lambda each: each.finished, default=None)
 
     def forget(self, wall: float) -> list[KnownSource]:
         """Removes and returns finished sources not seen for a day, after a complete scan."""
-        finished = [each for known in self._by_identity.values() for each in known if each.finished]
+        finished = [
+            source for known in self._by_identity.values() for source in known if source.finished
+        ]
         old = [each for each in finished if self._is_forgotten(each, wall)]
         if len(finished) - len(old) > _MOST:
             recent = sorted(set(finished) - set(old), key=lambda known: self._seen_at[known.id])
@@ -138,7 +138,7 @@ class Memory:
         return old
 
     def all(self) -> Collection[KnownSource]:
-        return [each for known in self._by_identity.values() for each in known]
+        return [source for known in self._by_identity.values() for source in known]
 
     def _is_forgotten(self, known: KnownSource, wall: float) -> bool:
         seen = self._seen_at[known.id]

@@ -87,8 +87,8 @@ def files_named(config: msgspec.Struct) -> Iterator[str]:
         if isinstance(value, msgspec.Struct):
             yield from files_named(value)
         elif value and any(
-            isinstance(each, msgspec.Meta) and (each.extra or {}).get(WORD) == "file"
-            for each in get_args(field.type)
+            isinstance(meta, msgspec.Meta) and (meta.extra or {}).get(WORD) == "file"
+            for meta in get_args(field.type)
         ):
             yield value
 

@@ -82,7 +82,11 @@ def _beginnings(head: bytes) -> set[bytes]:
 
 def likeliest(alike: Iterable[Followed], copy: Followed, fd: int) -> list[Followed]:
     """The likeliest originals of a copy, best first. Thousands of files may begin alike."""
-    able = (each for each in alike if each is not copy and _may_be_copied(each, copy, fd))
+    able = (
+        original
+        for original in alike
+        if original is not copy and _may_be_copied(original, copy, fd)
+    )
     return nsmallest(
         _CONSIDERED,
         able,

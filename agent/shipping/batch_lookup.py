@@ -46,7 +46,7 @@ def evidence_of(
     if target.topic == LEDGER_TOPIC:
         return Evidence(topic_id, partitions, {}, {}, offset, offset)
     states = _states(brokers, target, batches)
-    wanted = [each for each in batches if not says_absent(states, each)]
+    wanted = [batch for batch in batches if not says_absent(states, batch)]
     if not wanted:
         return Evidence(topic_id, partitions, states, {}, offset, None)
     searched = _searched(brokers, target, wanted, 0 if everywhere else offset, goes_on)

@@ -67,8 +67,6 @@ class ShippingCounts(msgspec.Struct):
 
 
 class Dispatch:
-    """The queues by partition."""
-
     def __init__(  # noqa: PLR0917 - all are different parts
         self,
         bootstrap: Bootstrap,

@@ -88,20 +88,20 @@ def judged(
     absent: list[Stamped] = []
     hidden: list[Stamped] = []
     doubtful: list[Stamped] = []
-    for each in batches:
-        if each in evidence.sightings:
-            there[each] = evidence.sightings[each]
-        elif each in taken:
-            there[each] = None
-        elif says_there(evidence.states, each):
+    for batch in batches:
+        if batch in evidence.sightings:
+            there[batch] = evidence.sightings[batch]
+        elif batch in taken:
+            there[batch] = None
+        elif says_there(evidence.states, batch):
             if evidence.is_cut_off or evidence.begins is None:
-                there[each] = None
+                there[batch] = None
             else:
-                hidden.append(each)
+                hidden.append(batch)
         else:
-            absent.append(each)
-            if _is_doubtful(each, evidence):
-                doubtful.append(each)
+            absent.append(batch)
+            if _is_doubtful(batch, evidence):
+                doubtful.append(batch)
     spoiled = numbers_refused and absent[:1] == list(batches[:1])
     again = [] if spoiled else _acceptable(absent, evidence)
     return Verdicts(there, again, absent[len(again) :], hidden, doubtful)
@@ -116,15 +116,15 @@ def _is_doubtful(batch: Stamped, evidence: Evidence) -> bool:
 def _acceptable(absent: Sequence[Stamped], evidence: Evidence) -> list[Stamped]:
     """The first batches, as many as the leader accepts with their numbers."""
     again: list[Stamped] = []
-    for each in absent:
+    for batch in absent:
         if again:
             last = again[-1]
-            follows = each.base_sequence == next_sequence(last.last_sequence, 1)
-            if each.identity != last.identity or not follows:
+            follows = batch.base_sequence == next_sequence(last.last_sequence, 1)
+            if batch.identity != last.identity or not follows:
                 break
-        elif not _is_next(each, evidence):
+        elif not _is_next(batch, evidence):
             break
-        again.append(each)
+        again.append(batch)
     return again
 
 

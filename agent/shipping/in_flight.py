@@ -92,7 +92,6 @@ class InFlight:
             return all_bytes - self._free_bytes
 
     def in_flight(self, topic: str) -> tuple[int, int]:
-        """The batches and bytes of a topic."""
         with self._changed:
             return self._batches[topic], self._bytes[topic]
 

@@ -320,7 +320,6 @@ class PartitionQueue:
             self.phase, self.due = QueuePhase.BACK, 0.0
 
     def _begin(self, now: float) -> None:
-        """Sends the remaining batches under new numbers."""
         if not self.sendings:
             self.trouble = None
             return

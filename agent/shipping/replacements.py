@@ -182,11 +182,12 @@ class Replacer:
     ) -> Replacement | None:
         events = contents(outgoing.batch)
         clamped = [
-            each._replace(timestamp=bounds.clamped(each.timestamp, now_millis)) for each in events
+            event._replace(timestamp=bounds.clamped(event.timestamp, now_millis))
+            for event in events
         ]
         if clamped == events:  # the broker uses other bounds
-            clamped = [each._replace(timestamp=now_millis) for each in events]
-            if {each.timestamp for each in events} == {now_millis}:
+            clamped = [event._replace(timestamp=now_millis) for event in events]
+            if {event.timestamp for event in events} == {now_millis}:
                 return None
         return self._rebuilt(outgoing, clamped, codec_of(outgoing.batch))
 
@@ -207,7 +208,7 @@ class Replacer:
         if outgoing.runs:
             starts = [event_header(part[0].value or b"").position for part in parts]
             runs = list(cut_runs(outgoing.runs, counts, starts))
-        times = [[each.timestamp for each in part] for part in parts]
+        times = [[event.timestamp for event in part] for part in parts]
         delays = cut_delays(outgoing.delays, times)
         halves = []
         for at, part in enumerate(parts):
@@ -264,7 +265,7 @@ class Replacer:
     def _windows(self, outgoing: Outgoing, events: Sequence[Record]) -> tuple[WindowCount, ...]:
         if outgoing.kind is BatchKind.LEDGER:
             return ()
-        return window_counts([each.timestamp for each in events], outgoing.window_millis)
+        return window_counts([event.timestamp for event in events], outgoing.window_millis)
 
     def _emptied(self, outgoing: Outgoing, record: Record) -> Replacement | None:
         """An empty entry of the ledger, so that its number is not missing: its statements go into

@@ -123,22 +123,18 @@ class Shipper:
         return placement
 
     def most_batch_bytes(self, topic: str) -> int:
-        """The limit for a compressed batch."""
         return self._topics.batch_bytes(topic)
 
     def submit(self, parcel: Parcel) -> None:
         """Submits a parcel that was just journalled."""
-        for each in parcel.batches:
-            self._enter(Sending(each, each.number))
+        for outgoing in parcel.batches:
+            self._enter(Sending(outgoing, outgoing.number))
         self._wake()
 
     def room(self, topic: str | None = None) -> bool:
         """Whether more may be read: the bytes in flight of moving topics are below
-        `in_flight_limit`.
-
-        One topic with its dead letters gets half of it, and less the more topics are stalled, so
-        that stalled topics together never take the rest.
-        """
+        `in_flight_limit`. One topic with its dead letters gets half of it, and less the more topics
+        are stalled, so that stalled topics together never take the rest."""
         most = self.in_flight_limit
         if topic is not None:
             names = topic, topic + DEAD_SUFFIX
@@ -263,8 +259,8 @@ class Shipper:
             most_batch_bytes=self._topics.batch_bytes(LEDGER_TOPIC),
             hurry=self._draining and self._in_flight.oldest() is None,
         )
-        for each in batches:
-            self._enter(Sending(each, each.number))
+        for batch in batches:
+            self._enter(Sending(batch, batch.number))
         return self._ledger.due
 
     def _ledger_is_open(self) -> bool:
@@ -274,8 +270,8 @@ class Shipper:
 
     def _is_done(self) -> bool:
         """Whether draining can end, since nothing more can be acknowledged."""
-        queues = [each for each in self._dispatch.queues() if each.sendings]
-        if self._submitted or any(not each.stands for each in queues):
+        queues = [queue for queue in self._dispatch.queues() if queue.sendings]
+        if self._submitted or any(not queue.stands for queue in queues):
             return False
         if queues or not self._config.ledger or self._schemas.ledger is None:
             return True

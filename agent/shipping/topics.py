@@ -76,8 +76,6 @@ class TopicUnusable(ClientError):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """The result of a lookup of a topic."""
-
     topic_id: str
     partitions: int
     batch_bytes: int = DEFAULT_BATCH_BYTES
@@ -140,22 +138,22 @@ class Topics:
     def troubles(self) -> dict[str, ClientError]:
         """The errors of failed lookups, by topic. Any thread."""
         with self._lock:
-            return {name: each.trouble for name, each in self._entries.items() if each.trouble}
+            return {name: entry.trouble for name, entry in self._entries.items() if entry.trouble}
 
     def work(self, now: float) -> None:
         """Starts the lookups that are due: one for each new topic, one for all others together."""
         with self._lock:
-            for each in self._entries.values():
-                if each.due <= now and now - each.wanted_at > _UNWANTED_SECONDS:
-                    each.due, each.trouble = now + REFRESH_SECONDS, None
+            for entry in self._entries.values():
+                if entry.due <= now and now - entry.wanted_at > _UNWANTED_SECONDS:
+                    entry.due, entry.trouble = now + REFRESH_SECONDS, None
             due = {
-                name: each
-                for name, each in self._entries.items()
-                if not each.asking and each.due <= now
+                name: entry
+                for name, entry in self._entries.items()
+                if not entry.asking and entry.due <= now
             }
-            for each in due.values():
-                each.asking = True
-        known = [name for name, each in due.items() if each.placement is not None]
+            for entry in due.values():
+                entry.asking = True
+        known = [name for name, entry in due.items() if entry.placement is not None]
         for names in filter(None, [known, *([name] for name in due if name not in known)]):
             self._ask(names, ends=names is not known)
 
@@ -172,7 +170,7 @@ class Topics:
     def next_time(self) -> float:
         with self._lock:
             return min(
-                (each.due for each in self._entries.values() if not each.asking),
+                (entry.due for entry in self._entries.values() if not entry.asking),
                 default=float("inf"),
             )
 

@@ -58,7 +58,7 @@ def read_cache(directory: Path, registry: Sequence[str]) -> dict[Wanted, TopicSc
                 ",".join(content.registry),
             )
             return {}
-        return {Wanted(each.topic, each.purpose): _schema(each) for each in content.schemas}
+        return {Wanted(entry.topic, entry.purpose): _schema(entry) for entry in content.schemas}
     except FileNotFoundError:
         return {}
     except (OSError, _Damaged, InvalidSchema) as error:
@@ -72,13 +72,13 @@ def write_cache(
     """Replaces the file; a crash leaves the old one or the new. Raises OSError."""
     entries = tuple(
         _Entry(
-            topic=each.topic,
+            topic=schema.topic,
             purpose=wanted.purpose,
-            id=each.id,
-            version=each.version,
-            schema=each.schema.resolved_text,
+            id=schema.id,
+            version=schema.version,
+            schema=schema.schema.resolved_text,
         )
-        for wanted, each in schemas.items()
+        for wanted, schema in schemas.items()
     )
     body = msgspec.json.encode(_Content(registry=tuple(registry), schemas=entries))
     head = f"{_FORMAT} {crc32c.crc32c(body):08x}\n".encode()

@@ -75,7 +75,6 @@ def _register_file(registry: RegistryClient, wanted: Wanted, path: str) -> None:
 def _of_the_topic(
     wanted: Wanted, latest: RegisteredSchema | None, there: AvroSchema | None
 ) -> TopicSchema:
-    """The subject's latest version."""
     if latest is None or there is None:
         raise NoSchema(
             f"topic {wanted.topic} has no schema: register one as {wanted.subject} with "
