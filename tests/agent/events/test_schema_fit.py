@@ -83,7 +83,7 @@ def test_which_schema_is_plain() -> None:
         (
             TEXT,
             {"format": Format.JSON, "time": Time(field="message"), "add_fields": {"message": "x"}},
-            "`time`: message is added",
+            "`time`: message is one of `add_fields`",
         ),
         (
             TEXT,
