@@ -103,7 +103,7 @@ class Agents(msgspec.Struct):
         return Beat(beat.until, self._sets.setdefault(beat.topics, beat.topics))
 
     def forget(self, heard_before: int) -> None:
-        """Drop the agents and retirements without an entry since `heard_before`."""
+        """Drops the agents and retirements without an entry since `heard_before`."""
         self.by_id = {id_: a for id_, a in self.by_id.items() if a.heard >= heard_before}
         self.retired = {key: r for key, r in self.retired.items() if r.time >= heard_before}
 

@@ -62,7 +62,7 @@ class LedgerEntries:
         self._bytes = 0
 
     def add(self, batch: FetchedBatch) -> pa.StructArray | None:
-        """Collect a batch. Returns the collected entries once they are `GATHERED_BYTES`."""
+        """Collects a batch. Returns the collected entries once they are `GATHERED_BYTES`."""
         header, data = batch.header, bytes(batch.data)
         self._gathered.append((header.producer_id, header.codec, header.record_count, data))
         self._bytes += len(data)
@@ -75,11 +75,11 @@ class LedgerEntries:
         return self.take() if self._bytes >= GATHERED_BYTES else None
 
     def forget(self) -> None:
-        """Drop what was added and not taken: the caller will add it again."""
+        """Drops what was added and not taken: the caller will add it again."""
         self._gathered, self._bytes = [], 0
 
     def leave_out(self, entries: int, reason: str) -> None:
-        """Count entries as left out, and log the first time."""
+        """Counts entries as left out, and logs the first time."""
         if entries and not self.left_out:
             log.warning("ledger entries left out error=%r", reason)
         self.left_out += entries
@@ -107,7 +107,7 @@ class LedgerEntries:
     def _together(
         self, columns: ColumnsOfLedger | None, batches: Sequence[PlainBatch]
     ) -> list[pa.StructArray]:
-        """Decode all batches in one call, or if that fails, each half by itself."""
+        """Decodes all batches in one call, or if that fails, each half by itself."""
         if columns is None or len(batches) <= _FEW:
             return [columns_of([entry for batch in batches for entry in self._one_by_one(batch)])]
         try:

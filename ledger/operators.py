@@ -26,7 +26,7 @@ _RANDOM_BYTES: Final = 8
 def write_accepted(
     brokers: Brokers, registry: RegistryClient, cluster: str, accepted: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Write that a fault is accepted, and return the complete statement.
+    """Writes that a fault is accepted, and returns the complete statement.
 
     A topic id of None becomes that of the present topic, or empty if there is none: then any topic
     of that name is meant. Raises ClientError or SchemaError.
@@ -46,18 +46,18 @@ def _current_id(brokers: Brokers, topic: str) -> str:
 def write_retired(
     brokers: Brokers, registry: RegistryClient, cluster: str, retired: Mapping[str, Any]
 ) -> None:
-    """Write that a host is retired. Raises ClientError or SchemaError."""
+    """Writes that a host is retired. Raises ClientError or SchemaError."""
     _write(brokers, registry, cluster, {"retired": [retired]})
 
 
 def check_writable(brokers: Brokers, registry: RegistryClient) -> None:
-    """Raise ClientError or SchemaError unless brokers and registry answer and have the ledger."""
+    """Raises ClientError or SchemaError unless brokers and registry answer and have the ledger."""
     brokers.topic(LEDGER_TOPIC, Operation.WRITE)
     registry.lookup(SUBJECT, built_in(LEDGER).text)
 
 
 def _write(brokers: Brokers, registry: RegistryClient, cluster: str, statement: Statement) -> None:
-    """Write the statement and wait for its acknowledgement."""
+    """Writes the statement and waits for its acknowledgement."""
     now = time.time_ns() // 1_000_000
     header = {
         "time": now,

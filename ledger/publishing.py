@@ -24,7 +24,7 @@ Entry = Mapping[str, Any]  # as our Ledger.avsc has it
 def write_entries(
     brokers: Brokers, registry: RegistryClient, entries: Sequence[Entry], *, timestamp: int
 ) -> None:
-    """Write the entries and wait for acknowledgement. Raises ClientError or SchemaError."""
+    """Writes the entries and waits for acknowledgement. Raises ClientError or SchemaError."""
     if not entries:
         return
     values = Encoder(built_in(LEDGER), schema_id(registry)).encode_many(entries)

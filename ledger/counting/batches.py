@@ -52,7 +52,7 @@ class Sums(msgspec.Struct):
     crc_sum: int = 0
 
     def add(self, batches: int, events: int, lengths: int, crc_sum: int) -> None:
-        """Add `batches` batches; `lengths` is the sum of their headers' length fields."""
+        """Adds `batches` batches; `lengths` is the sum of their headers' length fields."""
         self.events += events
         self.bytes += lengths + batches * LENGTH_PREFIX
         self.crc_sum += crc_sum
@@ -100,7 +100,7 @@ class PartitionCount(msgspec.Struct):
         return _PASSAGE + _DELAYS + names + details
 
     def claim(self, first: int, end: int, events: int) -> None:
-        """Claim the offsets from `first` to before `end`, which have `events` events."""
+        """Claims the offsets from `first` to before `end`, which have `events` events."""
         if self.stretches and self.stretches[-1][1] == first:
             self.stretches[-1][1] = end
         else:
@@ -118,12 +118,12 @@ class PartitionCount(msgspec.Struct):
         return sums
 
     def spoil(self, first: int, count: int, reason: str) -> None:
-        """Note a damaged batch at these offsets."""
+        """Notes a damaged batch at these offsets."""
         self.spoilt.append(Spoilt(first, count, reason))
         self.next_offset = max(self.next_offset, first + count)
 
     def late(self, times: Sequence[int], events: Sequence[int]) -> None:
-        """Count the delays of events with these times; `events` is how many have each time."""
+        """Counts the delays of events with these times; `events` is how many have each time."""
         if self.seen is None:
             return
         least, most = self._delay(max(times)), self._delay(min(times))
@@ -157,7 +157,7 @@ class Counting:
         *,
         gaps_are_empty: bool,
     ) -> None:
-        """Count one batch. `read` returns all of its bytes; it is called only if they are needed.
+        """Counts one batch. `read` returns all of its bytes; it is called only if they are needed.
 
         `gaps_are_empty`: missing offsets before it are known to have no events.
         """
@@ -194,7 +194,7 @@ class Counting:
     def count_by_headers(
         self, into: PartitionCount, batches: Sequence[RawHeader], *, gaps_are_empty: bool
     ) -> bool:
-        """Count all of these ascending batches if their headers are enough. False: counted none."""
+        """Counts these ascending batches if their headers are enough; otherwise returns False."""
         bases, lengths, _, _, crcs, attributes, deltas, firsts, lasts, ids, epochs, _, counts = zip(
             *batches, strict=True
         )

@@ -36,7 +36,7 @@ _MOST_SECONDS: Final = 5.0  # of counting that a crash may undo
 
 class Sender(Protocol):
     def send(self, entry: Json) -> None:
-        """Send the entry, and return when the ledger has acknowledged it."""
+        """Sends the entry, and returns when the ledger has acknowledged it."""
 
 
 class Withdrawn(NamedTuple):
@@ -82,8 +82,8 @@ class Counter:
         self._due = 0.0
 
     def settle(self) -> None:
-        """Send all unacknowledged entries. Drops what was counted since the last entry. Raises what
-        the sender raises."""
+        """Sends all unacknowledged entries, and drops what was counted since the last entry. Raises
+        what the sender raises."""
         self._reset()
         sent = 0
         while sent < len(self._journal.pending):
@@ -104,7 +104,7 @@ class Counter:
         return self._places.get(key) or self._journal.places.get(key)
 
     def go_back(self, key: PartitionKey, end: int, *, leader_epoch: int) -> None:
-        """Continue at `end`, because the log ends before its counted place. What is counted there
+        """Continues at `end`, because the log ends before its counted place. What is counted there
         replaces earlier entries, so it gets a higher leader epoch, even if the log has not.
         """
         before = self.place(key) or Place(end)
@@ -113,7 +113,7 @@ class Counter:
         self._has_gone_back = True
 
     def begin_epoch(self, key: PartitionKey, leader_epoch: int, first: int, place: Place) -> None:
-        """Report that a leader epoch begins at `first`, and continue counting at `place`. Entries
+        """Reports that a leader epoch begins at `first`, and continues counting at `place`. Entries
         about `first` and later offsets under lower epochs are void from now on."""
         self._note_place()
         self._current = None
@@ -121,7 +121,7 @@ class Counter:
         self._places[key] = place._replace(led=leader_epoch)
 
     def withdraw(self, losses: Sequence[Withdrawn]) -> None:
-        """Report lost offsets: journalled at once, sent with the next entries. Counting continues
+        """Reports lost offsets: journalled at once, sent with the next entries. Counting continues
         where the logs do. Raises OSError; then nothing is noted.
 
         Entries under the epochs that begin with the loss stay valid: reporting a loss again only
@@ -138,12 +138,12 @@ class Counter:
         self._journal_findings(places, withdrawn=[loss.json for loss in losses])
 
     def damage(self, batches: Sequence[tuple[PartitionKey, Spoilt]]) -> None:
-        """Report batches that were damaged after they were counted: journalled at once."""
+        """Reports batches that were damaged after they were counted: journalled at once."""
         damaged = [damaged_of(*key, spoilt) for key, spoilt in batches]
         self._journal_findings({}, damaged=damaged)
 
     def scrubbed(self, logs: Sequence[Json]) -> bool:
-        """Journal when these logs were last read again. Does nothing and returns False while
+        """Journals when these logs were last read again. Does nothing and returns False while
         entries are pending: the next scrub makes the report obsolete."""
         if self._journal.pending:
             return False
@@ -180,7 +180,7 @@ class Counter:
     def partition(
         self, key: PartitionKey, first: int, *, leader_epoch: int, seen: int | None
     ) -> None:
-        """Begin a partition: the next batches are of it, from offset `first` on."""
+        """Begins a partition: the next batches are of it, from offset `first` on."""
         self._note_place()
         place = self.place(key) or Place(first)
         leader_epoch = max(leader_epoch, place.leader_epoch)
@@ -195,7 +195,7 @@ class Counter:
         segment: int = -1,
         byte: int = -1,
     ) -> None:
-        """Count one batch, which ends at `byte` of `segment`."""
+        """Counts one batch, which ends at `byte` of `segment`."""
         key, count = self._named_partition()
         self.counting.count(count, header, read, gaps_are_empty=gaps_are_empty)
         self.batches += 1
@@ -219,7 +219,7 @@ class Counter:
         segment: int,
         byte: int,
     ) -> None:
-        """Count contiguous batches that begin at `byte` of `segment`; `read` takes a position and
+        """Counts contiguous batches that begin at `byte` of `segment`; `read` takes a position and
         a length. Batches for which the headers are not enough are found by halving."""
         key, count = self._named_partition()
         sizes = [header[1] + LENGTH_PREFIX for header in headers]
@@ -242,20 +242,20 @@ class Counter:
                 self.run(part, read, gaps_are_empty=gaps_are_empty, segment=segment, byte=begin)
 
     def nothing_up_to(self, end: int) -> None:
-        """Claim the offsets from the partition's place to `end` as empty."""
+        """Claims the offsets from the partition's place to `end` as empty."""
         _, count = self._named_partition()
         if end > count.next_offset:
             count.claim(count.next_offset, end, 0)
             self._at = _NOWHERE
 
     def spoilt(self, first: int, count: int, reason: str) -> None:
-        """Report a damaged batch at these offsets, and skip it."""
+        """Reports a damaged batch at these offsets, and skips it."""
         _, counted = self._named_partition()
         counted.spoil(first, count, reason)
         self._at = _NOWHERE
 
     def commit(self, forgotten: Collection[PartitionKey] = ()) -> None:
-        """Journal and send the counts. Raises OSError and what the sender raises."""
+        """Journals and sends the counts. Raises OSError and what the sender raises."""
         self._note_place()
         entries = entries_of(
             self._counts,
@@ -272,7 +272,7 @@ class Counter:
         return self._current
 
     def _note_place(self) -> None:
-        """Note the place that the current partition has reached."""
+        """Notes the place that the current partition has reached."""
         if self._current is not None:
             key, count = self._current
             if not count.is_empty:

@@ -93,7 +93,7 @@ class CountingJournal:
         places: Mapping[PartitionKey, Place],
         forgotten: Collection[PartitionKey] = (),
     ) -> None:
-        """Append entries and the places that they reach. Raises OSError; then nothing changes."""
+        """Appends entries and the places that they reach. Raises OSError; then nothing changes."""
         merged = {**self._places, **places}
         for key in forgotten:
             merged.pop(key, None)
@@ -107,7 +107,7 @@ class CountingJournal:
         self._file, self._places = file, merged
 
     def split(self, at: int, parts: Sequence[Json]) -> None:
-        """Replace the pending entry of this index, which was refused, by parts. The first part
+        """Replaces the pending entry of this index, which was refused, by parts. The first part
         keeps its number, the others get new ones. Raises OSError; then nothing changes."""
         pending, next_seq = list(self._file.pending), self._file.next_seq
         for part in parts[1:]:
@@ -119,7 +119,7 @@ class CountingJournal:
         self._file = file
 
     def acknowledged(self) -> None:
-        """Drop the pending entries, which are in the ledger. The file follows with the next write:
+        """Drops the pending entries, which are in the ledger. The file follows with the next write:
         after a crash before that they are sent once more, which does no harm."""
         self._file.pending = []
 

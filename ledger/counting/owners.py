@@ -41,7 +41,7 @@ class Owners:
         self._known: dict[tuple[int, int], Likeness] = {}
 
     def learn(self, header: BatchHeader, timestamp: int, value: bytes | None) -> None:
-        """Learn from the first record of an opened batch whether its producer is an agent."""
+        """Learns from the first record of an opened batch whether its producer is an agent."""
         if header.producer_id == NO_PRODUCER:
             return
         key = (header.producer_id, header.producer_epoch)

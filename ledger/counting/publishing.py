@@ -37,7 +37,7 @@ class LedgerWriter:
         self._open: tuple[Producer, Encoder, int] | None = None
 
     def send(self, entry: Json) -> None:
-        """Send the entry and wait for its acknowledgement. Raises ClientError or SchemaError."""
+        """Sends the entry and waits for its acknowledgement. Raises ClientError or SchemaError."""
         try:
             if self._open is None:
                 self._open = self._connect()
