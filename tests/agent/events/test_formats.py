@@ -87,10 +87,10 @@ def test_logfmt(line: str, fields: dict[str, str]) -> None:
     ("line", "reason"),
     [
         ("Exception in thread main", "no key=value"),
-        ('a=1 b="open', "from character 4 on: 'b=\"open'"),
-        ("=x", "from character 0 on"),
-        ('a="x"y', "from character 0 on"),
-        ('a=1 "', "from character 4 on"),
+        ('a=1 b="open', "at character 4: 'b=\"open'"),
+        ("=x", "not logfmt at character 0"),
+        ('a="x"y', "not logfmt at character 0"),
+        ('a=1 "', "not logfmt at character 4"),
     ],
 )
 def test_what_is_no_logfmt(line: str, reason: str) -> None:
@@ -176,8 +176,8 @@ def test_syslog(line: str, fields: dict[str, Any]) -> None:
     ("line", "reason"),
     [
         ("hello world", "does not begin with a time"),
-        ("<192>Nov 20 14:37:00 host x: y", "no priority 192"),
-        ('<1>1 - - - - - [a b="open', "structured data is broken at character 15"),
+        ("<192>Nov 20 14:37:00 host x: y", "invalid priority 192"),
+        ('<1>1 - - - - - [a b="open', "invalid structured data at character 15"),
     ],
 )
 def test_what_is_no_syslog(line: str, reason: str) -> None:
