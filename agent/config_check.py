@@ -119,16 +119,18 @@ def _with_schema(
 
 
 def _with_fit(
-    check: InputCheck, config: AgentConfig, each: Input, found: TopicSchema | None
+    check: InputCheck, config: AgentConfig, each: Input, topic_schema: TopicSchema | None
 ) -> InputCheck:
     """Adds whether the input fits its schema. Without a schema, only plain text is checked."""
-    if found is not None:
-        name = found.schema.full_name or ""
-        check = msgspec.structs.replace(check, schema=name, version=found.version, id=found.id)
+    if topic_schema is not None:
+        name = topic_schema.schema.full_name or ""
+        check = msgspec.structs.replace(
+            check, schema=name, version=topic_schema.version, id=topic_schema.id
+        )
     elif each.format is not Format.PLAIN:
         return check
     try:
-        EventReader(each, found.schema if found else None, config.times)
+        EventReader(each, topic_schema.schema if topic_schema else None, config.times)
     except InputError as error:
         why = str(error).removeprefix(f"{each.label}: ")
         return msgspec.structs.replace(check, problems=(*check.problems, why))

@@ -90,8 +90,8 @@ def _counted(
     times = stretch.times
     assert not isinstance(times, int)
     if len(bounds) > _FEW:
-        found = Counter([bisect_right(bounds, time) for time in times])
-        yield from ((classes[place], count) for place, count in found.items())
+        counts = Counter([bisect_right(bounds, time) for time in times])
+        yield from ((classes[place], count) for place, count in counts.items())
         return
     before = len(times)
     for place, bound in enumerate(bounds):

@@ -206,8 +206,8 @@ class Files:
             for input_files in self._by_input.values():
                 part(input_files, shared)
             release_deleted(list(self._by_input.values()), shared)
-        said, shared.reported = shared.reported, []
-        return said
+        reported, shared.reported = shared.reported, []
+        return reported
 
     def keep(self, now: float) -> None:
         """Hands open files to the keeper, after the results of `look` were journalled, so that a
@@ -316,8 +316,8 @@ class Files:
                 self._change(input_files, new)
         self._follow([input_ for input_ in inputs if input_.name not in self._by_input])
         self._say_what_was_left()
-        said, self._shared.reported = self._shared.reported, []
-        return said
+        reported, self._shared.reported = self._shared.reported, []
+        return reported
 
     def close(self) -> None:
         for followed in [

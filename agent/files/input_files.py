@@ -118,20 +118,20 @@ class InputFiles:
 
     def take(self, listing: Listing) -> None:
         """Updates the files from a listing."""
-        found = places(listing.sightings)
+        by_identity = places(listing.sightings)
         for followed in list(self.files.values()):
-            self._follow(followed, *whereabouts(followed, listing, found), listing)
-        for identity, sightings in found.items():
+            self._follow(followed, *whereabouts(followed, listing, by_identity), listing)
+        for identity, sightings in by_identity.items():
             if identity not in self.files:
-                self._meet(best(sightings), found)
+                self._meet(best(sightings), by_identity)
         if self.barred or listing.failures:
-            self._look_at_barred(listing, found)
+            self._look_at_barred(listing, by_identity)
         if listing.complete:
             self._listed_millis = self._shared.attention.millis
-            self._look_outside(found)
+            self._look_outside(by_identity)
             if not self._looked:
                 self._looked = True
-                self._miss_remembered(listing, found)
+                self._miss_remembered(listing, by_identity)
 
     def not_clear(self, followed: Followed, what: str) -> None:
         """Reports that a file without a source was lost with unread content, if it had any."""
@@ -365,7 +365,7 @@ class InputFiles:
     def _meet(
         self,
         sighting: Sighting,
-        found: dict[Identity, list[Sighting]],
+        by_identity: dict[Identity, list[Sighting]],
         *,
         is_meant: bool = True,
     ) -> None:
@@ -397,7 +397,7 @@ class InputFiles:
             return
         try:
             file = FoundFile.of(fd, status.st_size)
-            known = self.memory.find(sighting, file, found.__contains__)
+            known = self.memory.find(sighting, file, by_identity.__contains__)
         except OSError as error:
             os.close(fd)
             self._cannot_read(identity, sighting.path, error, is_meant=is_meant)
@@ -445,8 +445,10 @@ class InputFiles:
         topic, now = self.input.topic, self._shared.attention.millis
         self._shared.report(*(NotWatched(each.unwatched(topic, now)) for each in gone))
 
-    def _look_at_barred(self, listing: Listing, found: dict[Identity, list[Sighting]]) -> None:
-        for identity, gone in self.barred.gone(self.survey, listing, found):
+    def _look_at_barred(
+        self, listing: Listing, by_identity: dict[Identity, list[Sighting]]
+    ) -> None:
+        for identity, gone in self.barred.gone(self.survey, listing, by_identity):
             if self.memory.unfinished_at(identity):
                 self._lose_remembered(identity)
             elif identity not in self.files:
@@ -501,7 +503,7 @@ class InputFiles:
             self._shared.report(Appeared(followed, known_before=True))
             self.orphans.append((followed, None))
 
-    def _look_outside(self, found: dict[Identity, list[Sighting]]) -> None:
+    def _look_outside(self, by_identity: dict[Identity, list[Sighting]]) -> None:
         """Checks finished files under paths that the input does not match: a program may still
         write to them."""
         for path in list(self.outside):
@@ -511,16 +513,18 @@ class InputFiles:
                 sighting = None
             if sighting is None or not self.memory.has(sighting.identity):
                 del self.outside[path]
-            elif sighting.identity not in self.files and sighting.identity not in found:
-                self._meet(sighting, found, is_meant=False)
+            elif sighting.identity not in self.files and sighting.identity not in by_identity:
+                self._meet(sighting, by_identity, is_meant=False)
 
-    def _miss_remembered(self, listing: Listing, found: dict[Identity, list[Sighting]]) -> None:
+    def _miss_remembered(
+        self, listing: Listing, by_identity: dict[Identity, list[Sighting]]
+    ) -> None:
         """Handles remembered sources that the first complete listing did not find."""
         for known in self.memory.unfinished():
             identity = known.device, known.inode
             if identity in self.files:
                 self._lose_remembered(identity)
-            elif identity not in found and listing.covers(known.last_path or known.path):
+            elif identity not in by_identity and listing.covers(known.last_path or known.path):
                 self.memory.remove(known)
                 followed = self.remembered(known)
                 self._shared.report(Appeared(followed, known_before=True))

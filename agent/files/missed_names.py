@@ -250,13 +250,13 @@ class MissedNames:
         """Reports names that came and went between the previous look and this one. Waits for names
         that are neither followed nor gone yet, and for removed ones that may be in an archive still
         searched for."""
-        found = {
+        archives = {
             unpacking
             for input_files in every_input
             for unpacking in input_files.unpacking.values()
             if unpacking.archive
         }
-        news, self._found = found - self._found, found
+        news, self._found = archives - self._found, archives
         if not self._adrift:
             self._shared.watcher.left.clear()
         if not (self._went or self.waits or self._written):
@@ -389,12 +389,12 @@ class MissedNames:
         self,
         input_files: InputFiles,
         gone: Iterable[NameHistory[str]],
-        found: Collection[Unpacking],
+        archives: Collection[Unpacking],
     ) -> list[NameHistory[str]]:
         """Leaves out names whose file is in an archive that was just found to be a source's: the
         last of several files with the compressed name. Waits for those that may be in one."""
         unpackings = input_files.unpacking.values()
-        originals = {unpacking.original for unpacking in unpackings if unpacking in found}
+        originals = {unpacking.original for unpacking in unpackings if unpacking in archives}
         missed: list[NameHistory[str]] = []
         waiting: dict[str, NameHistory[str]] = {}
         for named in reversed([each for each in gone if _missed(input_files, each)]):

@@ -95,7 +95,7 @@ class UnreadableFiles:
         return [before.never_read()]
 
     def gone(
-        self, survey: Survey, listing: Listing, found: Places
+        self, survey: Survey, listing: Listing, by_identity: Places
     ) -> list[tuple[Identity, NeverRead]]:
         """Removes and returns the files that no longer have a name that the input reads."""
         if not listing.complete:
@@ -103,7 +103,7 @@ class UnreadableFiles:
         there = {
             identity
             for identity in self._files
-            if any(not has_compressed_name(each.path) for each in found.get(identity, ()))
+            if any(not has_compressed_name(each.path) for each in by_identity.get(identity, ()))
         }
         gone = {
             identity: file

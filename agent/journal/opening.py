@@ -64,51 +64,57 @@ def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> OpenedJ
             owner = _new_owner(binding)
             contents = JournalContents(owner.agent_id, keeps_statements=ledger)
             return _founded(directory, 0, owner, contents)
-        found = recover(tuple(files.items()), ledger=ledger)
-        if not found.owner.binding.is_same_directory(binding):
-            return _copied(directory, max(files), found, binding)
-        hold_against(found, LedgerNumbers(directory, found.owner.agent_id).given)
-        if found.damage:
-            return _begun_anew(directory, max(files), found, binding)
-        return _continued(directory, files, found, binding)
+        recovered = recover(tuple(files.items()), ledger=ledger)
+        if not recovered.owner.binding.is_same_directory(binding):
+            return _copied(directory, max(files), recovered, binding)
+        hold_against(recovered, LedgerNumbers(directory, recovered.owner.agent_id).given)
+        if recovered.damage:
+            return _begun_anew(directory, max(files), recovered, binding)
+        return _continued(directory, files, recovered, binding)
     except OSError as error:
         raise _cannot_open(directory, error) from error
 
 
 def _continued(
-    directory: Path, files: dict[int, Path], found: RecoveredJournal, binding: Binding
+    directory: Path, files: dict[int, Path], recovered: RecoveredJournal, binding: Binding
 ) -> OpenedJournal:
-    if found.owner.binding != binding:  # the same directory under another name or number
+    if recovered.owner.binding != binding:  # the same directory under another name or number
         try:
-            return _begun_anew(directory, max(files), found, binding)
+            return _begun_anew(directory, max(files), recovered, binding)
         except OSError:
             if generations.path_of(directory, max(files) + 1).exists():
                 raise
             # The disk is full: the new binding can be written at a later start.
-    newer = [path for generation, path in files.items() if generation > found.generation]
+    newer = [path for generation, path in files.items() if generation > recovered.generation]
     generations.remove(newer)
-    file = GenerationFile.reopen(found.path, found.end)
+    file = GenerationFile.reopen(recovered.path, recovered.end)
     return OpenedJournal(
-        found.owner, found.contents, file, found.generation, found.stood_at, found.is_torn
+        recovered.owner,
+        recovered.contents,
+        file,
+        recovered.generation,
+        recovered.stood_at,
+        recovered.is_torn,
     )
 
 
 def _begun_anew(
-    directory: Path, newest: int, found: RecoveredJournal, binding: Binding
+    directory: Path, newest: int, recovered: RecoveredJournal, binding: Binding
 ) -> OpenedJournal:
     """Writes the contents to a new file; the file that was read stays as its predecessor."""
-    owner = replace(found.owner, binding=binding)
-    file = made(directory, newest + 1, owner, found.contents)
-    generations.remove(generations.before(found.path))
+    owner = replace(recovered.owner, binding=binding)
+    file = made(directory, newest + 1, owner, recovered.contents)
+    generations.remove(generations.before(recovered.path))
     return OpenedJournal(
-        *(owner, found.contents, file, newest + 1, file.size, found.is_torn), damage=found.damage
+        *(owner, recovered.contents, file, newest + 1, file.size, recovered.is_torn),
+        damage=recovered.damage,
     )
 
 
 def _copied(
-    directory: Path, newest: int, found: RecoveredJournal, binding: Binding
+    directory: Path, newest: int, recovered: RecoveredJournal, binding: Binding
 ) -> OpenedJournal:
-    theirs = found.contents
+    theirs = recovered.contents
     owner = _new_owner(binding)
     contents = JournalContents(owner.agent_id, keeps_statements=theirs.keeps_statements)
     for known in theirs.sources():
@@ -117,8 +123,8 @@ def _copied(
     events = sum(batch.outgoing.batch.records for batch in theirs.open.values())
     words = (
         f"{directory} is a copy of the data_dir of agent {theirs.agent_id} "
-        f"({found.owner.binding}). This agent is {owner.agent_id} from now on, and continues the "
-        f"files at their positions as new sources. It leaves {len(theirs.open)} unacknowledged "
+        f"({recovered.owner.binding}). This agent is {owner.agent_id} from now on, and continues "
+        f"the files at their positions as new sources. It leaves {len(theirs.open)} unacknowledged "
         f"batches with {events} events, and {len(theirs.statements)} statements for the ledger, "
         "to the other agent"
     )
@@ -127,8 +133,8 @@ def _copied(
         founded,
         is_copy_of=theirs.agent_id,
         copied=words,
-        is_torn=found.is_torn,
-        damage=found.damage,
+        is_torn=recovered.is_torn,
+        damage=recovered.damage,
     )
 
 

@@ -61,9 +61,9 @@ def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recove
     """
     for index in range(len(paths) - 1, -1, -1):
         with _Reading(*paths[index], ledger) as reading:
-            found = _read(reading, paths[:index])
-        if found is not None:
-            return found
+            recovered = _read(reading, paths[:index])
+        if recovered is not None:
+            return recovered
     names = " and ".join(path.name for _, path in paths)
     raise JournalError(
         f"cannot read the journal in {paths[-1][1].parent}: {names} are damaged from their "
@@ -72,16 +72,16 @@ def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> Recove
     )
 
 
-def hold_against(found: RecoveredJournal, given: int) -> None:
+def hold_against(recovered: RecoveredJournal, given: int) -> None:
     """Notes the loss if the journal lacks ledger entries below `given`, which were handed out."""
-    known = found.contents.ledger_seq
+    known = recovered.contents.ledger_seq
     if known >= given:
         return
-    found.contents.ledger_seq = given
-    if found.damage is None:
-        found.damage = (
-            f"{found.path} has lost its end: it has {known} entries of the ledger, but {given} were"
-            f" handed out. {_loss('Its later entries')}"
+    recovered.contents.ledger_seq = given
+    if recovered.damage is None:
+        recovered.damage = (
+            f"{recovered.path} has lost its end: it has {known} entries of the ledger, but {given} "
+            f"were handed out. {_loss('Its later entries')}"
         )
 
 
@@ -155,7 +155,7 @@ def _read(reading: _Reading, before: Sequence[tuple[int, Path]]) -> RecoveredJou
         return None if began.torn else _with_predecessor(reading, 0, before)
     owner, position = began
     contents = JournalContents(owner.agent_id, keeps_statements=reading.ledger)
-    found = RecoveredJournal(owner, contents, reading.generation, reading.path)
+    recovered = RecoveredJournal(owner, contents, reading.generation, reading.path)
     while True:
         frame = reading.at(position)
         if frame is None or (isinstance(frame, FrameFault) and frame.torn):
@@ -164,8 +164,8 @@ def _read(reading: _Reading, before: Sequence[tuple[int, Path]]) -> RecoveredJou
             return _with_predecessor(reading, frame.position, before)
         position = frame.end
         if frame.kind == EntryKind.STANDS:
-            found.stood_at = position
-            return _go_on(reading, found)
+            recovered.stood_at = position
+            return _go_on(reading, recovered)
 
 
 def _with_predecessor(
@@ -174,43 +174,43 @@ def _with_predecessor(
     """Reads a file with a damaged beginning, whose contents the end of its predecessor has."""
     if not before:
         return None
-    found = recover(before, ledger=reading.ledger)
-    reading.believe(found.owner)
+    recovered = recover(before, ledger=reading.ledger)
+    reading.believe(recovered.owner)
     where = f"{reading.path} is damaged at byte {damaged_at} of {reading.size}"
     stands = reading.stands_after(damaged_at)
     if stands is None:
-        lost = reading.salvage(found.contents, damaged_at) and reading.size - damaged_at
-        words = f"{where}: its predecessor {found.path.name} is used. {_loss(_bytes(lost))}"
-        found.generation = reading.generation
-        found.damage = _joined(found.damage, words)
-        return found
+        lost = reading.salvage(recovered.contents, damaged_at) and reading.size - damaged_at
+        words = f"{where}: its predecessor {recovered.path.name} is used. {_loss(_bytes(lost))}"
+        recovered.generation = reading.generation
+        recovered.damage = _joined(recovered.damage, words)
+        return recovered
     repaired = RecoveredJournal(
-        found.owner, found.contents, reading.generation, reading.path, stands.end
+        recovered.owner, recovered.contents, reading.generation, reading.path, stands.end
     )
-    words = f"{where}; nothing is lost, since its predecessor {found.path.name} has the same."
-    repaired.damage = _joined(found.damage, words)
-    looked = found.contents.looked.copy()
+    words = f"{where}; nothing is lost, since its predecessor {recovered.path.name} has the same."
+    repaired.damage = _joined(recovered.damage, words)
+    looked = recovered.contents.looked.copy()
     _go_on(reading, repaired)
-    if found.damage:
+    if recovered.damage:
         repaired.contents.looked |= looked  # as after damage in a single file
     return repaired
 
 
-def _go_on(reading: _Reading, found: RecoveredJournal) -> RecoveredJournal:
-    position = found.stood_at
+def _go_on(reading: _Reading, recovered: RecoveredJournal) -> RecoveredJournal:
+    position = recovered.stood_at
     while True:
         frame = reading.at(position)
         if frame is None or (isinstance(frame, FrameFault) and frame.torn):
-            found.end, found.is_torn = position, frame is not None
-            return found
-        if isinstance(frame, FrameFault) or not _applied(found.contents, frame):
+            recovered.end, recovered.is_torn = position, frame is not None
+            return recovered
+        if isinstance(frame, FrameFault) or not _applied(recovered.contents, frame):
             break
         position = frame.end
-    reading.salvage(found.contents, position + 1)
+    reading.salvage(recovered.contents, position + 1)
     where = f"{reading.path} is damaged at byte {position} of {reading.size}"
     words = f"{where}: only the part before is used. {_loss(_bytes(reading.size - position))}"
-    found.damage = _joined(found.damage, words)
-    return found
+    recovered.damage = _joined(recovered.damage, words)
+    return recovered
 
 
 def _applied(contents: JournalContents, frame: JournalFrame) -> bool:

@@ -272,9 +272,9 @@ class Whereabouts(NamedTuple):
     sighting: Sighting | None = None
 
 
-def whereabouts(tracked: Tracked, listing: Listed, found: Places) -> Whereabouts:
+def whereabouts(tracked: Tracked, listing: Listed, by_identity: Places) -> Whereabouts:
     """Rule 2: where a followed file is, by a listing."""
-    sightings = found.get(tracked.identity, ())
+    sightings = by_identity.get(tracked.identity, ())
     for sighting in sightings:
         if sighting.path == tracked.current_path:
             same = sighting.size == tracked.size and sighting.mtime_ns == tracked.mtime_ns

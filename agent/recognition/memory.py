@@ -102,7 +102,7 @@ class Memory:
         self._looked_into[sighting.identity] = sighting
 
     def find(
-        self, sighting: Sighting, found: FoundFile, is_there: Callable[[Identity], bool]
+        self, sighting: Sighting, file: FoundFile, is_there: Callable[[Identity], bool]
     ) -> KnownSource | None:
         """The source of a file, preferring unfinished ones. Raises OSError. After its file system
         was mounted again, the file may have another device number; and it may have several
@@ -110,17 +110,17 @@ class Memory:
         candidates = [
             each
             for each in self._by_identity.get(sighting.identity, ())
-            if may_be_met(each, sighting, found.born_ns)
+            if may_be_met(each, sighting, file.born_ns)
         ]
         candidates += (
             each
             for each in self._by_inode.get(sighting.inode, ())
             if each.device != sighting.device
-            and may_be_met(each, sighting, found.born_ns)
+            and may_be_met(each, sighting, file.born_ns)
             and not is_there((each.device, each.inode))
         )
         same = [
-            known for known in candidates if met(known, found.beside(known)) is IdentityVerdict.SAME
+            known for known in candidates if met(known, file.beside(known)) is IdentityVerdict.SAME
         ]
         return min(same, key=lambda each: each.finished, default=None)
 

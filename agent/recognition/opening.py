@@ -93,7 +93,7 @@ def files_named(config: msgspec.Struct) -> Iterator[str]:
             yield value
 
 
-class _Found(msgspec.Struct):
+class _ResolvedFile(msgspec.Struct):
     """A file, and the links that led there."""
 
     fd: int
@@ -134,12 +134,16 @@ class Opening:
                 return self._checked(path, fd, status, real), status
         finally:
             os.close(fd)
-        found = _found(path)
+        resolved = _resolve(path)
         try:
-            _check_makers(path, found.status, found.makers, all_may_read=found.all_may_read)
-            return self._checked(path, found.fd, found.status, _name_of(found.fd)), found.status
+            _check_makers(
+                path, resolved.status, resolved.makers, all_may_read=resolved.all_may_read
+            )
+            return self._checked(
+                path, resolved.fd, resolved.status, _name_of(resolved.fd)
+            ), resolved.status
         finally:
-            os.close(found.fd)
+            os.close(resolved.fd)
 
     def check_kept(self, fd: int, path: str) -> None:
         """Raises OSError if the rules forbid opening this file as `path`. An earlier process may
@@ -182,18 +186,18 @@ def _kept_makers(path: str, name: str, status: os.stat_result) -> tuple[Mapping[
     """The creators of the links from `path` to an open file, and whether it is world-readable. If
     `path` no longer leads there, it counts as a link of its folder's owner."""
     with contextlib.suppress(OSError):
-        found = _found(path)
-        os.close(found.fd)
-        if os.path.samestat(found.status, status):
-            return found.makers, found.all_may_read
+        resolved = _resolve(path)
+        os.close(resolved.fd)
+        if os.path.samestat(resolved.status, status):
+            return resolved.makers, resolved.all_may_read
     maker = _UNKNOWN
     with contextlib.suppress(OSError):
         maker = _maker_in(Path(path).parent.stat())
     with contextlib.suppress(OSError):
-        found = _found(name)
-        os.close(found.fd)
-        if os.path.samestat(found.status, status):
-            return {maker: path, **found.makers}, found.all_may_read
+        resolved = _resolve(name)
+        os.close(resolved.fd)
+        if os.path.samestat(resolved.status, status):
+            return {maker: path, **resolved.makers}, resolved.all_may_read
     return {maker: path}, False
 
 
@@ -201,7 +205,7 @@ def _maker_in(folder: os.stat_result) -> int:
     return _UNKNOWN if folder.st_mode & stat.S_IWOTH else folder.st_uid
 
 
-def _found(path: str) -> _Found:
+def _resolve(path: str) -> _ResolvedFile:
     """Resolves a path like the kernel; the caller closes the file."""
     makers: dict[int, str] = {}
     all_may_read, steps = True, 0
@@ -235,7 +239,7 @@ def _found(path: str) -> _Found:
         os.close(here)
         raise
     all_may_read = all_may_read and bool(status.st_mode & stat.S_IROTH)
-    return _Found(here, status, makers, all_may_read)
+    return _ResolvedFile(here, status, makers, all_may_read)
 
 
 def _behind(link: int, name: str, folder: int, parts: deque[str]) -> int:

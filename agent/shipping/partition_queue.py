@@ -231,8 +231,8 @@ class PartitionQueue:
 
     def _take_place(self, sending: Sending, new: Sequence[Sending]) -> None:
         at = self.sendings.index(sending)
-        mine = [replacement for replacement in new if replacement.batch.target == self.target]
-        self.sendings[at : at + 1] = mine
+        own = [replacement for replacement in new if replacement.batch.target == self.target]
+        self.sendings[at : at + 1] = own
 
     def looked_up(
         self, sent: Sequence[Stamped], answer: Evidence | ClientError, now: float

@@ -34,20 +34,20 @@ def find(registry: RegistryClient, wanted: Wanted, known: TopicSchema | None = N
     there = None if latest is None else _event_schema(registry, latest)
     match wanted.purpose:
         case Purpose.FIELDS:
-            found = _of_the_topic(wanted, latest, there)
+            schema = _of_the_topic(wanted, latest, there)
         case Purpose.EITHER | Purpose.SYSLOG if there is not None and (
             there.full_name not in _FOR_MESSAGES
         ):
-            found = _of_the_topic(wanted, latest, there)
+            schema = _of_the_topic(wanted, latest, there)
         case Purpose.LINES | Purpose.EITHER | Purpose.SYSLOG if there is not None and (
             there.full_name in _FOR_MESSAGES
         ):
-            found = _built_in(registry, wanted, there.full_name, there)
+            schema = _built_in(registry, wanted, there.full_name, there)
         case purpose:
-            found = _built_in(registry, wanted, BUILT_IN_FOR[purpose], there)
-    if not 0 <= found.id <= _HIGHEST_ID:
-        raise RegistryError(f"the registry returned an invalid id {found.id} for {wanted.subject}")
-    return found
+            schema = _built_in(registry, wanted, BUILT_IN_FOR[purpose], there)
+    if not 0 <= schema.id <= _HIGHEST_ID:
+        raise RegistryError(f"the registry returned an invalid id {schema.id} for {wanted.subject}")
+    return schema
 
 
 def register_files(registry: RegistryClient, wanted: Wanted, files: Sequence[str]) -> None:
@@ -83,12 +83,12 @@ def _of_the_topic(
     return TopicSchema(wanted.topic, latest.id, latest.version, there)
 
 
-def _event_schema(registry: RegistryClient, found: RegisteredSchema) -> AvroSchema:
+def _event_schema(registry: RegistryClient, registered: RegisteredSchema) -> AvroSchema:
     try:
-        schema = registry.resolved(found)
+        schema = registry.resolved(registered)
         check_event_schema(schema)
     except InvalidSchema as error:
-        what = f"version {found.version} of subject {found.subject}"
+        what = f"version {registered.version} of subject {registered.subject}"
         raise NoSchema(f"{what} is not an event schema: {error}") from None
     return schema
 
@@ -101,13 +101,13 @@ def _built_in(
         # A subject with another schema is not changed, even if its compatibility level allows it.
         raise NoSchema(_other_schema(wanted, there, name))
     schema = built_in(name)
-    found = registry.lookup(wanted.subject, schema.text)
-    if found is None:
+    registered = registry.lookup(wanted.subject, schema.text)
+    if registered is None:
         registry.register(wanted.subject, schema.text)
-        found = registry.lookup(wanted.subject, schema.text)
-    if found is None:
+        registered = registry.lookup(wanted.subject, schema.text)
+    if registered is None:
         raise RegistryError(f"{wanted.subject} was registered, but is gone again")
-    return TopicSchema(wanted.topic, found.id, found.version, schema)
+    return TopicSchema(wanted.topic, registered.id, registered.version, schema)
 
 
 def _other_schema(wanted: Wanted, there: AvroSchema, name: str) -> str:
