@@ -166,17 +166,17 @@ class TopicHeartbeats:
         if not wanting:
             return
         files = self._files_by_topic()
-        self._lag_bytes = sum(each.unread for followed in files.values() for each in followed)
+        self._lag_bytes = sum(file.unread for followed in files.values() for file in followed)
         unknown = self._files.undecided | self._files.barred
         for topic in wanting:
             followed = files[topic]
             if topic in unknown or any(
-                each.suspect or each.trouble or each.is_away for each in followed
+                file.suspect or file.trouble or file.is_away for file in followed
             ):
                 continue  # the content of some files is unknown
             self._marked[topic] = millis
             self._held.pop(topic, None)
-            sizes = {each.source: each.size for each in followed if each.unread}
+            sizes = {file.source: file.size for file in followed if file.unread}
             self._topics[topic].mark(millis, sizes)
 
     def _files_by_topic(self) -> defaultdict[str, list[Followed]]:
@@ -190,8 +190,11 @@ class TopicHeartbeats:
         held = self._held.get(topic)
         if held is None:
             holding = self._destinations.holding(topic)
-            held = self._held[topic] = {each: each.closed for each in holding}
-        if not any(each.holds_something and each.closed == times for each, times in held.items()):
+            held = self._held[topic] = {destination: destination.closed for destination in holding}
+        if not any(
+            destination.holds_something and destination.closed == times
+            for destination, times in held.items()
+        ):
             heartbeat.journalled(self._destinations.last_number)
 
     def _oldest_open(self, topic: str) -> int | None:

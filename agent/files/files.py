@@ -227,10 +227,10 @@ class Files:
     def ready(self) -> list[Followed]:
         """The files with unread bytes, least recently read first."""
         unread = self._shared.attention.unread
-        for followed in [each for each in unread if not each.unread]:
+        for followed in [file for file in unread if not file.unread]:
             del unread[followed]
-        able = [each for each in unread if not (each.suspect or each.trouble or each.is_away)]
-        return sorted(able, key=lambda each: each.served)
+        able = [file for file in unread if not (file.suspect or file.trouble or file.is_away)]
+        return sorted(able, key=lambda file: file.served)
 
     def following(self) -> Collection[Followed]:
         every_input = list(self._by_input.values())
@@ -253,7 +253,7 @@ class Files:
         replaced, a folder still to be listed."""
         shared = self._shared
         unclear = (followed for followed in shared.attention.unclear if followed.trouble is None)
-        notable = (each for each in shared.handles.notable if isinstance(each, Followed))
+        notable = (handle for handle in shared.handles.notable if isinstance(handle, Followed))
         odd = {followed.input for followed in chain(unclear, notable)}
         changed = shared.watcher.changed
         return {
@@ -321,11 +321,13 @@ class Files:
 
     def close(self) -> None:
         for followed in [
-            each for input_files in self._by_input.values() for each in input_files.files.values()
+            file for input_files in self._by_input.values() for file in input_files.files.values()
         ]:
             self._shared.close(followed)
         for unpacking in [
-            each for one in self._by_input.values() for each in one.unpacking.values()
+            unpacking
+            for input_files in self._by_input.values()
+            for unpacking in input_files.unpacking.values()
         ]:
             unpacking.close()
         self._by_input.clear()
@@ -340,7 +342,7 @@ class Files:
         watcher, every_input = self._shared.watcher, list(self._by_input.values())
         everything = now >= self._next_scan or watcher.overflowed
         started = self._worked()
-        if everything or any(each.wants_all for each in every_input):
+        if everything or any(input_files.wants_all for input_files in every_input):
             self._adoption.adopt(every_input, self._unclaimed.values(), self._shared)
         if everything:
             began = int(self._shared.wall() * 1000)
@@ -435,14 +437,14 @@ class Files:
 
     def _after_scan(self, every_input: Sequence[InputFiles]) -> None:
         shared = self._shared
-        for path in [each for each in shared.unreadable if not os.path.lexists(each)]:
+        for path in [path for path in shared.unreadable if not os.path.lexists(path)]:
             del shared.unreadable[path]
             shared.report(ReadableAgain(path, gone=True))
         folders = {folder for input_files in every_input for folder in input_files.survey.watched}
         shared.watcher.unwatch_folders_but(folders)
         wall = shared.wall()
         for input_files in every_input:
-            shared.report(*(Forgettable(each.id) for each in input_files.memory.forget(wall)))
+            shared.report(*(Forgettable(source.id) for source in input_files.memory.forget(wall)))
 
     def _before_listing(self, folder: str) -> int:
         """Watches a folder before it is listed, so that nothing is missed. Returns the watch."""
@@ -592,8 +594,12 @@ class Files:
             known.id for input_files in every_input for known in input_files.memory.unfinished()
         }
         for path, unwatched, source in left:
-            same_topic = [each for each in every_input if each.input.topic == unwatched.topic]
-            is_taken_over = any(each.survey.means(path) for each in same_topic)
+            same_topic = [
+                input_files
+                for input_files in every_input
+                if input_files.input.topic == unwatched.topic
+            ]
+            is_taken_over = any(input_files.survey.means(path) for input_files in same_topic)
             if same_topic and source not in claimed and not is_taken_over:
                 self._shared.report(NotWatched(unwatched))
 

@@ -90,21 +90,23 @@ class MissedNames:
     def _resume(self, reached: HistoryPosition) -> None:
         """Replays the history: names before the position are settled, except pending ones."""
         watcher = self._shared.watcher
-        earlier = [each for each in watcher.names if each.number < reached.number]
-        watcher.names = [each for each in watcher.names if each.number >= reached.number]
+        earlier = [event for event in watcher.names if event.number < reached.number]
+        watcher.names = [event for event in watcher.names if event.number >= reached.number]
         went = follow(earlier, self._came, self._adrift)
         pending = dict(reached.pending)
 
         def unsettled(named: Iterable[NameHistory[str]]) -> list[NameHistory[str]]:
-            return [each for each in named if each.number in pending]
+            return [history for history in named if history.number in pending]
 
         self._went = unsettled(went)
-        self._came = {at: each for at, each in self._came.items() if each.number in pending}
+        self._came = {
+            at: history for at, history in self._came.items() if history.number in pending
+        }
         self._adrift = {
             cookie: left for cookie, named in self._adrift.items() if (left := unsettled(named))
         }
-        for each in chain(self._went, self._came.values(), *self._adrift.values()):
-            each.since = pending[each.number]
+        for history in chain(self._went, self._came.values(), *self._adrift.values()):
+            history.since = pending[history.number]
 
     def looked(
         self, every_input: Iterable[tuple[str, InputFiles]], caught_up: Mapping[str, int]
@@ -240,11 +242,11 @@ class MissedNames:
             went = follow(names, self._came, self._adrift)
             self._went += went
             self._named = names[-1].number
-            for each in chain(went, self._came.values(), *self._adrift.values()):
-                each.since = each.since or before
-                if self._known is not None and not each.is_new:
+            for history in chain(went, self._came.values(), *self._adrift.values()):
+                history.since = history.since or before
+                if self._known is not None and not history.is_new:
                     # It existed, and the previous process had not made a source of it.
-                    each.is_new = below(*each.places[0]) not in self._known
+                    history.is_new = below(*history.places[0]) not in self._known
 
     def say_what_came_and_went(self, every_input: list[InputFiles], before: int, now: int) -> None:
         """Reports names that came and went between the previous look and this one. Waits for names
@@ -264,7 +266,7 @@ class MissedNames:
         gone, self._went = self._went, []
         gone += self._wash_ashore()
         self._say_what_may_have_been_emptied(before, now)
-        files = [each for input_files in every_input for each in input_files.files.values()]
+        files = [followed for input_files in every_input for followed in input_files.files.values()]
         followed = {file.current_path for file in files if not file.nameless}
         for (folder, name), came in list(self._came.items()):
             path = below(folder, name)
@@ -313,7 +315,7 @@ class MissedNames:
         if not watcher.epoch or watcher.overflowed or not self._may_have_gone_on():
             return None
         named = chain(self._came.values(), self._went, *self._adrift.values(), *self._gone.values())
-        pending = sorted({Pending(each.number, each.since) for each in named})
+        pending = sorted({Pending(history.number, history.since) for history in named})
         if len(pending) > MOST_PENDING:
             return None
         followed = tuple(name for name, input_files in inputs.items() if input_files.is_told_all)
@@ -367,7 +369,7 @@ class MissedNames:
         link counts however it came."""
         passed = self._looked_at - self._before
         written, self._written = self._written, {}
-        came = {below(*at): each for at, each in self._came.items()}
+        came = {below(*at): history for at, history in self._came.items()}
         for input_files, paths in written.items():
             maybe_emptied = {
                 path: traces
@@ -397,7 +399,7 @@ class MissedNames:
         originals = {unpacking.original for unpacking in unpackings if unpacking in archives}
         missed: list[NameHistory[str]] = []
         waiting: dict[str, NameHistory[str]] = {}
-        for named in reversed([each for each in gone if _missed(input_files, each)]):
+        for named in reversed([history for history in gone if _missed(input_files, history)]):
             path = below(*named.places[-1])
             if path in originals:
                 originals.remove(path)
@@ -413,10 +415,10 @@ class MissedNames:
         self, input_files: InputFiles, gone: Iterable[NameHistory[str]], now: int
     ) -> None:
         missed: defaultdict[str, dict[str, int]] = defaultdict(dict)
-        for each in gone:
-            if (place := _missed(input_files, each)) is not None:
+        for history in gone:
+            if (place := _missed(input_files, history)) is not None:
                 folder, name = place
-                missed[folder][name] = min(each.since, missed[folder].get(name, each.since))
+                missed[folder][name] = min(history.since, missed[folder].get(name, history.since))
         for folder, names in missed.items():
             unwatched = _came_and_went(input_files, folder, list(names), min(names.values()), now)
             self._shared.report(NotWatched(unwatched))
@@ -436,8 +438,8 @@ def _missed(input_files: InputFiles, named: NameHistory[str]) -> tuple[str, str]
     if not named.is_new and (named.is_folder or _is_meant(input_files, below(*named.places[0]))):
         return None
     if named.is_folder:
-        return next((each for each in named.places if input_files.survey.leads_to(*each)), None)
-    return next((each for each in named.places if _is_meant(input_files, below(*each))), None)
+        return next((place for place in named.places if input_files.survey.leads_to(*place)), None)
+    return next((place for place in named.places if _is_meant(input_files, below(*place))), None)
 
 
 def _is_below(folder: str, changed: Collection[str]) -> bool:

@@ -77,14 +77,16 @@ def _judge(
     """The verdict on a file; or the source that it replaces."""
     originals = likeliest(input_files.originals.of(head, followed.current_path), followed, fd)
     grown = (
-        each for each in followed.likeness.like if input_files.files.get(each.identity) is each
+        original
+        for original in followed.likeness.like
+        if input_files.files.get(original.identity) is original
     )
-    originals += [each for each in grown if each not in originals]
+    originals += [original for original in grown if original not in originals]
     for original in originals:
         if original.nameless and _is_replaced_by(original, followed, fd):
             return original
-    there = [each for each in originals if not each.nameless]
-    compared = [_compared(followed, each, fd, shared) for each in there]
+    there = [original for original in originals if not original.nameless]
+    compared = [_compared(followed, original, fd, shared) for original in there]
     return undecided(followed.size, compared, unchanged_for=shared.now - followed.idle_since)
 
 

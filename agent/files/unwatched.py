@@ -134,7 +134,7 @@ def blind_statements(
     before, `written` those that may have been emptied. Folders and files that only new patterns
     lead to have no blind time: no input had asked for them."""
     now = {**listing.stamps, **now}
-    unreadable = [each for each in listing.failures if each in before.folders]
+    unreadable = [folder for folder in listing.failures if folder in before.folders]
     if before.patterns.paths:
         sought = Survey(*before.patterns, before=_do_nothing)
         written = {path: traces for path, traces in written.items() if sought.means(path)}
@@ -147,11 +147,11 @@ def blind_statements(
     if before.has_more:
         elsewhere = [not_remembered(blind, before.folders.keys() | now, MOST_FOLDERS)]
         now = {path: stamp for path, stamp in now.items() if path in before.folders}
-    unsought = [each for each in before.folders if not survey.asks(each)]
+    unsought = [folder for folder in before.folders if not survey.asks(folder)]
     changed = [path for path, stamp in now.items() if not _is_same(before.folders.get(path), stamp)]
     names = {}
     if len(changed) <= MOST_SAID:
-        names = {each: _names(each, listing, known) for each in changed}
+        names = {folder: _names(folder, listing, known) for folder in changed}
     return elsewhere + statements(
         *(blind, before.folders, now),
         unreadable=unreadable,

@@ -70,9 +70,9 @@ def _parts(
     statements: Sequence[Statement], window_millis: int, most_bytes: int
 ) -> Iterator[tuple[int, list[Statement]]]:
     by_length: dict[int, list[Statement]] = {}
-    for each in statements:
-        length = each.window_millis if isinstance(each, Shipped) else window_millis
-        by_length.setdefault(length, []).append(each)
+    for statement in statements:
+        length = statement.window_millis if isinstance(statement, Shipped) else window_millis
+        by_length.setdefault(length, []).append(statement)
     for length, same_length in by_length.items():
         part: list[Statement] = []
         size = 0
@@ -111,10 +111,14 @@ def _drafts_of(
     shipped = [statement for statement in part if isinstance(statement, Shipped)]
     if len(shipped) == 1 and len(shipped[0].runs) > MOST_RUNS:
         return _large(shipped[0], path_of)
-    passages = passages_of([each for each in shipped if each.base_offset >= 0], path_of)
-    for each in shipped:
-        if each.base_offset < 0:
-            passages.append(bare_passage(each.topic, each.topic_id, each.runs, path_of))
+    passages = passages_of(
+        [statement for statement in shipped if statement.base_offset >= 0], path_of
+    )
+    for statement in shipped:
+        if statement.base_offset < 0:
+            passages.append(
+                bare_passage(statement.topic, statement.topic_id, statement.runs, path_of)
+            )
     eventless = [statement for statement in part if isinstance(statement, Eventless)]
     for topic, runs in _eventless_by_topic(eventless).items():
         passages.append(bare_passage(topic, topic_id(topic), runs, path_of))
@@ -149,9 +153,9 @@ def _large(shipped: Shipped, path_of: PathOf) -> list[Draft]:
 def passages_of(shipped: Iterable[Shipped], path_of: PathOf) -> list[Json]:
     """A passage for each partition and leader epoch, with runs in the order of offsets."""
     together: dict[tuple[str, str, int, int], list[Shipped]] = defaultdict(list)
-    for each in shipped:
-        key = (each.topic, each.topic_id, each.partition, each.leader_epoch)
-        together[key].append(each)
+    for batch in shipped:
+        key = (batch.topic, batch.topic_id, batch.partition, batch.leader_epoch)
+        together[key].append(batch)
     return [
         _passage(sorted(batches, key=lambda batch: batch.base_offset), path_of)
         for batches in together.values()
@@ -183,24 +187,24 @@ def _finished_json(finished: Finished) -> Json:
 def _unwatched_json(unwatched: Iterable[Unwatched]) -> list[Json]:
     """The statements as JSON; adjacent times of a folder with the same traces are merged."""
     united: list[Unwatched] = []
-    for each in unwatched:
+    for statement in unwatched:
         before = united[-1] if united else None
-        if before is not None and _goes_on(before, each):
-            united[-1] = replace(before, to_millis=max(before.to_millis, each.to_millis))
+        if before is not None and _goes_on(before, statement):
+            united[-1] = replace(before, to_millis=max(before.to_millis, statement.to_millis))
         else:
-            united.append(each)
+            united.append(statement)
     return [
         {
-            "topic": each.topic,
-            "path": path_text(each.path),
-            "source": each.source,
-            "position": each.position,
-            "from_time": each.from_millis,
-            "to_time": each.to_millis,
-            "traces": each.traces.value,
-            "reason": path_text(each.reason),
+            "topic": statement.topic,
+            "path": path_text(statement.path),
+            "source": statement.source,
+            "position": statement.position,
+            "from_time": statement.from_millis,
+            "to_time": statement.to_millis,
+            "traces": statement.traces.value,
+            "reason": path_text(statement.reason),
         }
-        for each in united
+        for statement in united
     ]
 
 
@@ -269,9 +273,9 @@ def run_json(run: Run, path_of: PathOf) -> Json:
 
 def _passage(shipped: Sequence[Shipped], path_of: PathOf) -> Json:
     first = shipped[0]
-    runs = merged(run for each in shipped for run in each.runs)
-    measured = all(sum(each.delays) == each.offsets for each in shipped)
-    delays = zip_longest(*(each.delays for each in shipped if measured), fillvalue=0)
+    runs = merged(run for batch in shipped for run in batch.runs)
+    measured = all(sum(batch.delays) == batch.offsets for batch in shipped)
+    delays = zip_longest(*(batch.delays for batch in shipped if measured), fillvalue=0)
     return {
         "topic": first.topic,
         "topic_id": first.topic_id,

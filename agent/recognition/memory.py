@@ -84,7 +84,7 @@ class Memory:
             yield from [known for known in sources if not known.finished]
 
     def unfinished_at(self, identity: Identity) -> list[KnownSource]:
-        return [each for each in self._by_identity.get(identity, ()) if not each.finished]
+        return [known for known in self._by_identity.get(identity, ()) if not known.finished]
 
     def is_unchanged(self, sighting: Sighting, wall: float) -> bool:
         """Whether it is a finished file that was checked, and is unchanged since."""
@@ -108,33 +108,33 @@ class Memory:
         was mounted again, the file may have another device number; and it may have several
         names."""
         candidates = [
-            each
-            for each in self._by_identity.get(sighting.identity, ())
-            if may_be_met(each, sighting, file.born_ns)
+            known
+            for known in self._by_identity.get(sighting.identity, ())
+            if may_be_met(known, sighting, file.born_ns)
         ]
         candidates += (
-            each
-            for each in self._by_inode.get(sighting.inode, ())
-            if each.device != sighting.device
-            and may_be_met(each, sighting, file.born_ns)
-            and not is_there((each.device, each.inode))
+            known
+            for known in self._by_inode.get(sighting.inode, ())
+            if known.device != sighting.device
+            and may_be_met(known, sighting, file.born_ns)
+            and not is_there((known.device, known.inode))
         )
         same = [
             known for known in candidates if met(known, file.beside(known)) is IdentityVerdict.SAME
         ]
-        return min(same, key=lambda each: each.finished, default=None)
+        return min(same, key=lambda known: known.finished, default=None)
 
     def forget(self, wall: float) -> list[KnownSource]:
         """Removes and returns finished sources not seen for a day, after a complete scan."""
         finished = [
             source for known in self._by_identity.values() for source in known if source.finished
         ]
-        old = [each for each in finished if self._is_forgotten(each, wall)]
+        old = [source for source in finished if self._is_forgotten(source, wall)]
         if len(finished) - len(old) > _MOST:
             recent = sorted(set(finished) - set(old), key=lambda known: self._seen_at[known.id])
             old += recent[: len(recent) - _MOST]
-        for each in old:
-            self.remove(each)
+        for source in old:
+            self.remove(source)
         return old
 
     def all(self) -> Collection[KnownSource]:

@@ -122,7 +122,7 @@ class Dispatch:
         for queue in self.queues():
             queue.work(now)
         self._count_troubles()
-        return min((each.due for each in self.queues() if each.waits), default=NEVER)
+        return min((queue.due for queue in self.queues() if queue.waits), default=NEVER)
 
     def recreated(self, topic: str, partitions: int, successor: TopicPartition) -> None:
         """Halts the queues of partitions that a recreated topic lacks; their batches move to
@@ -146,7 +146,7 @@ class Dispatch:
         assert self.producer is not None
         for sending in first:
             self._handed[sending.batch] = queue, sending
-        batches = [each.batch for each in first]
+        batches = [sending.batch for sending in first]
         self.producer.renew(queue.target, identity=identity, sequence=sequence, first=batches)
 
     def submit(self, queue: PartitionQueue, sending: Sending) -> None:
@@ -236,13 +236,15 @@ class Dispatch:
         self._journal.replaced(sending.outgoing.number, new.batches, new.eventless)
         self._replacer.letter_counted(new.letters)
         replacements = [Sending(outgoing, sending.origin) for outgoing in new.batches]
-        for each in replacements:
-            self._in_flight.add(origin_of(each), each.batch.target.topic, each.batch.size)
+        for replacement in replacements:
+            self._in_flight.add(
+                origin_of(replacement), replacement.batch.target.topic, replacement.batch.size
+            )
         self._counts.topics[sending.batch.target.topic].replaced += 1
         self._leave(sending)
-        for each in replacements:
-            if each.batch.target != sending.batch.target:
-                self.add(each)
+        for replacement in replacements:
+            if replacement.batch.target != sending.batch.target:
+                self.add(replacement)
         return replacements
 
     def _identified(self, answer: Identity | ClientError) -> None:
@@ -293,8 +295,8 @@ class Dispatch:
                 self._failed(queue, error)
                 queue.rejected(sending, error)
             case Unsettled(target, batches, error):
-                for each in batches:
-                    del self._handed[each.batch]
+                for sending in batches:
+                    del self._handed[sending.batch]
                 queue = self._queues[target]
                 self._failed(queue, error)
                 queue.unsettled(error, now)
