@@ -139,7 +139,7 @@ class Pipeline:
     def _turn(self, now: float) -> bool:
         """A turn. Returns whether there is more to read at once."""
         self.destinations.hand_over_again()
-        self._do_orders()
+        self._carry_out_orders()
         self.recorder.expect(self._files.look(now))
         self._note(now)
         self._files.keep(now)
@@ -270,7 +270,7 @@ class Pipeline:
 
     # Orders
 
-    def _do_orders(self) -> None:
+    def _carry_out_orders(self) -> None:
         """Carries out orders; one that meets a full journal is repeated from its beginning."""
         while self._orders:
             self._orders[0]()

@@ -42,7 +42,7 @@ class Attention:
         self.unclear: dict[Followed, None] = {}
         self.begun: set[Followed] = set()  # sources that had no byte before this look
 
-    def rouse(self, followed: Followed, now: float) -> None:
+    def make_busy(self, followed: Followed, now: float) -> None:
         """Makes a file busy that is new or may have grown."""
         self._wake(followed, now)
         self._unwatch(followed)
@@ -92,9 +92,9 @@ class Attention:
         for each in (self._busy, self._polled, self.unread, self.unclear):
             each.pop(followed, None)
 
-    def begins(self, millis: int, *, is_told_all: bool) -> None:
-        """Begins a look. `is_told_all`: inotify has reported everything that happened before it."""
-        self._told_millis = self.millis if is_told_all else 0
+    def begins(self, millis: int, *, is_caught_up: bool) -> None:
+        """Begins a look. `is_caught_up`: inotify has reported everything before it."""
+        self._told_millis = self.millis if is_caught_up else 0
         self.last_millis, self.millis = self.millis, millis
         self.begun.clear()
 
@@ -198,7 +198,7 @@ class Attention:
         followed.look.watch = watch
         self._idle.setdefault(watch, {})[followed] = None
         if self.refresh(followed, now):  # it grew just before it was watched
-            self.rouse(followed, now)
+            self.make_busy(followed, now)
 
     def _poll(self, now: float) -> None:
         if not self._polled:
@@ -214,7 +214,7 @@ class Attention:
             del self._polled[followed]
             self._polled[followed] = None
             if self.refresh(followed, now):
-                self.rouse(followed, now)
+                self.make_busy(followed, now)
 
     def _unwatch(self, followed: Followed) -> None:
         watch, followed.look.watch = followed.look.watch, None

@@ -139,7 +139,7 @@ class Files:
             )
             begun_millis = watcher.last_look.wall_millis
             self._looked_ns = self._listed_ns = self._scanned_ns = begun_millis * _MILLIS
-        shared.attention.begins(begun_millis, is_told_all=True)
+        shared.attention.begins(begun_millis, is_caught_up=True)
         self._missed_names = MissedNames(
             shared, looked, boot, reached if watcher.goes_on else None, self._adoption.known_paths
         )
@@ -177,10 +177,10 @@ class Files:
         shared.watcher.collect()
         before = shared.attention.millis
         millis = int(shared.wall() * 1000)
-        shared.attention.begins(millis, is_told_all=not shared.watcher.overflowed)
+        shared.attention.begins(millis, is_caught_up=not shared.watcher.overflowed)
         if self._missed_names.was_blind(self._scan_interval, polling=self._said_polling):
             self._missed_names.begin_again(self._by_input.values(), before)
-        if self._missed_names.stood_still:
+        if self._missed_names.was_suspended:
             self._next_listing = now
         self._list(now)
         shared.attention.look(now)
@@ -200,7 +200,7 @@ class Files:
         self._missed_names.hear(before)
         # The process may have been suspended since the look began.
         until = max(millis, int(shared.wall() * 1000))
-        self._missed_names.say_what_came_and_went(list(self._by_input.values()), before, until)
+        self._missed_names.report_passing_names(list(self._by_input.values()), before, until)
         if now >= self._next_partings:
             self._next_partings = now + _PARTINGS_EVERY
             for input_files in self._by_input.values():
@@ -315,7 +315,7 @@ class Files:
             elif new != input_files.input:
                 self._change(input_files, new)
         self._follow([input_ for input_ in inputs if input_.name not in self._by_input])
-        self._say_what_was_left()
+        self._report_left_unread()
         reported, self._shared.reported = self._shared.reported, []
         return reported
 
@@ -398,7 +398,7 @@ class Files:
         if before is None and shared.watcher.anew and sought.paths:
             self._say_past(input_files, listing, sought)
         if listing.complete and (before is not None or not sought.paths):
-            input_files.begins_to_be_told()
+            input_files.start_history()
         if before is not None and listing.complete:
             input_files.before = None
             times = before.millis * _MILLIS, self._shared.attention.millis * _MILLIS
@@ -421,10 +421,10 @@ class Files:
                 continue
             is_above_watched = self._shared.watcher.watch_of(folder_of(folder)) >= 0
             past = past_of(folder, stamp, since_ns)
-            if self._missed_names.stood_still and not is_above_watched:
+            if self._missed_names.was_suspended and not is_above_watched:
                 past = past or "another folder may have been in its place"
             if past:
-                self._missed_names.say_past(input_files, folder, since_ns // _MILLIS, past)
+                self._missed_names.report_past(input_files, folder, since_ns // _MILLIS, past)
 
     def _told_ns(self, folder: str) -> int:
         """A time before the folder was created or replaced: that of the previous look, if the
@@ -517,7 +517,7 @@ class Files:
                     input_files.lose_file(followed)
                     return
             if doubted(followed.remembered(), followed.seen(fd)) is IdentityVerdict.SAME:
-                self._shared.attention.rouse(followed, self._shared.now)
+                self._shared.attention.make_busy(followed, self._shared.now)
                 return
             input_files.truncated(followed, fd)
         except (FileNotFoundError, NotADirectoryError):
@@ -585,7 +585,7 @@ class Files:
             self._unclaimed[followed.source] = self.snapshot_of(followed)
             self._shared.report(Released(followed))
 
-    def _say_what_was_left(self) -> None:
+    def _report_left_unread(self) -> None:
         """Reports unread content of files that were dropped by changed or removed inputs, if their
         topic has heartbeats, and no other input takes them over."""
         left, self._left = self._left, []

@@ -158,16 +158,16 @@ class InputFiles:
         self.hold(following, fd)
 
     @property
-    def is_told_all(self) -> bool:
+    def has_complete_history(self) -> bool:
         """Whether the history of names covers all its folders, and the journal has them."""
         untold = self._shared.watcher.untold
         is_listed = not self.folders.all_is_news and self.before is None
         return bool(is_listed) and (not untold or untold.isdisjoint(self.survey.watched))
 
-    def is_told_since(self, millis: int) -> bool:
-        return self.is_told_all and self._told_from <= millis
+    def has_history_since(self, millis: int) -> bool:
+        return self.has_complete_history and self._told_from <= millis
 
-    def begins_to_be_told(self) -> None:
+    def start_history(self) -> None:
         """Starts the time that the history of names covers: all folders are watched and listed."""
         self._told_from = self._shared.attention.millis
 
@@ -176,7 +176,7 @@ class InputFiles:
         perhaps briefly: they may have been emptied in between."""
         written: dict[str, Traces] = {}
         begun = self._shared.attention.begun
-        is_told = self.is_told_since(since_ns // 1_000_000)
+        is_told = self.has_history_since(since_ns // 1_000_000)
         for followed in self.files.values():
             if followed.source and not followed.is_unseen and followed not in begun:
                 continue
@@ -235,7 +235,7 @@ class InputFiles:
         elif not followed.nameless:
             followed.lose_name(self._shared.now, status.st_mtime_ns)
             self.leaving[followed] = None
-            self._shared.attention.rouse(followed, self._shared.now)
+            self._shared.attention.make_busy(followed, self._shared.now)
             if followed.source:
                 self._shared.report(Deleted(followed))
 
@@ -245,7 +245,7 @@ class InputFiles:
         self.leaving[followed] = None
         if followed.source:
             self._shared.report(Renamed(followed, former))
-        self._shared.attention.rouse(followed, self._shared.now)
+        self._shared.attention.make_busy(followed, self._shared.now)
 
     def hold(self, followed: Followed, fd: int) -> None:
         """Adds a file with its open descriptor."""
@@ -259,7 +259,7 @@ class InputFiles:
             except OSError as error:
                 self._shared.handles.trouble(followed, error)
         self.originals.note(followed)
-        self._shared.attention.rouse(followed, self._shared.now)
+        self._shared.attention.make_busy(followed, self._shared.now)
 
     def give_up(self, followed: Followed) -> None:
         """Removes a file without closing its descriptor."""
@@ -294,7 +294,7 @@ class InputFiles:
             followed.is_found()
         self._retry(followed)
         if where is Where.CHANGED:
-            self._shared.attention.rouse(followed, self._shared.now)
+            self._shared.attention.make_busy(followed, self._shared.now)
         elif where is Where.MOVED and sighting is not None:
             self._moved(followed, sighting)
         elif where is Where.MISSING or (
@@ -336,7 +336,7 @@ class InputFiles:
                 followed.is_back()
                 if followed.current_path != followed.path:
                     self.leaving[followed] = None
-                self._shared.attention.rouse(followed, self._shared.now)
+                self._shared.attention.make_busy(followed, self._shared.now)
                 self._can_read(followed.identity)
                 return
         except OSError as error:

@@ -74,8 +74,10 @@ class MissedNames:
         self._came: Places[str] = {}  # new names that were not looked at yet
         self._listed: Places[str] = {}  # those that came before the folders were listed
         self._unlisted: set[str] = set()  # changed folders that were not listed since
-        self._adrift: dict[int, list[NameHistory[str]]] = {}  # those in moved folders, by watch
-        self._ashore: set[int] = set()  # watches of moved folders that can be located now
+        self._in_moved_folders: dict[
+            int, list[NameHistory[str]]
+        ] = {}  # those in moved folders, by watch
+        self._listed_moves: set[int] = set()  # watches of moved folders that can be located now
         self._went: list[NameHistory[str]] = []  # removed names that were not reported yet
         self._written: dict[InputFiles, dict[str, Traces]] = {}  # while the process was suspended
         self._gone: dict[InputFiles, list[NameHistory[str]]] = {}  # may be in an archive
@@ -92,7 +94,7 @@ class MissedNames:
         watcher = self._shared.watcher
         earlier = [event for event in watcher.names if event.number < reached.number]
         watcher.names = [event for event in watcher.names if event.number >= reached.number]
-        went = follow(earlier, self._came, self._adrift)
+        went = follow(earlier, self._came, self._in_moved_folders)
         pending = dict(reached.pending)
 
         def unsettled(named: Iterable[NameHistory[str]]) -> list[NameHistory[str]]:
@@ -102,10 +104,12 @@ class MissedNames:
         self._came = {
             at: history for at, history in self._came.items() if history.number in pending
         }
-        self._adrift = {
-            cookie: left for cookie, named in self._adrift.items() if (left := unsettled(named))
+        self._in_moved_folders = {
+            cookie: left
+            for cookie, named in self._in_moved_folders.items()
+            if (left := unsettled(named))
         }
-        for history in chain(self._went, self._came.values(), *self._adrift.values()):
+        for history in chain(self._went, self._came.values(), *self._in_moved_folders.values()):
             history.since = pending[history.number]
 
     def looked(
@@ -113,7 +117,7 @@ class MissedNames:
     ) -> list[LookedAt]:
         """New scan times and stamps to journal; none while removed names are unreported, since
         the folders no longer show them."""
-        if self._gone or self._adrift:
+        if self._gone or self._in_moved_folders:
             return []
         booted = int(self._boot() * 1000)
         news = []
@@ -148,7 +152,7 @@ class MissedNames:
     def leave(self, input_files: InputFiles, name: str) -> None:
         """Keeps the last look of an input that is removed."""
         self._inputs_changed = True
-        self._say_missed(
+        self._report_missed(
             input_files, self._gone.pop(input_files, []), self._shared.attention.millis
         )
         if input_files.folders.scanned_millis:
@@ -174,7 +178,7 @@ class MissedNames:
         return polling and passed > max(_FROZEN, 2 * scan_interval)
 
     @property
-    def stood_still(self) -> bool:
+    def was_suspended(self) -> bool:
         """Whether a file made since the last look may have been emptied before this one: always if
         no agent ran in between; in a running agent, if more than a second passed."""
         return self._known is not None or self._looked_at - self._before > _STOOD_STILL
@@ -219,7 +223,7 @@ class MissedNames:
         this look. Call it each time before new files are identified."""
         now_ns = time.time_ns()  # first, so that a pause between the clocks adds to the time
         self._looked_at = self._boot()
-        if self.stood_still:
+        if self.was_suspended:
             times = now_ns - int((self._looked_at - self._before) * 1e9), now_ns
             for input_files in every_input:
                 before = self._written.get(input_files, {})
@@ -231,7 +235,7 @@ class MissedNames:
         self._follow(before)
         self._listed = self._came.copy()
         self._unlisted = self._shared.watcher.changed.copy()
-        self._ashore = set() if self._unlisted else set(self._adrift)
+        self._listed_moves = set() if self._unlisted else set(self._in_moved_folders)
         self._shared.watcher.collect()
         self._follow(before)
 
@@ -239,16 +243,16 @@ class MissedNames:
         watcher = self._shared.watcher
         names, watcher.names = watcher.names, []
         if names:
-            went = follow(names, self._came, self._adrift)
+            went = follow(names, self._came, self._in_moved_folders)
             self._went += went
             self._named = names[-1].number
-            for history in chain(went, self._came.values(), *self._adrift.values()):
+            for history in chain(went, self._came.values(), *self._in_moved_folders.values()):
                 history.since = history.since or before
                 if self._known is not None and not history.is_new:
                     # It existed, and the previous process had not made a source of it.
                     history.is_new = below(*history.places[0]) not in self._known
 
-    def say_what_came_and_went(self, every_input: list[InputFiles], before: int, now: int) -> None:
+    def report_passing_names(self, every_input: list[InputFiles], before: int, now: int) -> None:
         """Reports names that came and went between the previous look and this one. Waits for names
         that are neither followed nor gone yet, and for removed ones that may be in an archive still
         searched for."""
@@ -259,13 +263,13 @@ class MissedNames:
             if unpacking.archive
         }
         news, self._found = archives - self._found, archives
-        if not self._adrift:
+        if not self._in_moved_folders:
             self._shared.watcher.left.clear()
         if not (self._went or self.waits or self._written):
             return
         gone, self._went = self._went, []
-        gone += self._wash_ashore()
-        self._say_what_may_have_been_emptied(before, now)
+        gone += self._settle_moved_folders()
+        self._report_maybe_emptied(before, now)
         files = [followed for input_files in every_input for followed in input_files.files.values()]
         followed = {file.current_path for file in files if not file.nameless}
         for (folder, name), came in list(self._came.items()):
@@ -285,17 +289,17 @@ class MissedNames:
         waiting, self._gone = self._gone, {}
         for input_files in every_input:
             candidates = [*waiting.get(input_files, ()), *gone]
-            self._say_missed(input_files, self._not_unpacked(input_files, candidates, news), now)
+            self._report_missed(input_files, self._not_unpacked(input_files, candidates, news), now)
         if len(self._came) > _MOST_COME:
             self._shared.watcher.overflowed = True  # falls back to folder times
 
-    def _wash_ashore(self) -> list[NameHistory[str]]:
+    def _settle_moved_folders(self) -> list[NameHistory[str]]:
         """Locates names in moved folders by the folder's present path. Returns those gone."""
         watcher = self._shared.watcher
         gone = []
-        for watch in self._ashore & self._adrift.keys():
+        for watch in self._listed_moves & self._in_moved_folders.keys():
             folder = watcher.path_of(watcher.left[watch])
-            for named in self._adrift.pop(watch):
+            for named in self._in_moved_folders.pop(watch):
                 place = folder or "", named.places[-1][1]
                 if folder is None or not os.path.lexists(below(*place)):
                     gone.append(named)
@@ -307,18 +311,22 @@ class MissedNames:
     @property
     def waits(self) -> bool:
         """Whether new or removed names are still to be looked at or reported."""
-        return bool(self._came or self._adrift or self._gone)
+        return bool(self._came or self._in_moved_folders or self._gone)
 
     def reached(self, inputs: Mapping[str, InputFiles]) -> HistoryPosition | None:
         """The position up to which the history was processed; None if unchanged."""
         watcher, before = self._shared.watcher, self._reached
         if not watcher.epoch or watcher.overflowed or not self._may_have_gone_on():
             return None
-        named = chain(self._came.values(), self._went, *self._adrift.values(), *self._gone.values())
+        named = chain(
+            self._came.values(), self._went, *self._in_moved_folders.values(), *self._gone.values()
+        )
         pending = sorted({Pending(history.number, history.since) for history in named})
         if len(pending) > MOST_PENDING:
             return None
-        followed = tuple(name for name, input_files in inputs.items() if input_files.is_told_all)
+        followed = tuple(
+            name for name, input_files in inputs.items() if input_files.has_complete_history
+        )
         position = HistoryPosition(watcher.epoch, watcher.number, tuple(pending), followed)
         self._untold = len(watcher.untold)
         self._inputs_changed = False
@@ -358,12 +366,12 @@ class MissedNames:
         begun = int(self._begun * 1000)
         self._shared.watcher.looked(LastLook(self._shared.attention.millis, begun))
 
-    def say_past(self, input_files: InputFiles, folder: str, since: int, past: str) -> None:
+    def report_past(self, input_files: InputFiles, folder: str, since: int, past: str) -> None:
         """Reports the past of a folder that is watched only now."""
         now, why = self._shared.attention.millis, f"not watched before; {past}"
         self._shared.report(NotWatched(changed(input_files.input.topic, folder, since, now, why)))
 
-    def _say_what_may_have_been_emptied(self, before: int, now: int) -> None:
+    def _report_maybe_emptied(self, before: int, now: int) -> None:
         """Reports files that may have been emptied while the process was suspended. Leaves out
         files that came by a move or hard link, since their content was made elsewhere; a symbolic
         link counts however it came."""
@@ -411,7 +419,7 @@ class MissedNames:
             self._gone[input_files] = list(waiting.values())[::-1]
         return missed[::-1]
 
-    def _say_missed(
+    def _report_missed(
         self, input_files: InputFiles, gone: Iterable[NameHistory[str]], now: int
     ) -> None:
         missed: defaultdict[str, dict[str, int]] = defaultdict(dict)

@@ -68,6 +68,6 @@ class SharedByInputs(msgspec.Struct):
             self.handles.close(followed)
             self.cannot_read(followed.current_path, error)
             return
-        self.handles.untrouble(followed)
+        self.handles.clear_trouble(followed)
         self.can_read(followed.current_path)
-        self.attention.rouse(followed, self.now)
+        self.attention.make_busy(followed, self.now)

@@ -62,7 +62,7 @@ _MILLIS: Final = 1_000_000  # nanoseconds
 def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
     orphans, input_files.orphans = input_files.orphans, []
     for old, following in orphans:
-        shared.handles.untrouble(old)
+        shared.handles.clear_trouble(old)
         copy = copy_among(input_files, old, shared)
         outside = None if copy else copy_beside(input_files, old, shared)
         if following is not None:
@@ -72,17 +72,17 @@ def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
             shared.report(Appeared(following, known_before=False))
             if copy is not None:
                 copied = copy.identity, max(copy.mtime_ns, copy.born_ns)
-                _say_emptied_again(input_files, old, following, copied, shared)
+                _report_emptied_again(input_files, old, following, copied, shared)
             elif outside is not None:
                 at, fd = outside
                 copied = at.identity, max(at.mtime_ns, born_ns(fd))
-                _say_emptied_again(input_files, old, following, copied, shared)
+                _report_emptied_again(input_files, old, following, copied, shared)
         archives = [] if copy or outside else archives_of(old)
         traces = _traces_of(input_files, old, following)
         if not (copy or outside or archives) and traces is Traces.VANISHED:
             copy = copy_left_among(input_files, old, shared)
             if copy is not None:
-                _say_unknown_since_copied(old, copy.current_path, copy.size, shared)
+                _report_unknown_since_copied(old, copy.current_path, copy.size, shared)
         if copy is not None:
             go_on_in(input_files, old, copy, shared)
         elif outside is not None:
@@ -93,7 +93,7 @@ def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
             input_files.unpacking[old] = Unpacking(old, archives, shared.spool)
 
 
-def _say_emptied_again(
+def _report_emptied_again(
     input_files: InputFiles,
     old: Followed,
     following: Followed,
@@ -104,7 +104,7 @@ def _say_emptied_again(
     written to or copied once more after its content was copied, and before the next look."""
     identity, copied_ns = copy
     away_ns = (shared.attention.millis - old.look.looked_millis) * _MILLIS
-    is_told = input_files.is_told_since(old.look.looked_millis)
+    is_told = input_files.has_history_since(old.look.looked_millis)
     traces = may_hide_since_copied(following.mtime_ns - copied_ns, away_ns, is_told=is_told)
     if traces is not Traces.CHANGED and _was_copied_again(
         input_files, old, following, identity, shared
@@ -201,12 +201,14 @@ def _goes_on_in_copy(
     if copy is None:
         return False
     old.end.traces = None
-    _say_unknown_since_copied(old, copy[0].path, copy[0].size, shared)
+    _report_unknown_since_copied(old, copy[0].path, copy[0].size, shared)
     _go_on_at(input_files, old, *copy, shared)
     return True
 
 
-def _say_unknown_since_copied(old: Followed, copy: str, size: int, shared: SharedByInputs) -> None:
+def _report_unknown_since_copied(
+    old: Followed, copy: str, size: int, shared: SharedByInputs
+) -> None:
     """Reports the time since the copy as unknown, for the folder, since only a source that is over
     may have such a time itself."""
     if old.sealed:

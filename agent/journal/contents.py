@@ -54,7 +54,7 @@ are forgotten."""
 Numbering = tuple[int, Identity, int, int]  # number, identity, base sequence, CRC
 
 
-class Unfitting(ValueError):
+class InconsistentEntry(ValueError):
     """An entry refers to something that the contents do not have."""
 
 
@@ -73,7 +73,7 @@ class JournalContents(msgspec.Struct):
     leaving: dict[SourceId, None] = {}  # to be forgotten, but still mentioned
     open_runs: Counter[SourceId] = msgspec.field(default_factory=Counter)  # of each source
     # the number of open runs and statements that mention a source
-    spoken_of: Counter[SourceId] = msgspec.field(default_factory=Counter)
+    mentions: Counter[SourceId] = msgspec.field(default_factory=Counter)
     silent: set[SourceId] = set()  # no longer mentioned since the last check
     moved: dict[SourceId, None] = {}  # moved to another file, which is not published yet
     partitions: dict[str, Chosen] = {}
@@ -101,7 +101,7 @@ class JournalContents(msgspec.Struct):
             ending=self.ending.copy(),
             leaving=self.leaving.copy(),
             open_runs=self.open_runs.copy(),
-            spoken_of=self.spoken_of.copy(),
+            mentions=self.mentions.copy(),
             silent=self.silent.copy(),
             moved=self.moved.copy(),
             partitions=self.partitions.copy(),
@@ -186,7 +186,7 @@ class JournalContents(msgspec.Struct):
             self.known[source] = replace(self.known[source], finished=True)
             self.ending.pop(source, None)
         self._count(statement.number)
-        self._add(self._united(statement) if _must_be_said(statement) else statement)
+        self._add(self._united(statement) if _must_be_published(statement) else statement)
 
     def looked_at(self, at: LookedAt) -> None:
         self.looked[at.input] = at.after(self.looked.pop(at.input, None))
@@ -225,7 +225,7 @@ class JournalContents(msgspec.Struct):
         self.open_bytes += outgoing.batch.size
         for run in outgoing.runs:
             self.open_runs[run.source] += 1
-            self.spoken_of[run.source] += 1
+            self.mentions[run.source] += 1
 
     def restate(self, statement: Statement) -> None:
         """Adds a statement that waited when the file was begun."""
@@ -236,12 +236,12 @@ class JournalContents(msgspec.Struct):
     def check_known(self, sources: Iterable[SourceId]) -> None:
         for source in sources:
             if source not in self.known:
-                raise Unfitting(f"unknown source {source}")
+                raise InconsistentEntry(f"unknown source {source}")
 
     def check_new(self, batches: Iterable[Outgoing]) -> None:
         for outgoing in batches:
             if outgoing.number in self.open:
-                raise Unfitting(f"batch {outgoing.number} exists already")
+                raise InconsistentEntry(f"batch {outgoing.number} exists already")
 
     def check_parcel(self, parcel: Parcel) -> None:
         self.check_known(parcel.progress)
@@ -251,7 +251,7 @@ class JournalContents(msgspec.Struct):
         try:
             return self.open[number]
         except KeyError:
-            raise Unfitting(f"batch {number} is not open") from None
+            raise InconsistentEntry(f"batch {number} is not open") from None
 
     # Queries
 
@@ -305,7 +305,7 @@ class JournalContents(msgspec.Struct):
         self.open_bytes -= done.outgoing.batch.size
         for run in done.outgoing.runs:
             _count_down(self.open_runs, run.source)
-            self._speak_less_of(run.source)
+            self._drop_mention(run.source)
         return done
 
     def _state(self, eventless: Sequence[Eventless]) -> None:
@@ -320,8 +320,8 @@ class JournalContents(msgspec.Struct):
         if self.keeps_statements:
             self.statements[statement.number] = statement
             self.waiting += _weight(statement)
-            self.spoken_of.update(_sources_of(statement))
-            if _must_be_said(statement):
+            self.mentions.update(_sources_of(statement))
+            if _must_be_published(statement):
                 self.not_seen[statement.number] = None
             if isinstance(statement, AlteredText):
                 self.altered[statement.number] = None
@@ -358,10 +358,10 @@ class JournalContents(msgspec.Struct):
             self.altered.pop(number, None)
             self.withheld.pop(number, None)
             for source in _sources_of(statement):
-                self._speak_less_of(source)
+                self._drop_mention(source)
 
-    def _speak_less_of(self, source: SourceId) -> None:
-        if _count_down(self.spoken_of, source):
+    def _drop_mention(self, source: SourceId) -> None:
+        if _count_down(self.mentions, source):
             self.silent.add(source)
 
     def _count(self, number: int) -> None:
@@ -419,12 +419,12 @@ class JournalContents(msgspec.Struct):
     def _let_leave(self) -> None:
         silent, self.silent = self.silent, set()
         for source in silent:
-            if source in self.leaving and not self._is_spoken_of(source):
+            if source in self.leaving and not self._is_mentioned(source):
                 del self.leaving[source], self.known[source], self.progress[source]
                 self.moved.pop(source, None)
 
-    def _is_spoken_of(self, source: SourceId) -> bool:
-        return source in self.spoken_of or source in self.ending
+    def _is_mentioned(self, source: SourceId) -> bool:
+        return source in self.mentions or source in self.ending
 
 
 def _has_moved(before: KnownSource, known: KnownSource) -> bool:
@@ -440,7 +440,7 @@ def _count_down(counts: Counter[SourceId], source: SourceId) -> bool:
     return True
 
 
-def _must_be_said(statement: Statement) -> bool:
+def _must_be_published(statement: Statement) -> bool:
     """Whether the statement reports something unknown, so that it must be published."""
     return isinstance(statement, NotSeen) and statement.unwatched.traces is not Traces.UNCHANGED
 
@@ -448,7 +448,7 @@ def _must_be_said(statement: Statement) -> bool:
 def _weight(statement: Statement) -> int:
     """The share of a statement in `MOST_WAITING`. A window counts a quarter of a run, since a
     backlog may have thousands. Statements with a limit of their own count nothing."""
-    if _must_be_said(statement) or isinstance(statement, AlteredText):
+    if _must_be_published(statement) or isinstance(statement, AlteredText):
         return 0
     if not isinstance(statement, Shipped):
         return 2

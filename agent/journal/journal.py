@@ -128,7 +128,7 @@ class Journal:
         finally:
             self._together = None
             with self._lock:
-                if self._writer.owes:
+                if self._writer.has_postponed:
                     self._writer.prepare()
                     self._writer.append(())
                     self._writer.renew_if_due()
@@ -136,7 +136,7 @@ class Journal:
     def _append(self, pieces: list[Buffer]) -> None:
         """Appends an entry, or postpones it within `together`."""
         if self._together == threading.get_ident():
-            self._writer.owe_later(pieces)
+            self._writer.postpone(pieces)
         else:
             self._writer.append(pieces)
 
@@ -202,7 +202,7 @@ class Journal:
         with self._lock:
             self._writer.check_open()
             self._contents.acknowledged(number, base_offset, leader_epoch)
-            self._writer.owe(pieces)
+            self._writer.append_or_postpone(pieces)
 
     def replaced(
         self,
@@ -342,7 +342,7 @@ class Journal:
         with self._lock:
             return tuple(self._contents.moved)
 
-    def moves_are_said(self, moved: Iterable[SourceId]) -> None:
+    def moves_published(self, moved: Iterable[SourceId]) -> None:
         with self._lock:
             for source in moved:
                 self._contents.moved.pop(source, None)

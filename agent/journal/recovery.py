@@ -24,7 +24,7 @@ import msgspec
 
 from agent.errors import JournalError
 from agent.journal.binding import Binding
-from agent.journal.contents import JournalContents, Unfitting
+from agent.journal.contents import InconsistentEntry, JournalContents
 from agent.journal.entries import BeginEntry, EntryKind
 from agent.journal.frames import VERSION, FrameFault, JournalFrame, JournalFrameReader
 from agent.journal.replay import apply, decode_begin, salvage
@@ -216,7 +216,7 @@ def _go_on(reading: _Reading, recovered: RecoveredJournal) -> RecoveredJournal:
 def _applied(contents: JournalContents, frame: JournalFrame) -> bool:
     try:
         apply(contents, frame)
-    except Unfitting:
+    except InconsistentEntry:
         return False
     return True
 

@@ -14,7 +14,7 @@ import msgspec
 
 from agent.alterations import AlteredText
 from agent.journal import conversion, entries
-from agent.journal.contents import JournalContents, Unfitting
+from agent.journal.contents import InconsistentEntry, JournalContents
 from agent.journal.entries import EntryKind
 from agent.journal.frames import Buffer, JournalFrame
 from agent.journal.state import Statement
@@ -71,13 +71,13 @@ def stands(contents: JournalContents) -> bytes:
 
 
 def apply(contents: JournalContents, frame: JournalFrame) -> None:
-    """Applies an entry. Raises `Unfitting` if it does not fit the contents."""
+    """Applies an entry. Raises `InconsistentEntry` if it does not fit the contents."""
     try:
         _APPLY[EntryKind(frame.kind)](contents, frame)
-    except Unfitting:
+    except InconsistentEntry:
         raise
     except (KeyError, ValueError, TypeError, msgspec.MsgspecError) as error:
-        raise Unfitting(f"at byte {frame.position}: {error}") from error
+        raise InconsistentEntry(f"at byte {frame.position}: {error}") from error
 
 
 def salvage(contents: JournalContents, frame: JournalFrame) -> None:
@@ -85,7 +85,7 @@ def salvage(contents: JournalContents, frame: JournalFrame) -> None:
         offsets = contents.acknowledged_offsets.copy()
         try:
             apply(contents, frame)
-        except Unfitting:
+        except InconsistentEntry:
             return  # it refers to something lost
         if frame.kind == EntryKind.ACKNOWLEDGED:
             _look_from_there_still(contents, offsets)
@@ -126,7 +126,7 @@ def _statements(part: entries.StateEntry) -> list[Statement]:
 
 
 def _apply_begin(_contents: JournalContents, frame: JournalFrame) -> None:
-    raise Unfitting(f"at byte {frame.position}: second BEGIN")
+    raise InconsistentEntry(f"at byte {frame.position}: second BEGIN")
 
 
 def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:

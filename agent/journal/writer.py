@@ -107,7 +107,7 @@ class JournalWriter:
                 raise self._full(error) from error
             self._writing(lambda: self._append(pieces))
 
-    def owe(self, pieces: Sequence[Buffer]) -> None:
+    def append_or_postpone(self, pieces: Sequence[Buffer]) -> None:
         """Appends now if possible, otherwise before the next entry."""
         self._owed += pieces
         if self._is_unsure:
@@ -118,11 +118,11 @@ class JournalWriter:
             self._not_written = self._message(error)
 
     @property
-    def owes(self) -> bool:
+    def has_postponed(self) -> bool:
         """Whether postponed entries wait for the next one."""
         return bool(self._owed)
 
-    def owe_later(self, pieces: Sequence[Buffer]) -> None:
+    def postpone(self, pieces: Sequence[Buffer]) -> None:
         """Postpones an entry until the next one."""
         self._owed += pieces
 
@@ -244,7 +244,7 @@ class JournalWriter:
         file = begun(self._directory, self.generation + 1, self._owner, self._contents)
         try:
             file.publish()
-            self._let_stand(file, snapshot_size=file.size)
+            self._append_stands(file, snapshot_size=file.size)
         except OSError:
             file.discard()
             raise
@@ -287,10 +287,10 @@ class JournalWriter:
         if self._is_unsure:
             raise OSError("the state of the old file is unknown")
         file.copy_from(self._file, position, self._file.size)
-        self._let_stand(file, snapshot_size)
+        self._append_stands(file, snapshot_size)
         self.longest_stand = max(self.longest_stand, time.monotonic() - began)
 
-    def _let_stand(self, file: GenerationFile, snapshot_size: int) -> None:
+    def _append_stands(self, file: GenerationFile, snapshot_size: int) -> None:
         """Makes a file the current one by appending STANDS. Raises OSError before that."""
         file.append(framed(EntryKind.STANDS, stands(self._contents), salt=self.salt))
         self._file = file

@@ -230,7 +230,7 @@ class Keeping:
             self._weighed = now
             self._weigh()
         for identity in list(islice(self._changed, self._allowance(now))):
-            self._bring_about(identity)
+            self._update_kept(identity)
             self._changed.pop(identity, None)
             self._allowed -= 1
 
@@ -245,7 +245,7 @@ class Keeping:
             if any(each.source for each in self._open.get(identity, ())):
                 self._changed[identity] = None
 
-    def _bring_about(self, identity: Identity) -> None:
+    def _update_kept(self, identity: Identity) -> None:
         """Keeps a file under its current name if it is open, otherwise gives it back."""
         holders = self._open.get(identity, {})
         source = next((holder.source for holder in holders if holder.source), SourceId(""))

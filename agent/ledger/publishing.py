@@ -86,7 +86,7 @@ class Heartbeats:
         return self._until != self._said
 
     def statements(self, now: float) -> list[Json]:
-        """The heartbeats to publish now; the caller calls `said` once the journal has them."""
+        """The heartbeats to publish now; call `journalled` once the journal has them."""
         if not self._until:
             return []
         together: dict[int, list[str]] = defaultdict(list)
@@ -106,7 +106,7 @@ class Heartbeats:
             for millis, topics in sorted(together.items())
         ]
 
-    def said(self, statements: list[Json], now: float) -> None:
+    def journalled(self, statements: list[Json], now: float) -> None:
         self._said = dict(self._until)
         if statements and "topics" in statements[0]:
             self._named, self._named_at = frozenset(self._until), now
@@ -120,7 +120,7 @@ class PublishedFiles:
         self._said: dict[str, tuple[int, int, int]] = {}  # device, inode, bytes of the head
         self._now: dict[str, tuple[int, int, int]] = {}
 
-    def spoken_of(
+    def to_publish(
         self, entries: Iterable[Json], moved: Iterable[SourceId] = ()
     ) -> list[list[Json]]:
         """The files to publish for the sources in these entries, and for those that moved to
@@ -137,8 +137,8 @@ class PublishedFiles:
                 news.append(file_json(known))
         return [news[at : at + _AT_ONCE] for at in range(0, len(news), _AT_ONCE)]
 
-    def said(self) -> None:
-        """Notes that the last result of `spoken_of` was journalled."""
+    def journalled(self) -> None:
+        """Notes that the last result of `to_publish` was journalled."""
         for source, state in self._now.items():
             self._said.pop(source, None)
             self._said[source] = state
@@ -241,14 +241,14 @@ class Ledger:
         is_due = self._heartbeats.due and all_excepted
         heartbeats = self._heartbeats.statements(now) if is_due else []
         moved = self._journal.moved
-        files = self._files.spoken_of((draft.lists for draft in pending), moved)
+        files = self._files.to_publish((draft.lists for draft in pending), moved)
         pending = self._with_files(pending, files)
         if heartbeats:
             pending.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
         if not pending:
             if not self._journal.ledger_seq:
                 self.due = now + min(_UNHEARD_SECONDS, self._config.ledger_interval)
-            self._journal.moves_are_said(moved)
+            self._journal.moves_published(moved)
             return ()
         batches = [
             self._outgoing(draft, at, target, now_millis) for at, draft in enumerate(pending)
@@ -256,10 +256,10 @@ class Ledger:
         self._journal.parcel(Parcel(batches, (), {}))
         recent = {path: at for path, at in self._paths_said.items() if now - at < PATH_SECONDS}
         self._paths_said = recent | paths
-        self._files.said()
-        self._journal.moves_are_said(moved)
+        self._files.journalled()
+        self._journal.moves_published(moved)
         if heartbeats:
-            self._heartbeats.said(heartbeats, now)
+            self._heartbeats.journalled(heartbeats, now)
         if sum(len(batch.covers) for batch in batches) < len(statements):
             self.due = now
         return batches

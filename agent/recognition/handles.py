@@ -106,7 +106,7 @@ class Handles:
         holder.trouble = error
         self.notable.add(holder)
 
-    def untrouble(self, holder: HandleHolder) -> None:
+    def clear_trouble(self, holder: HandleHolder) -> None:
         """Clears the error, when the file is readable or to be retried."""
         holder.trouble = None
 

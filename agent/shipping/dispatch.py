@@ -264,7 +264,7 @@ class Dispatch:
                 journal=self._write_down,
             )
         for queue in self.queues():
-            queue.poke()
+            queue.retry_now()
 
     def _write_down(self, batches: Sequence[Stamped]) -> None:
         """Journals the numbers of batches. Called by the producer before it first sends them."""
@@ -295,8 +295,8 @@ class Dispatch:
                 self._failed(queue, error)
                 queue.rejected(sending, error)
             case Unsettled(target, batches, error):
-                for sending in batches:
-                    del self._handed[sending.batch]
+                for stamped in batches:
+                    del self._handed[stamped.batch]
                 queue = self._queues[target]
                 self._failed(queue, error)
                 queue.unsettled(error, now)

@@ -141,7 +141,7 @@ class PartitionQueue:
         """Whether its next step is at `due`."""
         return self.phase is QueuePhase.BACK and bool(self.sendings)
 
-    def poke(self) -> None:
+    def retry_now(self) -> None:
         """Retries now, since the thing it waits for may have come."""
         if not self.stands:
             self.due = 0.0

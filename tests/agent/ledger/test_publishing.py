@@ -346,7 +346,7 @@ def heartbeats() -> Heartbeats:
 
 def say(beats: Heartbeats, now: float) -> list[dict[str, object]]:
     found = beats.statements(now)
-    beats.said(found, now)
+    beats.journalled(found, now)
     return found
 
 
