@@ -3,7 +3,7 @@
     AgentError
     ├── InputError          an input cannot be followed as configured: its name and the reason
     ├── NoSchema            a topic has no schema to write its events with
-    ├── NotTaken            a new configuration was rejected: the agent keeps the current one
+    ├── ConfigRejected      a new configuration was rejected: the agent keeps the current one
     ├── JournalError        the journal cannot be opened, or is corrupt
     └── JournalFull         the journal cannot be written, since the disk is full; tried again later
 
@@ -24,7 +24,7 @@ class NoSchema(AgentError):
     pass
 
 
-class NotTaken(AgentError):
+class ConfigRejected(AgentError):
     pass
 
 

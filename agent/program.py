@@ -27,7 +27,7 @@ from prometheus_client.metrics_core import Metric
 from agent.agent import Agent
 from agent.batches import framing, plain_json
 from agent.config import AgentConfig
-from agent.errors import AgentError, NotTaken
+from agent.errors import AgentError, ConfigRejected
 from agent.events import splitting, times
 from agent.http.pages import AgentServer, agent_pages
 from agent.inputs_directory import InputsDirectory, ReadFile
@@ -52,7 +52,7 @@ _PATIENCE_SECONDS: Final = 5.0  # allowed for stopping in addition to `drain`
 
 log = logging.getLogger(__name__)
 
-Load = Callable[[], AgentConfig]  # raises NotTaken
+Load = Callable[[], AgentConfig]  # raises ConfigRejected
 
 
 def run(config: AgentConfig, load: Load, read_inputs: ReadFile) -> int:
@@ -261,14 +261,14 @@ def _say_news(directory: InputsDirectory) -> None:
 
 
 def check_takeable(running: AgentConfig, wanted: AgentConfig) -> None:
-    """Raises NotTaken if a setting has changed that needs a restart."""
+    """Raises ConfigRejected if a setting has changed that needs a restart."""
     changed = [
         name
         for name in running.__struct_fields__
         if name not in TAKEN_WHILE_RUNNING and getattr(running, name) != getattr(wanted, name)
     ]
     if changed:
-        raise NotTaken(f"changing {', '.join(changed)} needs a restart")
+        raise ConfigRejected(f"changing {', '.join(changed)} needs a restart")
 
 
 def _now_millis() -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.config_inputs import Input
-from agent.errors import NotTaken
+from agent.errors import ConfigRejected
 from agent.inputs_directory import InputsDirectory
 
 
@@ -25,7 +25,7 @@ class Reading:
         self.read.append(path.name)
         text = path.read_text()
         if "wrong" in text:
-            raise NotTaken(f"{path}:1: unknown key")
+            raise ConfigRejected(f"{path}:1: unknown key")
         return followed(*text.split())
 
 

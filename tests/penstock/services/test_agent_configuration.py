@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.config import AgentConfig, BatchCompression
 from agent.config_inputs import Format, Input, LongLines, UnknownFields
 from agent.config_lines import Filter, Multiline, Redaction, Time
-from agent.errors import NotTaken
+from agent.errors import ConfigRejected
 from penstock.config.configuration import ConfigurationError
 from penstock.services.agent_configuration import load_agent, load_inputs, or_not_taken
 
@@ -196,7 +196,7 @@ def test_an_applications_own_file(tmp_path: Path) -> None:
         ("", "inputs: is required"),
     ):
         path.write_text(text)
-        with pytest.raises(NotTaken, match=why):
+        with pytest.raises(ConfigRejected, match=why):
             or_not_taken(lambda: load_inputs(path))
 
 
