@@ -1,1 +1,1 @@
-"""One agent on a host: what its parts agree on, and the two threads."""
+"""The agent: follows log files and ships their lines to brokers, on two threads."""

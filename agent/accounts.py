@@ -1,6 +1,6 @@
-"""Runs added up and divided, so that every byte and line stays counted once. Pure.
+"""Adds and divides runs so that every byte and line stays counted exactly once. Pure.
 
-What nobody knew of a part, nobody knows of the sum: -1 stays -1.
+A count of -1 is unknown, and so is every sum with an unknown part.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ UNKNOWN = -1
 
 
 def added_up(excepted: Iterable[Excepted]) -> tuple[Excepted, ...]:
-    """One for each fate and reason."""
+    """Sums the counts, one entry for each fate and reason."""
     sums: dict[tuple[Fate, str], Excepted] = {}
     for each in excepted:
         key = each.fate, each.reason
@@ -23,7 +23,7 @@ def added_up(excepted: Iterable[Excepted]) -> tuple[Excepted, ...]:
 
 
 def joined(first: Run, second: Run) -> Run:
-    """One run of two that follow each other."""
+    """Joins two consecutive runs into one."""
     return replace(
         first,
         events=first.events + second.events,
@@ -34,10 +34,10 @@ def joined(first: Run, second: Run) -> Run:
 
 
 def divided(run: Run, events: int, position: int) -> tuple[Run, Run]:
-    """The first so many events, and the others, of which the first starts at this position.
+    """Divides a run after `events` events; the second part starts at `position`.
 
-    Nobody knows which lines were excepted before it: each event of the first part counts for one
-    line, and the rest is said of the second.
+    It is unknown which excepted lines lay before that position, so each event of the first part
+    counts as one line, and all that is excepted belongs to the second part.
     """
     lines = min(events, run.lines)
     return (
@@ -53,15 +53,15 @@ def divided(run: Run, events: int, position: int) -> tuple[Run, Run]:
 
 
 def is_loss(run: Run) -> bool:
-    """What was lost is a run of its own, so that its bytes have a name."""
-    return any(each.fate is Fate.LOST for each in run.excepted)
+    """Whether the run states a loss. A loss is always a run of its own."""
+    return any(excepted.fate is Fate.LOST for excepted in run.excepted)
 
 
 def bytes_of_events(run: Run) -> int:
-    """Those of the file that became its events."""
-    if any(each.bytes < 0 for each in run.excepted):
+    """The number of bytes in the file that became events of the run."""
+    if any(excepted.bytes < 0 for excepted in run.excepted):
         return UNKNOWN
-    return run.end_position - run.position - sum(each.bytes for each in run.excepted)
+    return run.end_position - run.position - sum(excepted.bytes for excepted in run.excepted)
 
 
 def _sum(one: Excepted, other: Excepted) -> Excepted:

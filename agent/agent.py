@@ -1,11 +1,11 @@
-"""One agent: its journal, its schemas, its files, and the two threads that do the work.
+"""Assembles an agent: its journal, its schemas, its files, and the two threads that do the work.
 
-    pipeline    looks, reads, packs, writes down       agent.pipeline
-    shipping    sends, numbers, hears what arrived     agent.shipping.shipper
+    pipeline    scans, reads, packs, writes the journal         agent.pipeline
+    shipping    numbers, sends, processes acknowledgements      agent.shipping.shipper
 
-They meet in the journal and in the shipper's queue. Stopping goes with the stream: nothing more is
-read, what was read is handed over, what was handed over may still arrive; what does not is in the
-journal, and is sent at the next start.
+They share the journal and the shipper's queue. A stop follows the direction of the data: reading
+ends, what was read is handed over, and the shipper gets time to deliver it. What it cannot deliver
+stays in the journal, and is sent at the next start.
 """
 
 import logging
@@ -24,14 +24,14 @@ from agent.history.blind_times import Looked
 from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.journal.state import JournalState
-from agent.kept.keeping import Keeping
+from agent.kept.kept_files import Keeping
 from agent.kept.store import DescriptorStore, HandedOver
 from agent.pipeline import Pipeline
 from agent.recognition.opening import Opening
 from agent.shipping.shipper import Shipper
-from agent.standing import AgentParts, standing
 from agent.status import AgentPhase, Status
-from agent.topic_schemas.following import TopicSchemas
+from agent.status_report import AgentParts, status_of
+from agent.topic_schemas.current_schemas import TopicSchemas
 
 _STUCK_SECONDS: Final = 60.0
 _PATIENCE_SECONDS: Final = 2.0
@@ -40,12 +40,12 @@ log = logging.getLogger(__name__)
 
 
 class Agent:
-    """`start`, `reload` and `stop` belong to one thread; `status`, `stuck`, `failure` to any."""
+    """An agent. Call `start`, `reload` and `stop` from one thread; other methods from any."""
 
     def __init__(
         self, config: AgentConfig, inputs: Sequence[Input], left: Sequence[HandedOver] = ()
     ) -> None:
-        """`left` are descriptors that were kept of an earlier process, for this one to close."""
+        """`left` are descriptors kept from an earlier process; the agent closes them."""
         self._config = config
         self._left = left
         self._inputs = tuple(inputs)
@@ -57,13 +57,13 @@ class Agent:
 
     @property
     def failure(self) -> str | None:
-        """Why it had to stop by itself."""
+        """The error that stopped the agent, if any."""
         if self._failure is None and self._parts is not None:
             return self._parts.shipper.failure
         return self._failure
 
     def start(self) -> None:
-        """Raises AgentError, and leaves nothing behind then."""
+        """Starts the threads. Raises AgentError, and then leaves nothing open or running."""
         config, directory = self._config, Path(self._config.data_dir)
         try:
             binding = Binding.of(directory)
@@ -76,7 +76,7 @@ class Agent:
             host_binding=binding,
             ledger=config.ledger,
         )
-        _say(state)
+        _warn_about(state)
         try:
             self._parts = self._assembled(journal, state)
         except BaseException:
@@ -89,7 +89,7 @@ class Agent:
         self._phase = AgentPhase.RUNNING
 
     def _assembled(self, journal: Journal, state: JournalState) -> AgentParts:
-        """Everything, and nothing of it started."""
+        """Builds all parts without starting them."""
         config, directory = self._config, Path(self._config.data_dir)
         schemas = TopicSchemas(
             config.registry_address,
@@ -101,7 +101,7 @@ class Agent:
         schemas.want(self._inputs)
         shipper = Shipper(config, journal, state, schemas)
         followed = read_inputs(directory)
-        # Whoever is followed was looked at: if the journal has no look, it has lost it.
+        # A followed input was scanned at least once: if the journal has no scan, it has lost it.
         since = {name: Looked(at) for name, at in (followed or {}).items() if at}
         files = Files(
             [FileInput.of(each) for each in self._inputs],
@@ -133,14 +133,14 @@ class Agent:
         return AgentParts(journal, schemas, shipper, files, pipeline, copied_from, damage)
 
     def reload(self, config: AgentConfig, inputs: Sequence[Input]) -> None:
-        """Takes other inputs. What was read the old way goes out first."""
+        """Replaces the inputs. What was read for the old ones is handed over first."""
         assert self._parts is not None
         self._config, self._inputs = config, tuple(inputs)
         self._parts.schemas.want(inputs)
         self._parts.pipeline.reload(inputs)
 
     def stop(self) -> bool:
-        """Whether every line that was read is acknowledged."""
+        """Stops the agent. Returns whether every line that was read has been acknowledged."""
         self._phase = AgentPhase.DRAINING
         parts, thread = self._parts, self._thread
         if parts is None or thread is None:
@@ -148,14 +148,14 @@ class Agent:
         parts.pipeline.stop()
         thread.join(self._config.drain + _PATIENCE_SECONDS)
         if thread.is_alive():
-            log.warning("reading does not end: a file system does not answer")
+            log.warning("pipeline thread did not stop: a file system does not respond")
         drained = parts.shipper.stop(self._config.drain)
         parts.schemas.close()
         parts.journal.close()
         return drained
 
     def status(self) -> Status:
-        return standing(
+        return status_of(
             self._config,
             self._inputs,
             self._parts,
@@ -165,35 +165,34 @@ class Agent:
         )
 
     def stuck(self) -> str:
-        """Why it does not move any more; empty while it does."""
+        """Why the pipeline makes no progress; empty while it does."""
         if self._parts is None or self._phase is not AgentPhase.RUNNING:
             return ""
         still = time.monotonic() - self._parts.pipeline.turned_at
-        return f"nothing has been looked at for {still:.0f} s" if still > _STUCK_SECONDS else ""
+        return f"the pipeline has been stuck for {still:.0f} s" if still > _STUCK_SECONDS else ""
 
     def _follow(self) -> None:
         assert self._parts is not None
         try:
             self._parts.pipeline.run()
         except Exception as error:
-            log.exception("reading ended")
-            self._failure = f"reading ended: {error!r}"
+            log.exception("pipeline failed")
+            self._failure = f"pipeline failed: {error!r}"
 
     def _remember_inputs(self, names: Collection[str]) -> None:
-        """Once the journal knows where each of their files begins."""
+        """Records the names of inputs, once the journal has the start positions of their files."""
         try:
             now_millis = time.time_ns() // 1_000_000
             write_inputs(Path(self._config.data_dir), names, now_millis)
         except OSError as error:
-            log.warning("names of inputs could not be written down error=%s", error.strerror)
+            log.warning("cannot write inputs.json error=%s", error.strerror)
 
     def _schemas_changed(self) -> None:
         if self._parts is not None:
             self._parts.pipeline.schemas_changed()
 
 
-def _say(state: JournalState) -> None:
-    """What was found in the data directory that somebody must know."""
+def _warn_about(state: JournalState) -> None:
     if state.copied:
         log.warning("data directory is a copy: %s", state.copied)
     if state.damage:

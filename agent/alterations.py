@@ -1,14 +1,15 @@
-"""Text that is shipped and is not what its file has, counted by kind; and files that are not read.
+"""Counts shipped text that differs from its file, by kind; and files that are not read.
 
 Rules:
 
-1. Only what is in events counts. A dead letter has its own reason, and what is filtered is not
+1. Only text in events counts. A dead letter has its own reason, and a filtered line is not
    delivered: neither is altered text.
-2. Counts belong to the piece of a file that they are about: one journal entry takes over both
-   (`agent.parcels`), so that a killed agent neither loses nor doubles any.
-3. A clean piece has none, and costs nothing.
+2. Counts belong to a piece of a file: one journal entry takes over both (`agent.parcels`), so a
+   killed agent neither loses nor doubles a count.
+3. A clean piece has no counts, and costs nothing.
 
-Field names come from lines: `MOST_FIELDS` of them are told apart, the others are one without name.
+Field names come from lines: `MOST_FIELDS` of them are counted by name, the others together under
+an empty name.
 """
 
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ _LONGEST_NAME: Final = 100
 
 
 class Alteration(StrEnum):
-    """The words are the ledger's."""
+    """The kind of alteration, as the ledger names it."""
 
     OTHER = "other"  # of a later version
     REPLACED = "replaced"
@@ -35,8 +36,9 @@ class Alteration(StrEnum):
 
 
 class Altered(msgspec.Struct, frozen=True):
-    """Of one piece of a file. `count` is of characters replaced, bytes cut off, values dropped, or
-    files not read; `name` is the field's, `hint` the encoding that the text looks like."""
+    """What was altered in one piece of a file. `count` is the number of characters replaced, bytes
+    cut off, values dropped, or files not read; `name` is the field's name, `hint` the encoding that
+    the text looks like."""
 
     kind: Alteration
     lines: int
@@ -46,8 +48,8 @@ class Altered(msgspec.Struct, frozen=True):
 
 
 class AlteredText(msgspec.Struct, frozen=True):
-    """A statement for the ledger: of one file, between the times of the events that it is about.
-    An unread file has no source."""
+    """A statement for the ledger about the events of one file between two event times. An unread
+    file has no source."""
 
     number: int
     topic: str
@@ -60,7 +62,7 @@ class AlteredText(msgspec.Struct, frozen=True):
 
 
 class DroppedFields(msgspec.Struct):
-    """Counts values by the name of their field."""
+    """Counts dropped values by field name."""
 
     counts: dict[str, int] = {}
 
@@ -78,7 +80,7 @@ class DroppedFields(msgspec.Struct):
 
 
 def summed(one: Altered, other: Altered) -> Altered:
-    """Both, of the same kind and name."""
+    """The sum of two alterations of the same kind and name."""
     return replace(
         one,
         lines=one.lines + other.lines,

@@ -1,7 +1,7 @@
-"""What an agent can be told in its configuration files. Checked when they are loaded, once.
+"""The configuration of an agent, validated when it is loaded.
 
-Its inputs are in config_inputs.py. Each key is explained at its field: `penstock keys` and
-docs/agent-configuration.md have it from there.
+The inputs are in config_inputs.py. The text below each field documents its key: `penstock keys` and
+docs/agent-configuration.md are generated from it.
 """
 
 import os
@@ -33,7 +33,7 @@ from schemas.remote.address import RegistryAddress, check_registry
 
 
 class BatchCompression(StrEnum):
-    """How batches are packed."""
+    """The compression codec of batches."""
 
     NONE = "none"
     GZIP = "gzip"
@@ -43,15 +43,14 @@ class BatchCompression(StrEnum):
 
 
 class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How lines are packed."""
+    """How lines are packed into batches."""
 
     bytes: Bytes = 1024 * 1024
-    """A batch is closed when it has so much, before compression: from 1024 to 67108864."""
+    """The size at which a batch is closed, before compression: from 1024 to 67108864."""
     linger: Seconds = 0.1
-    """How long a line waits for others [at most](agent-in-detail.md#order-and-partitions): from 0
-    to 60."""
+    """The [longest time](agent-in-detail.md#order-and-partitions) that a line waits for others: from 0 to 60."""
     compression: BatchCompression = BatchCompression.ZSTD
-    """Where a topic refuses it, batches are packed as gzip, or not at all."""
+    """If a topic refuses it, batches are compressed with gzip, or not at all."""
 
     def __post_init__(self) -> None:
         if not 1024 <= self.bytes <= 64 * 1024 * 1024:
@@ -61,19 +60,19 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class AgentLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an agent may use of its host."""
+    """Limits to the host's resources that an agent may use."""
 
     in_flight_bytes: Bytes = 16 * 1024 * 1024
-    """Batches that are not acknowledged yet; beyond so much, nothing is read."""
+    """Batches that are not acknowledged yet; at this size, the agent stops reading."""
     open_files: int = 1_024
-    """Handles of followed files; idle ones beyond are closed and opened again when they grow."""
+    """Open followed files; beyond that, idle ones are closed and opened again when they grow."""
     cpu: float = 0.0
     """Cores that the process may use, such as 0.5; 0: no limit. Kept by pausing."""
     memory_bytes: Bytes = 0
-    """Memory that the process may use; 0: no limit. Kept by having less in flight: see
+    """Memory that the process may use; 0: no limit. Kept by reducing what is in flight: see
     [what can fail](agent-failures.md#what-can-fail-and-what-to-do)."""
     journal_bytes: Bytes = 64 * 1024 * 1024
-    """The size after which the journal begins a new file."""
+    """The size at which the journal begins a new file."""
 
     def __post_init__(self) -> None:
         check_positive(self, "in_flight_bytes", "open_files", "journal_bytes")
@@ -81,50 +80,50 @@ class AgentLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class HoldDeleted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much of deleted files is held open for what was not read yet."""
+    """Limits to holding deleted files open until they are read."""
 
     bytes: Bytes = 1024 * 1024 * 1024
-    """Of all deleted files together, so much is held open."""
+    """The total size of deleted files held open."""
     seconds: Seconds = 3600.0
-    """For how long a deleted file is held open."""
+    """How long a deleted file is held open."""
 
     def __post_init__(self) -> None:
         check_not_negative(self, "bytes", "seconds")
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which times are believed, from now. What lies outside is put on the bound, and counted."""
+    """The accepted range of event times. Times outside are set to the bound, and counted."""
 
     oldest: Seconds = 400 * 86_400.0
-    """An event that says it is older is put on that bound, and counted."""
+    """An older event time is set to this bound, and counted."""
     newest: Seconds = 3600.0
-    """An event that says it is further in the future is put on that bound, and counted."""
+    """An event time further in the future is set to this bound, and counted."""
 
     def __post_init__(self) -> None:
         check_positive(self, "oldest", "newest")
 
 
 class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One agent."""
+    """The configuration of an agent."""
 
     inputs: tuple[Input, ...] = ()
-    """What is followed."""
+    """The files to follow."""
     inputs_dir: FolderPath = ""
-    """A folder with [a file for each application](#a-file-for-each-application). Beside this file,
-    if it is not absolute."""
+    """A folder with [a file for each application](#a-file-for-each-application). A relative path
+    starts at the folder of this file."""
     cluster: str = "local"
-    """The cluster's name; stands in the ledger."""
+    """The cluster's name in the ledger."""
     brokers: tuple[HostAndPort, ...] = ("127.0.0.1:9092",)
     """Some brokers of the cluster."""
     security: Security = Security()
-    """[How the brokers are connected to](secure-connections.md): TLS, and a login."""
+    """[How to connect to the brokers](secure-connections.md): TLS, and a login."""
     registry: Url = "http://127.0.0.1:8081"
     """The schema registry; several instances separated by commas."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
+    """[How to connect to the registry](secure-connections.md#a-registry-behind-locks): TLS, and a
     login."""
     auto_register: bool = False
-    """Whether the `schema` of an input is registered by the agent."""
+    """Whether the agent registers the `schema` of its inputs."""
     data_dir: FolderPath = "penstock-data/agent"
     """Journal and cached schemas; belongs to this agent on this host, and is locked while it
     runs."""
@@ -137,30 +136,31 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     http: PageLocks = PageLocks()
     """[Who sees](#access-to-the-pages) `/metrics` and `/status`: TLS, certificates, tokens."""
     insecure: bool = False
-    """Allows an `http_host` that other machines can reach, although nobody has to authenticate.
-    Said at each start, and in `/metrics`."""
+    """Allows an `http_host` that other machines can reach without authentication. Logged at each
+    start, and shown in `/metrics`."""
     follow_links: FollowLinks = FollowLinks.SAME_OWNER
     """[Which symbolic links](#links) are followed. `same_owner`: those that root or the agent's own
-    user made, and those of others to their own files and to files that everybody may read.
-    `always`: all. The agent's secrets and its `data_dir` are never read."""
+    user created, and those of other users to their own or world-readable files. `always`: all. The
+    agent's secrets and its `data_dir` are never read."""
     scan_interval: Seconds = 5.0
-    """Between looks at all files, whatever the kernel tells; also at `inputs_dir`."""
+    """The time between scans of all files and of `inputs_dir`, in addition to the kernel's events.
+    """
     batches: Batches = Batches()
     limits: AgentLimits = AgentLimits()
     hold_deleted: HoldDeleted = HoldDeleted()
     times: Times = Times()
     journal_sync: bool = False
-    """Flushes the journal to disk before a batch is sent: exact through a power loss too, and
+    """Flushes the journal to disk before a batch is sent: exactly once even after a power loss, but
     slower."""
     ledger: bool = True
-    """Whether what was shipped is told on `_audit`."""
+    """Whether the agent reports what it shipped on `_audit`."""
     ledger_interval: Seconds = 10.0
-    """Between entries on `_audit`."""
+    """The time between entries on `_audit`."""
     window: WholeSeconds = 60
-    """Of event time, in the ledger and for closing batches; divides an hour, and is the same on all
-    agents of a cluster."""
+    """The window of event time in the ledger and for closing batches; must divide an hour, and be
+    the same on all agents of a cluster."""
     drain: Seconds = 20.0
-    """How long a stop waits for what is on its way."""
+    """How long a stop waits for batches in flight."""
 
     def __post_init__(self) -> None:
         check_brokers(self.brokers)
@@ -182,19 +182,19 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Whose end somebody should know of in time."""
+        """The certificates whose expiry is monitored."""
         return self.security.certificate_files | self.http.certificate_files
 
     @property
     def secret_files(self) -> SecretFiles:
-        """What is never shipped, whatever leads there."""
+        """The files that are never shipped, whatever pattern or link leads to them."""
         files = (*files_named(self.security), *files_named(self.registry_security))
         return SecretFiles((*files, *files_named(self.http)), os.path.realpath(self.data_dir))
 
     @property
     def is_open_to_anybody(self) -> bool:
-        """Whether others see its pages without a login, or in the clear: only `insecure` allows
-        that."""
+        """Whether others can see its pages without a login or without TLS, which only `insecure`
+        allows."""
         return self.http.are_open(self.http_host)
 
     @property

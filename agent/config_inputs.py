@@ -1,8 +1,7 @@
-"""What an agent can be told about the files that it follows. Checked when it is loaded, once.
+"""The configuration of inputs: the files that an agent follows. Validated when it is loaded.
 
-An input that is wrong in itself is refused here; whether it fits the schema of its topic is seen
-when the registry is asked. Each key is explained at its field: `penstock keys` and
-docs/agent-configuration.md have it from there.
+Whether an input fits the schema of its topic is checked later, when the registry has answered. The
+text below each field documents its key: `penstock keys` and docs/agent-configuration.md are generated from it.
 """
 
 import codecs
@@ -31,9 +30,9 @@ def _check_topic(topic: str) -> None:
     except InvalidTopicName as error:
         raise ValueError(f"`topic`: {error}") from None
     if len(topic) + len(DEAD_SUFFIX) > _LONGEST_TOPIC:
-        raise ValueError(f"`topic` is too long for {DEAD_SUFFIX} to be added for dead letters")
+        raise ValueError(f"`topic` is too long: no room for the dead letters' suffix {DEAD_SUFFIX}")
     if topic == LEDGER_TOPIC or topic.endswith(DEAD_SUFFIX):
-        raise ValueError(f"`topic: {topic}` belongs to Penstock itself")
+        raise ValueError(f"`topic: {topic}` is reserved for Penstock")
 
 
 def _check_start(start: str) -> None:
@@ -43,12 +42,12 @@ def _check_start(start: str) -> None:
         datetime.fromisoformat(start)
     except ValueError:
         raise ValueError(
-            f"`start: {start}` is neither beginning nor end nor a date such as 2026-11-20"
+            f"`start: {start}`: must be beginning, end, or a date such as 2026-11-20"
         ) from None
 
 
 class Format(StrEnum):
-    """How a line is understood."""
+    """The format of lines."""
 
     PLAIN = "plain"
     JSON = "json"
@@ -60,7 +59,7 @@ class Format(StrEnum):
 
 
 class UnknownFields(StrEnum):
-    """What becomes of fields of a line that its topic's schema does not have."""
+    """What to do with fields of a line that its topic's schema does not have."""
 
     KEEP = "keep"
     DROP = "drop"
@@ -68,14 +67,14 @@ class UnknownFields(StrEnum):
 
 
 class LongLines(StrEnum):
-    """What becomes of a line beyond `max_line_bytes`."""
+    """What to do with a line longer than `max_line_bytes`."""
 
     CUT = "cut"
     DEAD = "dead"
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Files of one kind, and what becomes of their lines."""
+    """Files of one kind, and how their lines are processed."""
 
     paths: tuple[FilePath, ...]
     """Absolute, with `*`, `?`, `[…]`, and `**` for any number of folders. As in a shell, `*` does
@@ -83,54 +82,55 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     topic: str
     """Where its events go. Dead letters go to `{topic}.dead`."""
     name: str = ""
-    """Of the input, in messages and metrics; must be unique. Files of an input that was renamed go
-    on under the new name, if the topic is the same. Without it: the topic."""
+    """The input's name in messages and metrics; must be unique. Files of a renamed input continue
+    under the new name, if the topic is the same. Default: the topic."""
     exclude: tuple[str, ...] = ()
-    """What is left out, folders with all that is in them: names (`*.tmp`, `old`), or, with a `/`,
-    paths (`/var/log/shop/*`, `shop/debug.log`)."""
+    """Files and whole folders to leave out: names (`*.tmp`, `old`), or, with a `/`, paths
+    (`/var/log/shop/*`, `shop/debug.log`)."""
     app: str = ""
-    """`header.app` of its events. Without it: the topic."""
+    """`header.app` of its events. Default: the topic."""
     format: Format = Format.PLAIN
-    """How a line is understood: [formats](#formats)."""
+    """The format of lines: [formats](#formats)."""
     pattern: Pattern = ""
-    r"""Of `format: regex`, with named groups: `(?P<level>\w+)`."""
+    r"""The regular expression of `format: regex`, with named groups: `(?P<level>\w+)`."""
     schema: FilePath = ""
-    """An `.avsc` file, registered for the topic where `auto_register` is on. Beside the file that
-    names it, if it is not absolute."""
+    """An `.avsc` file, registered for the topic if `auto_register` is on. A relative path starts at
+    the folder of this file."""
     time: Time | None = None
     encoding: str = "utf-8"
-    """Any that Python knows. What is not valid in it becomes U+FFFD, and is
+    """Any encoding that Python knows. Invalid bytes become U+FFFD, and are
     [counted](agent-in-detail.md#altered-text)."""
     multiline: Multiline | None = None
     start: str = "beginning"
-    """Of files that are there when the input is new: `beginning`, `end`, or a date such as
-    `2026-11-20`: those that were last written before it are not read, the others whole. Files that
+    """Where to start in files that exist when the input is new: `beginning`, `end`, or a date such
+    as `2026-11-20`: files last written before it are skipped, others are read whole. Files that
     appear later are always read from their beginning."""
     ignore_older: Seconds = 0.0
-    """Files that nobody has touched for so long are not begun; 0: none is too old."""
+    """Files not modified for this long are not started; 0: no limit."""
     max_line_bytes: Bytes = 1024 * 1024
-    """A longer line is cut there, or dead: see `long_lines`."""
+    """A longer line is cut there, or becomes a dead letter: see `long_lines`."""
     long_lines: LongLines = LongLines.CUT
-    """`cut`: the rest of the line is counted, and skipped. `dead`: a dead letter has its
-    beginning."""
+    """`cut`: the rest of the line is skipped, and counted. `dead`: the line becomes a dead letter
+    with its beginning."""
     last_line_timeout: Seconds = 5.0
-    """A last line without newline is taken as it is when nothing has come for so long."""
+    """A last line without newline is complete when nothing has followed for this long."""
     unknown_fields: UnknownFields = UnknownFields.DROP
-    """Fields that the topic's schema does not have. `keep` puts them as text into its field
-    `extra`, a map of strings, and needs one there; `dead` makes the line a dead letter."""
+    """What to do with fields that the topic's schema does not have: `drop` them, `keep` them as
+    text in the schema's field `extra`, which must be a map of strings, or make the line a dead
+    letter (`dead`)."""
     filters: tuple[Filter, ...] = ()
     redact: tuple[Redaction, ...] = ()
     add_fields: dict[str, str | int | float | bool] = {}
     """Fields with the same value in every event: `{datacenter: dc1}`."""
     rate_limit: float = 0.0
-    """Lines a second. It delays and never drops; 0: no limit."""
+    """Lines per second; 0: no limit. Lines are delayed, never dropped."""
     partition_by: str = "agent"
     """`agent`, `source`, `random` or `field:NAME`:
     [order and partitions](agent-in-detail.md#order-and-partitions)."""
 
     def __post_init__(self) -> None:
         if not self.paths:
-            raise ValueError("`paths` must name one file or pattern at least")
+            raise ValueError("`paths` must have at least one file or pattern")
         for key in ("paths", "exclude"):
             for path in getattr(self, key):
                 if key == "paths" and not PurePath(path).is_absolute():
@@ -138,14 +138,14 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         _check_topic(self.topic)
         check_pattern("pattern", self.pattern)
         if (self.format is Format.REGEX) != bool(self.pattern):
-            raise ValueError("`pattern` belongs to `format: regex`, which needs it")
+            raise ValueError("`pattern` and `format: regex` require each other")
         if self.pattern and not re.compile(self.pattern).groupindex:
             raise ValueError("`pattern` has no named group, such as (?P<level>\\w+)")
         _check_start(self.start)
         try:
             codecs.lookup(self.encoding)
         except LookupError:
-            raise ValueError(f"`encoding: {self.encoding}` is not known, as latin-1 is") from None
+            raise ValueError(f"`encoding: {self.encoding}`: unknown encoding") from None
         if self.partition_by not in {"agent", "source", "random"} and not re.fullmatch(
             r"field:\S+", self.partition_by
         ):
@@ -154,7 +154,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             wrong = "partition_by" if self.partition_by.startswith("field:") else ""
             wrong = wrong or next((key for key in ("time", "add_fields") if getattr(self, key)), "")
             if wrong:
-                raise ValueError(f"`{wrong}` needs fields, and `format: plain` has none")
+                raise ValueError(f"`{wrong}` needs fields, which `format: plain` does not have")
         check_positive(self, "max_line_bytes", "last_line_timeout")
         check_not_negative(self, "ignore_older", "rate_limit")
 
@@ -164,11 +164,11 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def check_distinct(inputs: Iterable[Input], names: Set[str] = frozenset()) -> None:
-    """Raises ValueError if two inputs cannot be told from each other. `names` are taken already."""
-    found = set(names)
-    for each in inputs:
-        if each.label in found:
-            raise ValueError(f"two inputs are called {each.label}: give each a `name` of its own")
-        found.add(each.label)
-    if len(found) > _MOST_INPUTS:
-        raise ValueError(f"{len(found)} inputs are more than {_MOST_INPUTS}")
+    """Raises ValueError if two inputs have the same label. `names` are in use already."""
+    labels = set(names)
+    for input_ in inputs:
+        if input_.label in labels:
+            raise ValueError(f"duplicate input {input_.label}: give each input its own `name`")
+        labels.add(input_.label)
+    if len(labels) > _MOST_INPUTS:
+        raise ValueError(f"{len(labels)} inputs exceed the limit of {_MOST_INPUTS}")

@@ -1,7 +1,7 @@
-"""What was made of a piece of a file: events column by column, dead letters, and the count of both.
+"""Cuts: the events, dead letters and counts that a reader makes of a piece of a file.
 
-Every byte that a `Cut` consumed is that of an event or is excepted, and so is every line: the bytes
-of the events are `consumed` less those of `excepted`, and `lines` are theirs.
+Every byte that a `Cut` consumed belongs to an event or is excepted, and so does every line: the
+events have `consumed` bytes less those of `excepted`, and `lines` lines.
 """
 
 from typing import Final
@@ -15,10 +15,10 @@ MOST_RAW: Final = 64 * 1024  # bytes of a line that a dead letter carries
 
 
 class Events(msgspec.Struct, frozen=True, eq=False):
-    """Consecutive events of one source. No object for each.
+    """Consecutive events of one source, as columns.
 
-    A body is the message as UTF-8, for schemas that are plain (`schema_fit.is_plain`), otherwise
-    the Avro of the fields behind the header. `times` is one number where all are the same.
+    For plain schemas (`schema_fit.is_plain`), a body is the message as UTF-8, otherwise the Avro of
+    the fields after the header. `times` is one number if all events have the same time.
     """
 
     times: list[int] | int
@@ -28,7 +28,7 @@ class Events(msgspec.Struct, frozen=True, eq=False):
 
 
 class DeadLine(msgspec.Struct, frozen=True):
-    """A line that became no event, redacted. `size` is how many bytes of the file it stands for."""
+    """A line that could not become an event, redacted. `size` is its size in the file."""
 
     position: int
     size: int
@@ -38,15 +38,16 @@ class DeadLine(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True, eq=False):
-    """What became of the first `consumed` bytes of a chunk; the rest is given again, with more.
+    """What the first `consumed` bytes of a chunk became; the caller passes the rest again, with
+    more.
 
-    wait      if something incomplete is left: after how many seconds without growth `final` may be
-              said of it; otherwise 0
-    skipping  the rest of a line that was too long goes on: to be said with the next chunk, and
-              positions until then are not to be remembered
-    clamped   how many events had a time that is not believed, and was put on the bound
-    altered   what of the events' text is not what the file has
-    looks     the encoding that the text looks like, if that is another one than the input's
+    wait      if something incomplete is left: the seconds without growth after which the caller may
+              pass it as `final`; otherwise 0
+    skipping  the rest of a line that was too long continues: the caller passes this with the next
+              chunk, and does not remember positions until then
+    clamped   the number of events whose time was out of range, and set to the bound
+    altered   the events' text that differs from the file
+    looks     the encoding that the text looks like, if that is not the input's
     """
 
     consumed: int
@@ -62,7 +63,7 @@ class Cut(msgspec.Struct, frozen=True, eq=False):
 
 
 class ExceptedTally:
-    """Counts lines and bytes that became no events, by what became of them and why."""
+    """Counts lines and bytes that did not become events, by fate and reason."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[Fate, str], list[int]] = {}

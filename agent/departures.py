@@ -1,14 +1,14 @@
-"""When lines leave that have not waited for `linger` yet. Pure: measurements are passed in.
+"""Decides when lines are sent before `linger` is over. Pure: measurements are passed in.
 
-To wait for others saves work, so whoever has little to do need not. Lines may leave
+Waiting for more lines saves work, which an idle agent need not save. Lines may leave
 
-1. a fifth of `linger` after the last ones: five times in a `linger` at most, however many files and
-   topics there are;
-2. once the process has been idle for seven times as long as it has worked since then: so whatever
-   lines leave early, it uses an eighth of a core at most, or half of its limit if that is less.
+1. a fifth of `linger` after the previous ones: at most five times in a `linger`, regardless of the
+   number of files and topics;
+2. once the process has been idle for seven times as long as it has worked since then: so early
+   departures use an eighth of a core at most, or half of the CPU limit if that is less.
 
-A wait grows with the work. Where that is an eighth of a core all by itself, it is for `linger` to
-say when lines leave.
+So the wait grows with the load. Under a load of an eighth of a core or more, only `linger` decides
+when lines leave.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ _SHARE_OF_LIMIT: Final = 1 / 2
 
 
 class Departures:
-    """Of all destinations of an agent. One thread's."""
+    """The early departures of all destinations of an agent. Belongs to one thread."""
 
     def __init__(self, linger: float, cpu_limit: float, now: float, used: float) -> None:
         """`cpu_limit` is in cores, 0 for none; `used` are the CPU seconds of the process so far."""
@@ -30,14 +30,13 @@ class Departures:
 
     @property
     def due(self) -> float:
-        """From when on lines may leave, as far as is known when all that was done was `spent`."""
+        """The time from which lines may leave, by the CPU time last passed to `spent`."""
         return self._left_at + max(self._least, (self._used - self._used_before) / self._share)
 
     def spent(self, used: float) -> None:
-        """A turn is over. What has been done since the one before counts, whoever did it."""
+        """Records the CPU time used so far, by any thread, at the end of a turn."""
         self._used = used
 
     def left(self, now: float) -> None:
-        """Something leaves. What is done from now on, to pack and to send it, counts for the
-        next."""
+        """Records a departure. Packing and sending it counts for the next one."""
         self._left_at, self._used_before = now, self._used

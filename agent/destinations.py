@@ -1,16 +1,16 @@
-"""Where events of inputs go: a packer for each topic and schema, and the way out of it.
+"""Destinations of events: a packer for each topic and schema, and the way to the shipper.
 
-A destination is open while the cluster has said where its topic is, and the topic moves. Closing
-one makes a parcel of what was added since, and hands it over: to the journal, then to shipping.
-What the journal could not take is handed over first the next time, before anything else is read.
+A destination is open while its topic's partitions are known and the topic is not stalled. Closing
+it makes a parcel of what was added, and hands it over to the journal, then to the shipper. A parcel
+that the journal could not take is handed over again before anything else is read.
 
-One that is not full is closed when it has waited for `linger`, or sooner, when `agent.departures`
-allows it and nothing of its topic is on its way. Where something was on its way by then twice in a
-row, it is not sooner: so brokers that have much to do get as few batches as `linger` makes. Nor is
-it where every batch is flushed, nor while so much waits for the ledger that more of it might be
-given up.
+A destination that is not full is closed when its oldest line has waited for `linger`, or sooner, if
+`agent.departures` allows it and no batch of its topic is in flight. If a batch was in flight at
+such a time twice in a row, it waits for `linger`, so that busy brokers get fewer batches. It also
+waits for `linger` if every batch is flushed, and while the ledger's backlog is close to the size at
+which entries are given up.
 
-The pipeline's thread; what is counted may be looked at by others.
+Belongs to the pipeline's thread; other threads may read the counts.
 """
 
 import time
@@ -33,14 +33,14 @@ from agent.parcels import BatchKind, Eventless, Parcel
 from agent.recognition.followed import Followed
 from agent.runs import Excepted, Fate, Progress, Run, SourceId
 from agent.shipping.shipper import Shipper
-from agent.topic_schemas.following import TopicSchemas
+from agent.topic_schemas.current_schemas import TopicSchemas
 from agent.topic_schemas.values import TopicSchema
 
 _NO_SCHEMA: Final = 0
 
 
 class Destination:
-    """One topic, as one schema has it."""
+    """One topic with one schema."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Destination:
         clock: Callable[[], float],
     ) -> None:
         self.topic = topic
-        self.closed = 0  # how often
-        self._is_held_up = False  # by what was sent before
-        self._was_held_up = False  # the last time
+        self.closed = 0  # number of closed parcels
+        self._is_held_up = False  # by batches in flight
+        self._was_held_up = False  # for the previous parcel
         self._config = config
         self._shipper = shipper
         self._schemas = schemas
@@ -76,11 +76,11 @@ class Destination:
 
     @property
     def is_open(self) -> bool:
-        """Whether something can be added now."""
+        """Whether cuts can be added now."""
         if self.holds_something:
             return self.topic not in self._shipper.stalled()
         if self._knows_dead and not self._take_plan(for_dead=True):
-            self._knows_dead = False  # what is good goes on
+            self._knows_dead = False  # events go on without the dead-letter topic
         return self._knows_dead or self._take_plan(for_dead=False)
 
     @property
@@ -96,20 +96,20 @@ class Destination:
         return oldest is not None and now - oldest >= self._config.batches.linger
 
     def leaves_early(self) -> bool:
-        """Whether it does, when it might."""
+        """Whether it uses an early departure that `agent.departures` allows."""
         if not self.holds_something:
             return False
-        on_its_way = self._shipper.in_flight(self.topic)[0] > 0
-        self._is_held_up |= on_its_way
-        return not on_its_way and not (self._is_held_up and self._was_held_up)
+        in_flight = self._shipper.in_flight(self.topic)[0] > 0
+        self._is_held_up |= in_flight
+        return not in_flight and not (self._is_held_up and self._was_held_up)
 
     def lacks_dead_letters(self, source: SourceHeader, cut: Cut, progress: Progress) -> bool:
-        """Whether something of it will be a dead letter, and it is not known yet to where."""
+        """Whether the cut makes dead letters, and their topic's partition is not known yet."""
         end = progress.position + cut.consumed
         return not self._knows_dead and self._packer.needs_dead_letters(source, cut, progress, end)
 
     def find_dead_letters(self) -> bool:
-        """Asks for their topic, which nobody needs before there are any. It must hold nothing."""
+        """Looks up the dead-letter topic for the first dead letter. Must be empty."""
         self._knows_dead = self._take_plan(for_dead=True)
         return self._knows_dead
 
@@ -122,7 +122,7 @@ class Destination:
         return self._packer.close(now_millis, journal.next_number)
 
     def _take_plan(self, *, for_dead: bool) -> bool:
-        """What the cluster says now, while nothing is held; whether that is enough."""
+        """Updates the plan from the cluster, while empty. Returns whether the topic is usable."""
         placement = self._shipper.target(self.topic)
         if placement is None or self.topic in self._shipper.stalled():
             return False
@@ -149,7 +149,7 @@ class Destination:
 
 
 class Destinations:
-    """All of an agent's."""
+    """All destinations of an agent."""
 
     def __init__(
         self,
@@ -174,17 +174,17 @@ class Destinations:
         self._inputs: dict[SourceId, str] = {}
         self._followed: dict[SourceId, Followed] = {}
         self._not_taken: Parcel | None = None
-        self.last_number = journal.next_number() - 1  # what is open already is older
+        self.last_number = journal.next_number() - 1  # batches open at the start are older
 
     def of(self, feed: Feed) -> Destination | None:
-        """None as long as there is no schema."""
+        """The destination of a feed; None while it has no schema."""
         schema, reader = feed.schema, feed.reader
         if schema is None or reader is None:
             return None
         key = feed.input.topic, schema.id
-        found = self._open.get(key)
-        if found is None:
-            found = self._open[key] = Destination(
+        destination = self._open.get(key)
+        if destination is None:
+            destination = self._open[key] = Destination(
                 feed.input.topic,
                 schema,
                 plain=reader.plain,
@@ -193,16 +193,18 @@ class Destinations:
                 schemas=self._schemas,
                 clock=self._clock,
             )
-        return found
+        return destination
 
     def holding(self, topic: str) -> list[Destination]:
-        """Those of a topic that hold what the journal does not have yet."""
+        """The topic's destinations with events that the journal does not have yet."""
         return [
-            each for each in self._open.values() if each.topic == topic and each.holds_something
+            destination
+            for destination in self._open.values()
+            if destination.topic == topic and destination.holds_something
         ]
 
     def add(self, destination: Destination, followed: Followed, feed: Feed, cut: Cut) -> bool:
-        """Puts it behind what the source had up to now; or not, if it has to be tried again."""
+        """Adds a cut and advances the source. Returns False if it has to be tried again later."""
         header = self._header(followed, feed)
         if destination.lacks_dead_letters(header, cut, followed.progress):
             self.close(destination)
@@ -227,8 +229,8 @@ class Destinations:
 
     @property
     def hold_something(self) -> bool:
-        """Whether there is anything that the journal does not have yet."""
-        held = any(each.holds_something for each in self._open.values())
+        """Whether any event is not in the journal yet."""
+        held = any(destination.holds_something for destination in self._open.values())
         return held or self._not_taken is not None
 
     def close(self, destination: Destination) -> None:
@@ -240,7 +242,7 @@ class Destinations:
             self._hand_over(replace(parcel, progress=progress))
 
     def _marked(self, source: SourceId, progress: Progress) -> Progress:
-        """With what stands in the file before it."""
+        """The progress with the mark of the file's bytes before its position."""
         followed = self._followed.get(source)
         if followed is None or followed.progress.position != progress.position:
             return progress
@@ -249,14 +251,14 @@ class Destinations:
     def close_due(self, now: float) -> None:
         early = self._may_leave_early(now)
         leaving = [
-            each
-            for each in self._open.values()
-            if each.is_due(now) or (early and each.leaves_early())
+            destination
+            for destination in self._open.values()
+            if destination.is_due(now) or (early and destination.leaves_early())
         ]
         if leaving:
             self._departures.left(now)
-        for each in leaving:
-            self.close(each)
+        for destination in leaving:
+            self.close(destination)
 
     def _may_leave_early(self, now: float) -> bool:
         allowed = now >= self._departures.due and not self._config.journal_sync
@@ -268,17 +270,21 @@ class Destinations:
             self.close(destination)
 
     def start_over(self) -> None:
-        """Inputs or schemas have changed; everything was closed."""
-        self._open = {key: each for key, each in self._open.items() if each.holds_something}
+        """Forgets the sources and empty destinations, after inputs or schemas have changed."""
+        self._open = {
+            key: destination
+            for key, destination in self._open.items()
+            if destination.holds_something
+        }
         for of_sources in (self._headers, self._inputs, self._followed):
             of_sources.clear()
 
     def lose(self, lost: Lost) -> None:
-        """Bytes of a source that nobody can read any more are a run of their own."""
+        """States bytes of a source that can no longer be read, as a run of their own."""
         followed = lost.followed
         progress = followed.progress
         if lost.position < progress.position:
-            return  # said before the journal was full
+            return  # stated before the journal was full
         self._close_topic(followed.topic)
         end = lost.position + max(0, lost.bytes)
         excepted = Excepted(Fate.LOST, -1, lost.bytes, lost.reason)
@@ -290,20 +296,22 @@ class Destinations:
 
     def unread(self, topic: str, name: str, path: str) -> None:
         """States that the agent does not read a file of the input."""
-        now, one = _now_millis(), Altered(Alteration.UNREAD, 0, 1)
-        number = self._journal.next_number()
-        said = AlteredText(number, topic, name, SourceId(""), path, one, now, now)
-        self._hand_over(Parcel((), (), {}, (said,)))
+        now_millis, altered = _now_millis(), Altered(Alteration.UNREAD, 0, 1)
+        statement = AlteredText(
+            *(self._journal.next_number(), topic, name, SourceId(""), path, altered),
+            *(now_millis, now_millis),
+        )
+        self._hand_over(Parcel((), (), {}, (statement,)))
 
     def end(self, followed: Followed) -> None:
-        """Nothing more of it will be added."""
+        """Closes the file's destinations and forgets its source."""
         self._close_topic(followed.topic)
         self._headers.pop(followed.source, None)
         self._inputs.pop(followed.source, None)
         self._followed.pop(followed.source, None)
 
     def hand_over_again(self) -> None:
-        """What the journal could not take the last time."""
+        """Hands over the parcel that the journal could not take, if any."""
         if self._not_taken is not None:
             self._hand_over(self._not_taken)
 
@@ -316,12 +324,12 @@ class Destinations:
         self._journal.parcel(parcel)
         self._not_taken = None
         self._shipper.submit(parcel)
-        numbers = [each.number for each in parcel.batches]
+        numbers = [outgoing.number for outgoing in parcel.batches]
         self.last_number = max(self.last_number, *numbers) if numbers else self.last_number
         self._count(parcel)
 
     def _count(self, parcel: Parcel) -> None:
-        runs: list[Run] = [each.run for each in parcel.eventless]
+        runs: list[Run] = [eventless.run for eventless in parcel.eventless]
         for batch in parcel.batches:
             if batch.kind is BatchKind.EVENTS:
                 runs += batch.runs

@@ -1,19 +1,19 @@
-"""What can go wrong in an agent, in one tree.
+"""The errors of an agent.
 
     AgentError
-    ├── InputError          an input cannot be followed as it is configured: names it and says why
-    ├── NoSchema            a topic has no schema that its events could be written with
-    ├── NotTaken            a new configuration is not taken: the agent goes on with the one it has
-    ├── JournalError        the journal cannot be opened, or not be believed
-    └── JournalFull         nothing can be written down now: the disk is full; tried again later
+    ├── InputError          an input cannot be followed as configured: its name and the reason
+    ├── NoSchema            a topic has no schema to write its events with
+    ├── ConfigRejected      a new configuration was rejected: the agent keeps the current one
+    ├── JournalError        the journal cannot be opened, or is corrupt
+    └── JournalFull         the journal cannot be written, since the disk is full; tried again later
 
-Everything else that goes wrong with a line is a dead letter, with a file a `Happening`, with a
-broker an error of `client.errors`.
+A fault in a line makes a dead letter, one in a file a `Happening`, and one at a broker raises an
+error of `client.errors`.
 """
 
 
 class AgentError(Exception):
-    """Says in one line what is wrong and what to do."""
+    """A one-line message: what is wrong and what to do."""
 
 
 class InputError(AgentError):
@@ -24,7 +24,7 @@ class NoSchema(AgentError):
     pass
 
 
-class NotTaken(AgentError):
+class ConfigRejected(AgentError):
     pass
 
 

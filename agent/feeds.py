@@ -1,4 +1,4 @@
-"""One input at work: what reads for it, by which schema, how fast; and what became of its lines."""
+"""The runtime state of an input: its reader, schema and rate limit, and the counts of its lines."""
 
 import logging
 import math
@@ -24,11 +24,11 @@ _BURST_SECONDS: Final = 1.0
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """How many lines of an input may be taken now: `rate` a second, 0 for any number; what was not
-    taken is there for a second.
+    """A token bucket for the lines of an input: `rate` lines a second, 0 for any number, with a
+    burst of one second.
 
-    More may be taken than is in it, since lines that belong together are taken together: it is
-    made up for later.
+    Lines that belong together are taken together, so tokens may become negative, and are refilled
+    before more lines are taken.
     """
 
     rate: float
@@ -40,7 +40,7 @@ class Bucket(msgspec.Struct, frozen=True):
         return cls(rate, max(1.0, rate * _BURST_SECONDS), now)
 
     def lines(self, now: float) -> int | None:
-        """None: any number."""
+        """The number of lines that may be taken now; None: any number."""
         return None if not self.rate else max(0, math.floor(self._tokens(now) + 1e-9))
 
     def taken(self, lines: int, now: float) -> "Bucket":
@@ -54,7 +54,7 @@ class Bucket(msgspec.Struct, frozen=True):
 
 
 class FeedCounts(msgspec.Struct):
-    """What the journal has taken over of an input, since the start."""
+    """Counts of an input's lines that the journal has taken over since the start."""
 
     events: int = 0
     lines: int = 0
@@ -71,7 +71,7 @@ class FeedCounts(msgspec.Struct):
     unread_files: int = 0
 
     def alter(self, altered: Altered) -> None:
-        """Lines that are cut are counted when they are read."""
+        """Adds altered text. Cut lines were counted when they were read."""
         match altered.kind:
             case Alteration.REPLACED:
                 self.replaced_lines += altered.lines
@@ -82,23 +82,23 @@ class FeedCounts(msgspec.Struct):
                 self.unread_files += altered.count
 
     def add(self, run: Run) -> None:
-        """A run in the topic that the input is for."""
+        """Adds a run in the input's topic."""
         self.events += run.events
         self.lines += run.lines
         self.bytes += run.end_position - run.position
-        for each in run.excepted:
-            count = max(0, each.count)
-            match each.fate:
+        for excepted in run.excepted:
+            count = max(0, excepted.count)
+            match excepted.fate:
                 case Fate.FILTERED:
                     self.filtered_lines += count
                 case Fate.DEAD_LETTERED:
                     self.dead_lettered_lines += count
                 case Fate.LOST:
-                    self.lost_bytes += max(0, each.bytes)
+                    self.lost_bytes += max(0, excepted.bytes)
 
 
 class Feed(msgspec.Struct, eq=False):
-    """`reader` is None as long as there is no schema for it to read by; `stopped` says why."""
+    """An input at work. `reader` is None while it has no schema; `stopped` has the reason."""
 
     input: Input
     bucket: Bucket
@@ -117,9 +117,9 @@ class Feed(msgspec.Struct, eq=False):
         return cls(each, Bucket.full(each.rate_limit, now))
 
     def take_schema(self, schema: TopicSchema | None, times: Times, missing: str) -> bool:
-        """Reads by this schema from now on, if it can; whether that changed anything.
+        """Switches to a schema. Returns whether that changed anything.
 
-        One that the input does not fit is said and left: what was read by so far holds on.
+        If the input does not fit it, the feed warns and keeps the current schema.
         """
         if schema is None:
             if self.reader is None:
@@ -134,7 +134,7 @@ class Feed(msgspec.Struct, eq=False):
             if self.reader is None:
                 self.stopped = str(error)
             else:
-                self.warning = f"version {schema.version} of its schema is not taken: {error}"
+                self.warning = f"version {schema.version} of the schema was rejected: {error}"
             return False
         self.reader, self.schema = reader, schema
         self.stopped = self.warning = ""
@@ -142,14 +142,13 @@ class Feed(msgspec.Struct, eq=False):
         return True
 
     def fail(self, error: Exception) -> None:
-        """Something in reading went wrong that should not have: this input stands still, so that
-        no other does."""
+        """Stops this input after an unexpected error, so that the others continue."""
         self.reader = None
         self._refused = self.schema
-        self.stopped = f"reading it failed, see the log: {error!r}"
+        self.stopped = f"reading failed, see the log: {error!r}"
 
     def lines_allowed(self, now: float) -> int | None:
-        """How many lines may be read now; None: any number."""
+        """The number of lines that may be read now; None: any number."""
         allowed = self.bucket.lines(now)
         if self._limited_at is not None:
             self.counts.rate_limited_seconds += now - self._limited_at
@@ -159,8 +158,8 @@ class Feed(msgspec.Struct, eq=False):
         return allowed
 
     def took(self, cut: Cut, path: str, now: float) -> None:
-        """It was handed on, of the file of this name."""
-        lines = cut.lines + sum(max(0, each.count) for each in cut.excepted)
+        """Counts a cut of the file at `path` that was handed on."""
+        lines = cut.lines + sum(max(0, excepted.count) for excepted in cut.excepted)
         self.bucket = self.bucket.taken(lines, now)
         self.counts.adjusted_times += cut.clamped
         if cut.looks and not self._looks_said:
@@ -175,11 +174,11 @@ class Feed(msgspec.Struct, eq=False):
             )
         if cut.excepted and self.reader is not None:
             reason = self.reader.too_long
-            if any(each.reason == reason for each in cut.excepted):
+            if any(excepted.reason == reason for excepted in cut.excepted):
                 self._had_long_line(path, reason, now)
 
     def _had_long_line(self, path: str, reason: str, now: float) -> None:
         self.counts.cut_lines += self.input.long_lines is LongLines.CUT
         if now >= self._long_line_said_at + _SAID_EVERY:
             self._long_line_said_at = now
-            log.warning("%s, by max_line_bytes path=%s", reason, one_line(path))
+            log.warning("%s (max_line_bytes) path=%s", reason, one_line(path))

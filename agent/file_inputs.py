@@ -1,10 +1,9 @@
-"""What following needs to know of an input: where it begins with a file, and since when.
+"""The part of an input's configuration that following files needs; and the file inputs.json.
 
-Which inputs were followed before, and since when, is in one small file in the data directory: what
-`start` says is not for them any more, and a journal that has lost its end may not know that anybody
-looked at them. It is written when the first look at an input's files is in the journal. An agent
-that was killed before that looks at them as if for the first time again. If the file is damaged,
-inputs that have sources are known by those.
+`inputs.json` in the data directory lists the inputs that were followed before, and since when:
+`start` no longer applies to them, and a journal that has lost its end may not have their first
+scan. An input is added once its first scan is in the journal; an agent that was killed before that
+scans it as new again. If the file is damaged, inputs are known by their sources.
 """
 
 import json
@@ -23,7 +22,7 @@ _LOOK_BACK: Final = 64 * 1024
 
 
 class FileInput(msgspec.Struct, frozen=True):
-    """Files of one kind."""
+    """The files of an input, and where to start in them."""
 
     name: str
     topic: str
@@ -37,8 +36,8 @@ class FileInput(msgspec.Struct, frozen=True):
         return cls(each.label, each.topic, each.paths, each.exclude, each.start, each.ignore_older)
 
     def starts_at_end(self, mtime: float) -> bool:
-        """Of a file that was there before the input. A date means: what was written before it is
-        not wanted, a file that was touched since is read whole. Without a zone it is UTC."""
+        """Whether a file that existed before the input is started at its end. With a date, a file
+        last written before it is; one written since is read whole. A date without zone is UTC."""
         if self.start in {"beginning", "end"}:
             return self.start == "end"
         since = datetime.fromisoformat(self.start)
@@ -51,7 +50,7 @@ class FileInput(msgspec.Struct, frozen=True):
 
 
 def end_of_last_line(fd: int, size: int) -> int:
-    """Where the last line that is complete ends, so that a half one is read whole when it is."""
+    """The end of the last complete line, so that an incomplete one is read whole later."""
     start = max(0, size - _LOOK_BACK)
     block = os.pread(fd, size - start, start)
     after = block.rfind(b"\n") + 1
@@ -67,8 +66,8 @@ _FILE: Final = "inputs.json"
 
 
 def read_inputs(directory: Path) -> dict[str, int] | None:
-    """By name, milliseconds since 1970, 0 if that is not known; None if what is there cannot be
-    understood."""
+    """The start of following (milliseconds since 1970, 0 if unknown) by input; None if the file is
+    damaged."""
     try:
         inputs = json.loads((directory / _FILE).read_text(encoding="utf-8"))
         if isinstance(inputs, list):  # as Penstock 0.1 wrote it
@@ -84,10 +83,10 @@ def read_inputs(directory: Path) -> dict[str, int] | None:
 
 
 def write_inputs(directory: Path, names: Collection[str], now_millis: int) -> None:
-    """Those that are new are followed since now. Raises OSError; what stood there before stands
-    then."""
+    """Adds new inputs as followed since `now_millis`, and removes others. Raises OSError; then the
+    file is unchanged."""
     before = read_inputs(directory)
-    inputs = {each: (before or {}).get(each, now_millis) for each in sorted(names)}
+    inputs = {name: (before or {}).get(name, now_millis) for name in sorted(names)}
     if before == inputs:
         return
     replace_file(directory / _FILE, json.dumps(inputs).encode())

@@ -1,15 +1,15 @@
-"""The heartbeats of all topics: up to when everything of a topic was acknowledged.
+"""Heartbeats: the time up to which everything of a topic was acknowledged.
 
-A mark is set at a time at which all files of the topic were looked at, at the sizes that they had
-then. It goes through three states, and the next one is set when it is through:
+A mark is the time of a scan of all files of the topic, with their sizes. It goes through three
+states; then the next mark is set:
 
     waiting to be read       until every source was read up to its size, or is gone
-    waiting for the journal  until what was read lies in journalled batches
+    waiting for the journal  until what was read is in journalled batches
     waiting to be answered   until those batches, and all before them, are acknowledged
 
-Then whatever was there to be read at that time is acknowledged. So a topic that is never idle has
-heartbeats as well, and one that stands still has none. That is decided by `Mark` and `Heartbeat`,
-which are pure; the rest sets the marks, and follows them, on the pipeline's thread.
+After that, everything that could be read at that time is acknowledged. So a topic that is never
+idle has heartbeats as well, and one that is stuck has none. `Mark` and `Heartbeat` decide this, and
+are pure; the rest sets and follows marks, on the pipeline's thread.
 """
 
 import logging
@@ -37,18 +37,18 @@ log = logging.getLogger(__name__)
 
 
 class Mark(msgspec.Struct):
-    """One time of one topic, on its way to be a heartbeat."""
+    """A time of a topic that becomes a heartbeat once everything before it is acknowledged."""
 
     millis: int
     unread: dict[SourceId, int] = {}
-    number: int | None = None  # that of the last batch that matters, once all is journalled
+    number: int | None = None  # the last batch to wait for, once everything is journalled
 
 
 class Heartbeat:
     """The heartbeat of one topic."""
 
     def __init__(self) -> None:
-        self.until = -1  # milliseconds; -1: nothing can be said yet
+        self.until = -1  # milliseconds; -1: not known yet
         self._mark: Mark | None = None
 
     @property
@@ -56,11 +56,12 @@ class Heartbeat:
         return self._mark is None
 
     def mark(self, millis: int, sizes: Mapping[SourceId, int]) -> None:
-        """All files were looked at, and had these sizes."""
+        """Sets a mark for a scan that found files of these sizes."""
         self._mark = Mark(millis, dict(sizes))
 
     def read(self, position: Callable[[SourceId], int | None]) -> bool:
-        """How far each source was read, None if it is gone. True if the journal is waited for."""
+        """Updates the mark by the position of each source; None if it is gone. Returns whether the
+        mark waits for the journal."""
         if self._mark is None or self._mark.number is not None:
             return False
         unread = self._mark.unread
@@ -71,12 +72,12 @@ class Heartbeat:
         return not unread
 
     def journalled(self, number: int) -> None:
-        """All that was read lies in batches up to this one."""
+        """Notes that everything read is in batches up to this one."""
         if self._mark is not None and not self._mark.unread:
             self._mark.number = number
 
     def acknowledged(self, oldest_open: int | None) -> None:
-        """Batches before this one are acknowledged; all of them, if it is None."""
+        """Notes that batches before this one are acknowledged; all batches if it is None."""
         mark = self._mark
         if mark is None or mark.number is None:
             return
@@ -86,14 +87,15 @@ class Heartbeat:
 
 
 class _Seen(NamedTuple):
-    """A wall clock's time, and when it was looked at."""
+    """A time of the wall clock, and the monotonic time at which it was read."""
 
     millis: int
     now: float
 
 
-class Beating:
-    """Told of topics by `topics`, in every turn of the pipeline by `beat`."""
+class TopicHeartbeats:
+    """Sets and follows the marks of all topics. `topics` sets the topics; the pipeline calls `beat`
+    in every turn."""
 
     def __init__(
         self,
@@ -108,22 +110,21 @@ class Beating:
         self._intakes = intakes
         self._topics: dict[str, Heartbeat] = {}
         self._marked: dict[str, int] = {}
-        self._held: dict[str, dict[Destination, int]] = {}  # and how often each was closed
+        self._held: dict[str, dict[Destination, int]] = {}  # with their numbers of closed parcels
         self._due = 0.0
         self._lag_bytes = 0
         self._clock: _Seen | None = None
 
     def topics(self, topics: Set[str]) -> None:
-        """Those that inputs are for now."""
+        """Sets the topics of the current inputs."""
         for new in topics - self._topics.keys():
             self._marked[new] = time.time_ns() // 1_000_000  # only a later scan knows its files
-        self._topics = {each: self._topics.get(each) or Heartbeat() for each in topics}
+        self._topics = {topic: self._topics.get(topic) or Heartbeat() for topic in topics}
 
     @property
     def until(self) -> dict[str, int]:
-        """Up to when everything of each topic that was there has been acknowledged; 0 where nothing
-        can be said yet."""
-        return {topic: max(each.until, 0) for topic, each in self._topics.items()}
+        """The time up to which everything of each topic is acknowledged; 0 if not known yet."""
+        return {topic: max(heartbeat.until, 0) for topic, heartbeat in self._topics.items()}
 
     def beat(self, now: float) -> None:
         if now < self._due:
@@ -134,24 +135,21 @@ class Beating:
             if heartbeat.read(self._position):
                 self._wait_for_journal(topic, heartbeat)
             heartbeat.acknowledged(self._oldest_open(topic))
-        # Nothing can be said of some topics yet: that they are shipped to is said all the same, so
-        # that nobody takes their hours for complete meanwhile.
+        # Topics without a heartbeat yet are sent too, so that their hours do not seem complete.
         self._shipper.heartbeat(self.until, self._lag_bytes)
 
     def _scanned_millis(self, now: float) -> int:
-        """When the last scan began, as far as the clock is believed.
-
-        One that jumps ahead is followed at some pace only: what was promised up to a time that has
-        not come cannot be taken back. When it has gone back, heartbeats begin anew.
-        """
+        """The start of the last scan, limited to a plausible time. A clock that jumps ahead is
+        followed slowly, since a heartbeat for the future cannot be withdrawn. If the clock was set
+        back, heartbeats start again."""
         millis = self._files.scanned_millis
         before = self._clock
         if before is not None and before.millis:
             ahead = millis - before.millis
             pace = int((now - before.now) * 1000 * _CATCHING_UP)
             if ahead < -_CLOCK_SLACK:
-                log.warning("the clock has gone back, heartbeats begin anew")
-                self._topics = {each: Heartbeat() for each in self._topics}
+                log.warning("the clock was set back, heartbeats start again")
+                self._topics = {topic: Heartbeat() for topic in self._topics}
                 self._marked.clear()
             elif ahead > pace + _CLOCK_SLACK:
                 millis = before.millis + pace
@@ -159,7 +157,7 @@ class Beating:
         return millis
 
     def _mark(self, millis: int) -> None:
-        """Those that have none, if that scan is news to them."""
+        """Sets marks for topics without one, if the scan is newer than their last mark."""
         wanting = [
             topic
             for topic, heartbeat in self._topics.items()
@@ -168,39 +166,41 @@ class Beating:
         if not wanting:
             return
         files = self._files_by_topic()
-        self._lag_bytes = sum(each.unread for several in files.values() for each in several)
+        self._lag_bytes = sum(file.unread for followed in files.values() for file in followed)
         unknown = self._files.undecided | self._files.barred
         for topic in wanting:
-            mine = files[topic]
+            followed = files[topic]
             if topic in unknown or any(
-                each.suspect or each.trouble or each.is_away for each in mine
+                file.suspect or file.trouble or file.is_away for file in followed
             ):
-                continue  # nobody knows what is in them
+                continue  # the content of some files is unknown
             self._marked[topic] = millis
             self._held.pop(topic, None)
-            self._topics[topic].mark(
-                millis, {each.source: each.size for each in mine if each.unread}
-            )
+            sizes = {file.source: file.size for file in followed if file.unread}
+            self._topics[topic].mark(millis, sizes)
 
     def _files_by_topic(self) -> defaultdict[str, list[Followed]]:
-        found: defaultdict[str, list[Followed]] = defaultdict(list)
+        by_topic: defaultdict[str, list[Followed]] = defaultdict(list)
         for intake in self._intakes.values():
-            found[intake.followed.topic].append(intake.followed)
-        return found
+            by_topic[intake.followed.topic].append(intake.followed)
+        return by_topic
 
     def _wait_for_journal(self, topic: str, heartbeat: Heartbeat) -> None:
-        """Everything was read up to the mark; what is held of it is waited for."""
+        """Waits until destinations that hold events from before the mark have been closed."""
         held = self._held.get(topic)
         if held is None:
             holding = self._destinations.holding(topic)
-            held = self._held[topic] = {each: each.closed for each in holding}
-        if not any(each.holds_something and each.closed == times for each, times in held.items()):
+            held = self._held[topic] = {destination: destination.closed for destination in holding}
+        if not any(
+            destination.holds_something and destination.closed == times
+            for destination, times in held.items()
+        ):
             heartbeat.journalled(self._destinations.last_number)
 
     def _oldest_open(self, topic: str) -> int | None:
-        """Of the topic and of its dead letters."""
-        numbers = (self._shipper.oldest_open(each) for each in (topic, topic + DEAD_SUFFIX))
-        return min((each for each in numbers if each is not None), default=None)
+        """The oldest open batch of the topic and its dead letters."""
+        numbers = (self._shipper.oldest_open(name) for name in (topic, topic + DEAD_SUFFIX))
+        return min((number for number in numbers if number is not None), default=None)
 
     def _position(self, source: SourceId) -> int | None:
         intake = self._intakes.get(source)

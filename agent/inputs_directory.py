@@ -1,16 +1,16 @@
-"""`inputs_dir`: a folder in which each application's own file says what is followed of it.
+"""`inputs_dir`: a folder with a file of inputs for each application.
 
-Rule 1: a file that is wrong disables only itself. That is news once, when it is seen, and again
-only when something else is wrong. What the same file said before, if that was right, holds on:
-a slip of the pen stops nobody's logs.
+Rule 1: an invalid file disables only itself. It is reported once, and again when its error changes.
+The last valid content of the same file stays in effect, so that a typing error does not stop the
+application's logs.
 
-Rule 2: names decide between files, in their order: who comes later may not call an input as one
-that is there already. What the main file says comes first.
+Rule 2: files are taken in the order of their names, after the main configuration file. An input
+must not have the name of an earlier one.
 
-Rule 3: a file that is new or has changed is read once two looks have found it the same, so that
-one that is just being written is not taken for a wrong one. The first look reads at once.
+Rule 3: a new or changed file is read once two looks have found it the same, so that a file that is
+still being written is not reported as invalid. The first look reads at once.
 
-Hidden files and names that do not end in .yaml or .yml are passed over; sub-folders, too.
+Hidden files, names that do not end in .yaml or .yml, and sub-folders are ignored.
 """
 
 import logging
@@ -35,7 +35,7 @@ ReadFile = Callable[[Path], Sequence[Input]]  # raises AgentError
 
 
 class _File(msgspec.Struct):
-    """One file: `stamp` as it was last read, `seen` as it was last looked at."""
+    """A file: `stamp` when it was last read, `file_properties` at the last look."""
 
     stamp: _Stamp | None = None
     seen: _Stamp | None = None
@@ -44,23 +44,23 @@ class _File(msgspec.Struct):
 
 
 class InputsDirectory(msgspec.Struct):
-    """Belongs to one thread. `main` are the inputs of the main configuration file, and all there
-    is where `path` is None."""
+    """The inputs of all files. Belongs to one thread. `main` are the inputs of the main
+    configuration file, and the only ones if `path` is None."""
 
     path: Path | None
     main: tuple[Input, ...]
     read: ReadFile
     inputs: tuple[Input, ...] = ()
     refusals: tuple[Refusal, ...] = ()
-    news: tuple[Refusal, ...] = ()  # refusals that are new since the look before
+    news: tuple[Refusal, ...] = ()  # refusals since the previous look
     _files: dict[Path, _File] = {}
     _wrong: str = ""  # with the folder itself
     _began: bool = False
 
     def look(self, *, at_once: bool = False) -> bool:
-        """Whether something has changed: `inputs`, or `refusals`.
+        """Reads changed files. Returns whether `inputs` or `refusals` have changed.
 
-        `at_once` reads whatever has changed without a second look.
+        `at_once` reads changed files without a second look.
         """
         before = (self.inputs, self.refusals)
         changed, wrong = not self._began, ""
@@ -68,7 +68,7 @@ class InputsDirectory(msgspec.Struct):
             try:
                 changed |= self._follow(_stamps(self.path), at_once=at_once or not self._began)
             except OSError as error:
-                # Nothing is known of the files: those that were there hold on.
+                # The files are unknown: their last content stays in effect.
                 wrong = error.strerror or str(error)
         self._began = True
         self.news = ()
@@ -78,10 +78,10 @@ class InputsDirectory(msgspec.Struct):
         return before != (self.inputs, self.refusals)
 
     def _follow(self, stamps: dict[Path, _Stamp], *, at_once: bool) -> bool:
-        """Whether any file was read, or is gone."""
+        """Reads new and changed files. Returns whether any file was read, or is gone."""
         changed = False
         for path in self._files.keys() - stamps.keys():
-            log.info("inputs file is gone path=%s", one_line(str(path)))
+            log.info("inputs file removed path=%s", one_line(str(path)))
             del self._files[path]
             changed = True
         for path, stamp in sorted(stamps.items()):
@@ -101,13 +101,13 @@ class InputsDirectory(msgspec.Struct):
             file.wrong = _without_path(str(error), path)
         else:
             file.wrong = ""
-            log.info("inputs file is read path=%s inputs=%d", one_line(str(path)), len(file.inputs))
+            log.info("read inputs file path=%s inputs=%d", one_line(str(path)), len(file.inputs))
 
     def _merge(self) -> None:
-        """All inputs that can stand beside each other, and the files of those that cannot."""
+        """Collects the inputs with distinct names, and the refusals of other files."""
         refusals = [Refusal(path=one_line(str(self.path)), why=self._wrong)] if self._wrong else []
         inputs = list(self.main)
-        names = {each.label for each in inputs}
+        names = {input_.label for input_ in inputs}
         for path, file in sorted(self._files.items()):
             wrong = file.wrong
             try:
@@ -116,17 +116,17 @@ class InputsDirectory(msgspec.Struct):
                 wrong = wrong or str(error)
             else:
                 inputs += file.inputs
-                names |= {each.label for each in file.inputs}
+                names |= {input_.label for input_ in file.inputs}
                 if wrong and file.inputs:
-                    wrong += "; what it said before holds on"
+                    wrong += "; its previous content stays in effect"
             if wrong:
                 refusals.append(Refusal(path=one_line(str(path)), why=one_line(wrong)))
-        self.news = tuple(each for each in refusals if each not in self.refusals)
+        self.news = tuple(refusal for refusal in refusals if refusal not in self.refusals)
         self.inputs, self.refusals = tuple(inputs), tuple(refusals)
 
 
 def _without_path(error: str, path: Path) -> str:
-    """An error that begins with file and line, as `Refusal` has it beside the path."""
+    """The error without the path at its beginning, which `Refusal` has separately."""
     rest = error
     for spelled in (str(path), one_line(str(path))):
         rest = rest.removeprefix(f"{spelled}:")
@@ -136,8 +136,8 @@ def _without_path(error: str, path: Path) -> str:
 
 
 def _stamps(directory: Path) -> dict[Path, _Stamp]:
-    """What tells one state of each file from another."""
-    found: dict[Path, _Stamp] = {}
+    """The stamps of all files, by which changes are noticed."""
+    stamps: dict[Path, _Stamp] = {}
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.name.startswith(".") or not entry.name.endswith(ENDINGS):
@@ -145,8 +145,8 @@ def _stamps(directory: Path) -> dict[Path, _Stamp]:
             try:
                 stat = entry.stat()
             except OSError:
-                continue  # it is just being replaced: the next look sees what is there then
+                continue  # it is being replaced: the next look sees the new file
             if entry.is_file():
                 stamp = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
-                found[Path(entry.path)] = stamp
-    return found
+                stamps[Path(entry.path)] = stamp
+    return stamps

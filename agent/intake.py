@@ -1,12 +1,12 @@
-"""One source as it is read: piece by piece, only what is complete, each piece once.
+"""Reads a source piece by piece: complete events only, each once.
 
-A piece is what lies between a position and the end of the last complete event. What is left behind
-it is read again when the file has grown, or, as it is, when it has not grown for as long as the
-reader would wait for more.
+A piece reaches from a position to the end of the last complete event. Incomplete bytes after it are
+read again when the file has grown, or taken as they are when it has not grown for the reader's
+timeout.
 
-The rest of a line that was too long is passed over, piece by piece, before anything of the line is
-handed on: positions within it are never told to anybody, so that a restart begins with the line
-again and comes to the same.
+The rest of a line that was too long is skipped, piece by piece, before anything of the line is
+handed on: positions within it are never journalled, so that a restart begins with the line again
+and gets the same result.
 """
 
 from typing import Final
@@ -23,51 +23,48 @@ PIECE_BYTES: Final = 256 * 1024
 
 
 class Intake:
-    """Belongs to one source, and to the pipeline's thread."""
+    """The reading of one source. Belongs to the pipeline's thread."""
 
     def __init__(self, followed: Followed, now: float) -> None:
         self.followed = followed
-        self.behind_since: float | None = None  # since when something is there that was not read
-        self.read_at = now  # to its end, the last time
+        self.behind_since: float | None = None  # the time since which there are unread bytes
+        self.read_at = now  # when it was last read to its end
         self.goes_on = False  # there was more than the last piece
         self._not_before = 0.0
         self._size = PIECE_BYTES
-        self._stuck_at = -1  # the end of the file, when all that was complete had been read
+        self._stuck_at = -1  # the end of the file when every complete event had been read
         self._final_at = 0.0
         self._held: Cut | None = None
 
     def is_behind(self, now: float) -> None:
-        """There is something that was not read."""
+        """Notes that there are unread bytes."""
         if self.behind_since is None:
             self.behind_since = now
 
     def is_due(self, now: float) -> bool:
-        """Whether a read may bring something that the last one did not."""
+        """Whether a read may bring more than the last one."""
         if now < self._not_before:
             return False
         return self.followed.size != self._stuck_at or now >= self._final_at
 
     def has_read(self, now: float) -> None:
-        """What it gave was taken."""
+        """Notes that the last cut was added."""
         if not self.followed.unread:
             self.behind_since, self.read_at = None, now
 
     def put_off(self, until: float) -> None:
-        """What it gave could not be taken: it is cut again, but not before then."""
+        """Discards the last cut, which could not be added; it is read again after `until`."""
         self.start_over()
         self._not_before = until
 
     def start_over(self) -> None:
-        """The reader has changed: what the last one waited for means nothing to it."""
+        """Discards the reading state after the reader has changed."""
         self._size, self._stuck_at, self._held = PIECE_BYTES, -1, None
 
     def take(
         self, reader: EventReader, now: float, now_millis: int, most_lines: int | None
     ) -> Cut | None:
-        """What comes next, to be put behind what came before; None if that is nothing yet.
-
-        Raises OSError if the file cannot be read.
-        """
+        """The next cut; None if there is none yet. Raises OSError if the file cannot be read."""
         position = self.followed.progress.position
         if self._held is not None:
             position += self._held.consumed
@@ -87,7 +84,7 @@ class Intake:
         )
         self.goes_on = not at_end
         if at_end and (cut.skipping or cut.consumed < len(chunk)):
-            # Not so if the next cut can take more of what is there already.
+            # Not stuck if the next cut can take more of the bytes already there.
             is_stuck = cut.wait or cut.skipping or not cut.consumed
             self._stuck_at = position + len(chunk) if is_stuck else -1
             self._final_at = self._grown_at(now) + (cut.wait or reader.last_line_timeout)
@@ -102,7 +99,7 @@ class Intake:
         return None if cut.skipping else cut
 
     def _is_over(self, position: int, now: float) -> bool:
-        """Whether a line that is passed over has had no more for long."""
+        """Whether a skipped line has had no more bytes for the timeout."""
         return self._held is not None and position == self._stuck_at and now >= self._final_at
 
     def _given_up(self) -> Cut | None:
@@ -114,8 +111,8 @@ class Intake:
 
 
 def one_after_the_other(first: Cut, rest: Cut) -> Cut:
-    """A line that was too long, and more of what of it is passed over."""
-    dead = [replace(each, size=each.size + rest.consumed) for each in first.dead]
+    """The cut of a line that was too long, extended by more skipped bytes."""
+    dead = [replace(dead_line, size=dead_line.size + rest.consumed) for dead_line in first.dead]
     altered = tuple(
         replace(each, count=each.count + rest.consumed) if each.kind is Alteration.CUT else each
         for each in first.altered

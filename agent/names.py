@@ -1,9 +1,9 @@
-"""Names of files: they are bytes that need not be UTF-8, and are `str` with surrogates inside."""
+"""Names of files. They may not be valid UTF-8, and so are `str` with surrogates in the agent."""
 
 from typing import Final
 
 DELETED: Final = " (deleted)"
-"""What the kernel adds to the name by which a file was opened, once that is removed."""
+"""The suffix that the kernel adds to an open file's path after its removal."""
 
 
 def folder_of(path: str) -> str:

@@ -1,9 +1,9 @@
-"""What is handed from reading to shipping: finished batches, in parcels that are journalled whole.
+"""Parcels: finished batches that are journalled together, and handed from reading to shipping.
 
-The events of a stretch of a file may go to several partitions, and some of its lines to the topic
-of dead letters. All batches that such a stretch is in make up one parcel, together with how far it
-brings its sources: the journal takes over all of it, or nothing. It has a word of its own since
-Kafka has none for it: a batch is one partition's, and brokers know of no transaction here.
+The events of a stretch of a file may go to several partitions, and some of its lines to the
+dead-letter topic. All its batches form one parcel, together with the new positions of its sources,
+which is journalled as a whole or not at all. Kafka has no word for this: a batch belongs to one
+partition, and no transaction of a broker is involved.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,19 +17,17 @@ from client.delivery import Batch
 
 
 class BatchKind(Enum):
-    """What a batch carries."""
-
     EVENTS = auto()
     DEAD_LETTERS = auto()
     LEDGER = auto()
 
 
 class Outgoing(msgspec.Struct, frozen=True, eq=False):
-    """A finished batch, not yet numbered by a producer, and what is in it.
+    """A finished batch without a producer's numbers, and the account of its content.
 
-    `number` is its own within this agent's journal and ascends. The windows add up to the batch's
-    records, and are `window_millis` long. `delays` are those of the ledger: how many events were
-    how late when this was built. `covers` names the statements that a batch of the ledger makes.
+    `number` is unique and ascending within the agent's journal. The windows add up to the batch's
+    records, and are `window_millis` long. `delays` counts events by their delay when the batch was
+    built, as in the ledger. `covers` are the statements in a batch of the ledger.
     """
 
     number: int
@@ -43,7 +41,7 @@ class Outgoing(msgspec.Struct, frozen=True, eq=False):
 
 
 class Eventless(msgspec.Struct, frozen=True, eq=False):
-    """A run of which nothing is shipped: everything was filtered, dead-lettered or lost."""
+    """A run stated without a batch, as when it was filtered, dead-lettered or lost."""
 
     number: int
     topic: str
@@ -51,7 +49,7 @@ class Eventless(msgspec.Struct, frozen=True, eq=False):
 
 
 class Parcel(msgspec.Struct, frozen=True, eq=False):
-    """Batches that are journalled in one piece, in the order in which they are to be sent."""
+    """Batches that are journalled together, in the order in which they are sent."""
 
     batches: Sequence[Outgoing]
     eventless: Sequence[Eventless]

@@ -1,12 +1,11 @@
-"""From files to parcels: the one thread that looks, reads, packs, and writes down.
+"""The pipeline thread: looks at files, reads, packs, and journals parcels.
 
-A turn looks at what has happened to files, reads from those that have something, a piece each, and
-closes what is full or has waited long enough. What is closed is in the journal before anybody else
-sees it. While there is no room for more on the way to the brokers, or none on the disk, nothing is
-read: the files are the buffer. The next turn comes when lines may leave again, so that they were
-read just before.
+A turn looks for changes of files, reads a piece of each file with unread bytes, and closes the
+destinations that are full or have waited long enough. A closed parcel is journalled before any
+other thread sees it. While too much is in flight, or the disk is full, nothing is read: the files
+are the buffer. The next turn comes when lines may leave again, so that they are read just before.
 
-What other threads want done is put into a queue, and is done between turns.
+Requests of other threads are queued, and carried out between turns.
 """
 
 import logging
@@ -24,8 +23,8 @@ from agent.errors import JournalFull
 from agent.feeds import Feed
 from agent.file_inputs import FileInput
 from agent.files.files import Files
-from agent.following import Following
-from agent.heartbeats import Beating
+from agent.happening_recorder import HappeningRecorder
+from agent.heartbeats import TopicHeartbeats
 from agent.intake import Intake
 from agent.journal.journal import Journal
 from agent.resource_limits import (
@@ -35,10 +34,10 @@ from agent.resource_limits import (
     resident_bytes,
 )
 from agent.shipping.shipper import Shipper
-from agent.topic_schemas.following import TopicSchemas
+from agent.topic_schemas.current_schemas import TopicSchemas
 
 _TURN_SECONDS: Final = 0.025
-_CALM_TURN_SECONDS: Final = 0.02  # where lines could leave at once
+_CALM_TURN_SECONDS: Final = 0.02  # if lines could leave at once
 _REST_SECONDS: Final = 0.25
 _PAUSE_WHEN_FULL: Final = 1.0
 _WEIGHED_EVERY: Final = 1.0
@@ -50,7 +49,7 @@ Order = Callable[[], None]
 
 
 class Pipeline:
-    """`run` is the thread; everything else may be called by others where it says so."""
+    """The pipeline. Call `run` in its thread; other threads may call the methods marked so."""
 
     def __init__(
         self,
@@ -65,8 +64,8 @@ class Pipeline:
         clock: Callable[[], float] = time.monotonic,
         cpu: Callable[[], float] = cpu_seconds,
     ) -> None:
-        """`begun` is told of inputs by name, when the first look at their files is written down.
-        `cpu` says how many seconds the process has computed."""
+        """`begun` gets the names of inputs when the first look at their files is journalled. `cpu`
+        returns the CPU seconds of the process."""
         self._config = config
         self._files = files
         self._journal = journal
@@ -86,11 +85,11 @@ class Pipeline:
             departures=self._departures,
             clock=clock,
         )
-        self.following = Following(files, journal, self.destinations)
-        self._beating = Beating(files, self.destinations, shipper, self.following.intakes)
+        self.recorder = HappeningRecorder(files, journal, self.destinations)
+        self._heartbeats = TopicHeartbeats(files, self.destinations, shipper, self.recorder.intakes)
         self.paused_seconds = 0.0
         self.over_memory = False
-        self.full = ""  # why nothing can be written down now
+        self.full = ""  # why the journal cannot be written, if so
         self.turned_at = clock()
         self._now_millis = 0
         self._weighed_at = 0.0
@@ -105,7 +104,7 @@ class Pipeline:
         self._order(self._take_schemas)
 
     def stop(self) -> None:
-        """Nothing more is read; what was read is handed on, and `run` returns."""
+        """Ends reading; `run` hands on what was read, and returns."""
         self._stopping.set()
         self._files.wake()
 
@@ -124,24 +123,24 @@ class Pipeline:
                 self._stand_still(error)
                 continue
             if self.full:
-                log.info("the journal can be written again")
+                log.info("journal writable again")
                 self.full = ""
             if not is_behind:
                 self._files.wait(self._until_next())
         self._end()
 
     def _until_next(self) -> float:
-        """Seconds. Longer where only an event, which is waited for, can bring something."""
+        """The seconds until the next turn; longer if only an event of inotify can bring work."""
         if self._files.at_rest and not self.destinations.hold_something:
             return _REST_SECONDS
         due = self._departures.due - self._clock()
         return min(due, _TURN_SECONDS) if due > 0 else _CALM_TURN_SECONDS
 
     def _turn(self, now: float) -> bool:
-        """Whether there is more to be read at once."""
+        """A turn. Returns whether there is more to read at once."""
         self.destinations.hand_over_again()
-        self._do_orders()
-        self.following.expect(self._files.look(now))
+        self._carry_out_orders()
+        self.recorder.expect(self._files.look(now))
         self._note(now)
         self._files.keep(now)
         if self._begins:
@@ -149,18 +148,18 @@ class Pipeline:
             self._begun(self.feeds.keys())
         is_behind = self._read(now)
         self.destinations.close_due(now)
-        self._beating.beat(now)
+        self._heartbeats.beat(now)
         self._departures.spent(self._cpu())
         self._keep_to_limits(now)
         return is_behind
 
     def _note(self, now: float) -> None:
-        """What was found, and last of all how far that goes: a crash before that has it found
-        again."""
+        """Journals the results of a look, and last its position, so that a crash before that
+        repeats the look."""
         looked, reached = [], None
         with self._journal.together():
-            self.following.note(now)
-            looked = self._files.looked(self._beating.until)
+            self.recorder.note(now)
+            looked = self._files.looked(self._heartbeats.until)
             if looked:
                 self._journal.looked(looked)
             reached = self._files.history()
@@ -172,15 +171,15 @@ class Pipeline:
             self._files.history_was_written(reached)
 
     def _read(self, now: float) -> bool:
-        """A piece of each file that has something; whether there is more than a piece in any.
+        """Reads a piece of each file with unread bytes. Returns whether any has more.
 
-        What has just come can wait for what comes with it: one read for many lines.
+        The rest waits until the next turn, so that one read takes many lines.
         """
         self._now_millis = time.time_ns() // 1_000_000
         is_behind, ready = False, self._files.ready()
-        self.following.are_behind(ready, now)
+        self.recorder.are_behind(ready, now)
         for followed in ready:
-            intake = self.following.intake(followed)
+            intake = self.recorder.intake(followed)
             if intake is None or not intake.is_due(now):
                 continue
             feed = self.feeds.get(followed.input)
@@ -199,7 +198,7 @@ class Pipeline:
             except JournalFull:
                 raise
             except Exception as error:
-                log.exception("reading failed, its input stands still path=%s", followed.path)
+                log.exception("reading failed, its input has stopped path=%s", followed.path)
                 feed.fail(error)
                 continue
             is_behind = is_behind or (more and followed.unread > 0)
@@ -208,7 +207,7 @@ class Pipeline:
         return is_behind
 
     def _read_one(self, intake: Intake, feed: Feed, destination: Destination, now: float) -> bool:
-        """Whether it was worth the while."""
+        """Reads a piece of one file. Returns whether it brought anything, or there is more."""
         assert feed.reader is not None
         most_lines = feed.lines_allowed(now)
         if most_lines == 0:
@@ -216,7 +215,7 @@ class Pipeline:
         try:
             cut = intake.take(feed.reader, now, self._now_millis, most_lines)
         except OSError:
-            return False  # noted by the files, and told at the next look
+            return False  # noted by the files, and reported at the next look
         if cut is None:
             return intake.goes_on
         if not self.destinations.add(destination, intake.followed, feed, cut):
@@ -240,7 +239,7 @@ class Pipeline:
                 self.paused_seconds += pause
 
     def _weigh(self, limits: AgentLimits) -> None:
-        """As much may be on its way as the memory allows."""
+        """Limits the bytes in flight by the memory in use."""
         allowance = memory_allowance(
             resident_bytes(),
             limits.memory_bytes,
@@ -249,30 +248,30 @@ class Pipeline:
         )
         self._shipper.in_flight_limit = allowance.in_flight
         if allowance.exceeded and not self.over_memory:
-            log.warning("above limits.memory_bytes, and nothing is left to give back")
+            log.warning("memory use exceeds limits.memory_bytes, and cannot be reduced")
         self.over_memory = allowance.exceeded
 
     def _stand_still(self, error: JournalFull) -> None:
         if not self.full:
-            log.error("nothing can be written down, nothing is read until it can error=%s", error)
+            log.error("journal not writable, reading stops until it is error=%s", error)
         self.full = str(error)
         now = self._clock()
-        self.following.expect(self._files.look(now))  # handles keep what is deleted
-        self.following.are_behind(self._files.ready(), now)
+        self.recorder.expect(self._files.look(now))  # handles keep what is deleted
+        self.recorder.are_behind(self._files.ready(), now)
         self._stopping.wait(_PAUSE_WHEN_FULL)
 
     def _end(self) -> None:
-        """What was read is handed on; if it cannot be written down, it is read again one day."""
+        """Hands on what was read; without a journal, it is read again at the next start."""
         try:
             self.destinations.close_all()
         except JournalFull as error:
-            log.warning("read again at the next start: nothing can be written down error=%s", error)
+            log.warning("journal not writable, lines will be read again error=%s", error)
         self._files.close()
 
     # Orders
 
-    def _do_orders(self) -> None:
-        """Each is done again from its beginning if the journal is full meanwhile."""
+    def _carry_out_orders(self) -> None:
+        """Carries out orders; one that meets a full journal is repeated from its beginning."""
         while self._orders:
             self._orders[0]()
             self._orders.popleft()
@@ -280,28 +279,28 @@ class Pipeline:
     def _feed(self, inputs: Sequence[Input]) -> None:
         self._begins = True
         now = self._clock()
-        wanted = {each.label: each for each in inputs}
+        wanted = {input_.label: input_ for input_ in inputs}
         for name in [name for name in self.feeds if name not in wanted]:
             del self.feeds[name]
-        for name, each in wanted.items():
+        for name, input_ in wanted.items():
             before = self.feeds.get(name)
-            if before is None or before.input != each:
-                self.feeds[name] = Feed.of(each, now)
+            if before is None or before.input != input_:
+                self.feeds[name] = Feed.of(input_, now)
                 if before is not None:
                     self.feeds[name].counts = before.counts
-        self._beating.topics({each.topic for each in inputs})
+        self._heartbeats.topics({input_.topic for input_ in inputs})
         self._take_schemas()
 
     def _reload(self, inputs: Sequence[Input]) -> None:
-        """What was read the old way goes out before anything is read the new way."""
+        """Replaces the inputs, after what was read for the old ones was handed on."""
         self.destinations.close_all()
         self._feed(inputs)
-        self.following.expect(self._files.reconfigure([FileInput.of(each) for each in inputs]))
-        self.following.start_over()
+        self.recorder.expect(self._files.reconfigure([FileInput.of(input_) for input_ in inputs]))
+        self.recorder.start_over()
         self.destinations.start_over()
 
     def _take_schemas(self) -> None:
-        """What was read by the old ones goes out before anything is read by the new ones."""
+        """Switches to new schemas, after what was read by the old ones was handed on."""
         self.destinations.close_all()
         changed = False
         for feed in self.feeds.values():
@@ -309,5 +308,5 @@ class Pipeline:
             missing = self._schemas.missing(feed.input)
             changed |= feed.take_schema(schema, self._config.times, missing)
         if changed:
-            self.following.start_over()
+            self.recorder.start_over()
             self.destinations.start_over()

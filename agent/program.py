@@ -1,13 +1,13 @@
-"""`penstock agent`: one agent in this process, until it is told to stop.
+"""Implements `penstock agent`: runs an agent in this process until a signal stops it.
 
-SIGTERM and SIGINT drain: nothing more is read, what is on its way may still arrive, for `drain`
-seconds. A second one ends the process at once; nothing is lost either way. SIGHUP reads the
-configuration again; so is a file of `inputs_dir` that has changed, without a signal. systemd is
-told of all that, and that the agent still moves. Where its pages cannot be had, because another
-process has the port or the network is not up yet, files are followed all the same, and the address
-is tried again; that is said once, when the data directory is this agent's.
+SIGTERM and SIGINT drain: reading stops, and batches in flight get `drain` seconds to arrive. A
+second signal ends the process at once; nothing is lost either way. SIGHUP reloads the
+configuration; a changed file of `inputs_dir` is reloaded without a signal. systemd is notified of
+all that, and of the agent's progress. If the pages' port is in use, or the network is not up yet,
+files are followed all the same, and the address is retried; this is logged once, after the data
+directory was locked.
 
-This is the main thread: it has the signals, and does nothing that takes long.
+This is the main thread: it handles the signals, and does nothing that takes long.
 """
 
 import logging
@@ -27,7 +27,7 @@ from prometheus_client.metrics_core import Metric
 from agent.agent import Agent
 from agent.batches import framing, plain_json
 from agent.config import AgentConfig
-from agent.errors import AgentError, NotTaken
+from agent.errors import AgentError, ConfigRejected
 from agent.events import splitting, times
 from agent.http.pages import AgentServer, agent_pages
 from agent.inputs_directory import InputsDirectory, ReadFile
@@ -48,17 +48,17 @@ _TURN_SECONDS: Final = 1.0
 _SHORTEST_TURN: Final = 0.1
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _PAUSE_SECONDS: Final = 1.0  # after a start that failed
-_PATIENCE_SECONDS: Final = 5.0  # that stopping may take beyond `drain`
+_PATIENCE_SECONDS: Final = 5.0  # allowed for stopping in addition to `drain`
 
 log = logging.getLogger(__name__)
 
-Load = Callable[[], AgentConfig]  # raises NotTaken
+Load = Callable[[], AgentConfig]  # raises ConfigRejected
 
 
 def run(config: AgentConfig, load: Load, read_inputs: ReadFile) -> int:
-    """Follow files until a signal comes; the process's exit code.
+    """Follows files until a signal comes. Returns the process's exit code.
 
-    `load` reads the configuration once more; `read_inputs` one file of `inputs_dir`.
+    `load` reads the configuration again; `read_inputs` reads a file of `inputs_dir`.
     """
     program = _Program(config, load, read_inputs)
     signals: SimpleQueue[int] = SimpleQueue()
@@ -82,15 +82,15 @@ def _listen_for_signals(signals: SimpleQueue[int]) -> None:
     def take(number: int, _: FrameType | None) -> None:
         signals.put(number)
         if number in _STOP_SIGNALS:
-            for each in _STOP_SIGNALS:
-                signal.signal(each, signal.SIG_DFL)  # the next one ends the process
+            for stop_signal in _STOP_SIGNALS:
+                signal.signal(stop_signal, signal.SIG_DFL)  # the next one ends the process
 
     for number in (*_STOP_SIGNALS, signal.SIGHUP):
         signal.signal(number, take)
 
 
 class _Program:
-    """What stands around an agent."""
+    """The process around an agent: signals, supervisor, pages, reloads."""
 
     def __init__(self, config: AgentConfig, load: Load, read_inputs: ReadFile) -> None:
         self._config = config
@@ -112,25 +112,24 @@ class _Program:
         self._running = False
 
     def start(self) -> None:
-        """Raises AgentError, and then wants to be ended."""
+        """Starts everything. Raises AgentError; the caller calls `end` in any case."""
         config = self._config
         self._server.start()
         self._certificates.start()
         self._agent.start()
         self._running = True
         self._supervisor.tell(supervising.READY, supervising.status(self._in_short()))
-        self._say_whether_it_can_be_asked()
+        self._log_server_state()
         if config.is_open_to_anybody:
             log.warning(
                 "insecure: other machines reach http_host=%s, and there is %s",
                 config.http_host,
                 "no TLS" if config.http.has_logins else "no login",
             )
-        if not all(each.NATIVE for each in (splitting, times, plain_json, framing)):
+        if not all(module.NATIVE for module in (splitting, times, plain_json, framing)):
             log.warning(
-                "lines become batches without the agent's modules in C, which are not compiled: "
-                "twice the processor time; with a C compiler and Python's headers "
-                "(gcc, python3-dev) there, install Penstock again"
+                "the agent's C modules are not compiled, so it needs twice the CPU time; install a "
+                "C compiler and Python's headers (gcc, python3-dev), then Penstock again"
             )
         log.info(
             "agent ready cluster=%s host=%s inputs=%d http_port=%d",
@@ -141,7 +140,7 @@ class _Program:
         )
 
     def run(self, signals: SimpleQueue[int]) -> str:
-        """Until it is told to stop; why it had to stop by itself, if it did."""
+        """Runs until a stop signal. Returns the error that stopped the agent, if any."""
         turn = min(_TURN_SECONDS, max(_SHORTEST_TURN, self._config.scan_interval))
         if self._supervisor.watchdog_seconds:
             turn = min(turn, self._supervisor.watchdog_seconds / 3)
@@ -159,21 +158,20 @@ class _Program:
             if time.monotonic() - looked >= self._config.scan_interval:
                 self._look_for_inputs()
                 looked = time.monotonic()
-            self._say_whether_it_can_be_asked()
+            self._log_server_state()
             if not self._agent.stuck():
                 self._supervisor.tell(supervising.ALIVE, supervising.status(self._in_short()))
         return self._agent.failure or ""
 
     def end(self) -> None:
-        """Whatever still runs."""
         if self._running:
             self._agent.stop()
         self._certificates.stop()
         self._server.stop()
 
     def pause(self, signals: SimpleQueue[int]) -> None:
-        """Before whoever looks after it starts it again, at once: so that an agent that cannot
-        start takes little of a processor with trying."""
+        """Waits under a supervisor, which restarts at once, so that an agent that cannot start uses
+        little CPU."""
         if self._supervisor.listens:
             with suppress(Empty):
                 signals.get(timeout=_PAUSE_SECONDS)
@@ -184,7 +182,7 @@ class _Program:
         self._supervisor.tell(supervising.STOPPING, extra, supervising.status("draining"))
         drained = self._agent.stop()
         self._running = False
-        log.info("stopped drained=%s", "yes" if drained else "no, the rest is sent at the start")
+        log.info("stopped drained=%s", "yes" if drained else "no, sends the rest at the next start")
 
     def _reload(self) -> None:
         self._supervisor.tell(supervising.reloading())
@@ -198,11 +196,11 @@ class _Program:
             _say_news(directory)
             self._agent.reload(config, directory.inputs)
         except AgentError as error:
-            log.error("configuration not taken, the old one holds on error=%s", error)
+            log.error("configuration rejected, keeping the current one error=%s", error)
         else:
             self._config, self._directory = config, directory
             self._loaded_millis = _now_millis()
-            log.info("configuration taken inputs=%d", len(directory.inputs))
+            log.info("configuration loaded inputs=%d", len(directory.inputs))
         self._supervisor.tell(supervising.READY, supervising.status(self._in_short()))
 
     def _look_for_inputs(self) -> None:
@@ -215,10 +213,10 @@ class _Program:
         try:
             self._agent.reload(self._config, self._directory.inputs)
         except AgentError as error:
-            log.error("inputs not taken, the old ones hold on error=%s", error)
+            log.error("inputs rejected, keeping the current ones error=%s", error)
         else:
             self._loaded_millis = _now_millis()
-            log.info("inputs taken inputs=%d", len(self._directory.inputs))
+            log.info("inputs loaded inputs=%d", len(self._directory.inputs))
 
     def _opened(self, config: AgentConfig) -> InputsDirectory:
         path = Path(config.inputs_dir) if config.inputs_dir else None
@@ -236,41 +234,41 @@ class _Program:
         is_open = self._config.is_open_to_anybody
         yield from door_families("penstock_agent_", self._refusals.counts, is_open=is_open)
 
-    def _say_whether_it_can_be_asked(self) -> None:
-        """When that has changed."""
+    def _log_server_state(self) -> None:
+        """Logs whether the pages are served, when that has changed."""
         refused = self._server.refused
         if bool(refused) == self._said_refused:
             return
         self._said_refused = bool(refused)
         if refused:
-            log.warning("no pages, files are followed, tried again error=%s", refused)
+            log.warning("cannot serve pages yet, will retry error=%s", refused)
         else:
-            log.info("pages are served http_port=%d", self._server.port)
+            log.info("serving pages http_port=%d", self._server.port)
 
     def _in_short(self) -> str:
-        """What `systemctl status` shows."""
-        said = [f"{len(self._directory.inputs)} inputs"]
+        """The status line of `systemctl status`."""
+        parts = [f"{len(self._directory.inputs)} inputs"]
         if refused := len(self._directory.refusals):
-            said.append(f"{refused} files not taken")
+            parts.append(f"{refused} files rejected")
         if self._server.refused:
-            said.append(f"no pages: {self._server.refused}")
-        return ", ".join(said)
+            parts.append(f"no pages: {self._server.refused}")
+        return ", ".join(parts)
 
 
 def _say_news(directory: InputsDirectory) -> None:
-    for each in directory.news:
-        log.error("inputs file is not taken path=%s %s", each.path, each.why)
+    for refusal in directory.news:
+        log.error("inputs file rejected path=%s %s", refusal.path, refusal.why)
 
 
 def check_takeable(running: AgentConfig, wanted: AgentConfig) -> None:
-    """Raises NotTaken if something changed that a running agent cannot change."""
+    """Raises ConfigRejected if a setting has changed that needs a restart."""
     changed = [
         name
         for name in running.__struct_fields__
         if name not in TAKEN_WHILE_RUNNING and getattr(running, name) != getattr(wanted, name)
     ]
     if changed:
-        raise NotTaken(f"a restart is needed to change {', '.join(changed)}")
+        raise ConfigRejected(f"changing {', '.join(changed)} needs a restart")
 
 
 def _now_millis() -> int:

@@ -1,13 +1,12 @@
-"""How an agent keeps to `limits.cpu` and `limits.memory_bytes`. Pure: measurements are passed in.
+"""Enforces `limits.cpu` and `limits.memory_bytes`. Pure: measurements are passed in.
 
-CPU: what the whole process has used is held against what it may use; whoever reads files pauses
-until it is within again. Half a second's allowance can be saved up, so that a burst after a quiet
-while is not slowed down.
+CPU: while the process has used more than it may, the thread that reads files pauses. Half a second
+of unused time can be saved, so that a burst after a quiet time is not slowed down.
 
-Memory: what grows with the load is what is read and not acknowledged. Nine tenths of the limit are
-free to use; above them the bytes in flight shrink in proportion, down to a batch's, and grow back
-when there is room. An agent that has given back everything and is above its limit still says so
-and goes on: to stop would lose what rotated files still hold.
+Memory: the bytes read but not acknowledged grow with the load. Above nine tenths of the limit, the
+allowed bytes in flight shrink in proportion, down to two batches, and grow back when there is room.
+An agent above its limit that cannot shrink further logs that and continues: stopping would lose
+what rotated files still have.
 """
 
 import os
@@ -26,7 +25,8 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 class CpuAllowance:
-    """`limits.cpu` cores, 0 for no limit. Belongs to the thread that pauses."""
+    """The CPU time allowed by `limits.cpu`, in cores; 0 for no limit. Belongs to the thread that
+    pauses."""
 
     def __init__(self, cores: float, now: float, used: float) -> None:
         self._cores = cores
@@ -35,7 +35,7 @@ class CpuAllowance:
         self._saved = cores * _SAVED_UP_SECONDS
 
     def pause(self, now: float, used: float) -> float:
-        """For how long to do nothing: `used` are the CPU seconds of the process up to now."""
+        """The seconds to pause; `used` is the CPU time of the process so far."""
         if self._cores <= 0:
             return 0.0
         earned = max(0.0, now - self._at) * self._cores
@@ -47,7 +47,7 @@ class CpuAllowance:
 
 
 class MemoryAllowance(msgspec.Struct, frozen=True):
-    """How many bytes may be in flight now; `exceeded` if less than that could not help."""
+    """The bytes that may be in flight; `exceeded`: the process is above its limit."""
 
     in_flight: int
     exceeded: bool = False
@@ -56,7 +56,7 @@ class MemoryAllowance(msgspec.Struct, frozen=True):
 def memory_allowance(
     resident: int, limit: int, *, in_flight_limit: int, batch_bytes: int
 ) -> MemoryAllowance:
-    """`resident` is what the process has; `limit` is 0 where there is none."""
+    """The allowance for a process of `resident` bytes; `limit` is 0 if there is none."""
     least = min(in_flight_limit, 2 * batch_bytes)
     free = limit * _FREE_TO_USE
     if not limit or resident <= free:
@@ -66,11 +66,10 @@ def memory_allowance(
 
 
 def resident_bytes() -> int:
-    """What this process has in memory."""
     return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
 
 
 def cpu_seconds() -> float:
-    """What this process has computed, in all its threads."""
+    """The CPU time of this process, in all threads."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime

@@ -1,8 +1,8 @@
-"""What became of stretches of a file: the bookkeeping that goes with every batch.
+"""Runs: the account of what stretches of a file became, which goes with every batch.
 
-A source is one incarnation of a file, as one input reads it. Its bytes are passed on in runs, one
-after the other, and every byte lies in exactly one run of its topic: as an event, or excepted with
-the reason. `journal` keeps runs, the ledger publishes them.
+A source is one incarnation of a file, as read for one input. Its bytes are divided into consecutive
+runs, and every byte is in exactly one run of its topic: in an event, or excepted with the reason.
+The journal keeps runs, the ledger publishes them.
 """
 
 from enum import StrEnum
@@ -11,11 +11,11 @@ from typing import NewType
 import msgspec
 
 SourceId = NewType("SourceId", str)
-"""The incarnation of a file: never given twice, by any agent."""
+"""The unique id of an incarnation of a file, among all agents."""
 
 
 class Fate(StrEnum):
-    """What became of a line that is no event of its topic. The words are the ledger's."""
+    """What happened to a line that is not an event of its topic, as the ledger names it."""
 
     FILTERED = "filtered"
     DEAD_LETTERED = "dead_lettered"
@@ -23,7 +23,7 @@ class Fate(StrEnum):
 
 
 class Excepted(msgspec.Struct, frozen=True):
-    """Lines that did not become events; -1 where nobody can know how many."""
+    """Lines that did not become events; -1 if a number is unknown."""
 
     fate: Fate
     count: int
@@ -32,10 +32,10 @@ class Excepted(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Consecutive events of one source, and the consecutive bytes that they were made from.
+    """Consecutive events of one source, and the consecutive bytes they were made of.
 
-    `seq` is that of the first event, or the next one's if there is none. `lines` counts the lines
-    of the file that became the events.
+    `seq` is the number of the first event, or of the next one if there is none. `lines` counts the
+    lines of the file that became the events.
     """
 
     source: SourceId
@@ -48,18 +48,18 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class WindowCount(msgspec.Struct, frozen=True):
-    """How many of a batch's events lie in the window that starts then (milliseconds)."""
+    """The number of a batch's events in the window that starts at `start` (milliseconds)."""
 
     start: int
     events: int
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a source has come: what lies before was taken over by the journal.
+    """The progress of a source: the journal has everything before it.
 
     `position` is the next byte to read, `seq` the number of the topic's next event, `dead_seq`
     that of the next dead letter. `mark` is the CRC-32 of the up to 64 bytes before the position, by
-    which the file is known again after a restart; 0 where they are not known.
+    which the file is recognised after a restart; 0 if they are unknown.
     """
 
     position: int
@@ -69,9 +69,9 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
-    """The first `size` bytes of a file as a digest: grows with the file up to a limit. `shorter`
-    are digests of fewer bytes, or as many, by which it is held against one that was taken earlier:
-    of 16, 32, 64, and so on, four bytes of each."""
+    """The digest of the first `size` bytes of a file; it grows with the file up to a limit.
+    `shorter` are digests of the first 16, 32, 64 and so on bytes, four bytes each, for comparison
+    with fingerprints taken earlier."""
 
     size: int
     digest: bytes
@@ -79,22 +79,22 @@ class Fingerprint(msgspec.Struct, frozen=True):
 
 
 class KnownSource(msgspec.Struct, frozen=True):
-    """A source as it is remembered over restarts."""
+    """A source as remembered over restarts."""
 
     id: SourceId
     input: str
     topic: str
-    path: str  # as the file was named when it was first opened
+    path: str  # when it was first opened
     device: int
     inode: int
     fingerprint: Fingerprint
     progress: Progress
-    last_path: str = ""  # as it was last seen, if it was renamed
-    size: int = 0  # as it was last seen
+    last_path: str = ""  # when last seen, if it was renamed
+    size: int = 0  # when last seen
     finished: bool = False
     seen_millis: int = 0  # when it was last seen on disk
-    real_path: str = ""  # where a symbolic link led, as it was last opened
-    born_ns: int = 0  # when its file was made, if that is known
-    begun_ns: int = 0  # when its first byte may have been written, if that is known
+    real_path: str = ""  # the target of a symbolic link, when last opened
+    born_ns: int = 0  # creation time of its file, if known
+    begun_ns: int = 0  # the earliest time of its first byte, if known
     forgotten_before: int = -1  # below this ledger entry it may have been another source
     destroyed_up_to: int = 0  # size of its file before it was emptied, if the copy has less

@@ -27,10 +27,10 @@
 #define MOST_HEADERS 65536             /* of a record */
 #define LEAST_RECORD 12 /* bytes: size, attributes, five numbers, the envelope */
 #define ENVELOPE 5      /* bytes before a body: a zero, and the schema's id */
-/* Bytes, read or built; fewer take less time than getting the interpreter back may. */
+/* Bytes, read or built. For fewer, reacquiring the GIL can take longer than reading. */
 #define ALONE_FROM (256 * 1024)
 
-/* `items`: how many the message may still have. `at_once`: strings are checked when read. */
+/* `items`: the number that the message may still have. `at_once`: strings are checked when read. */
 typedef struct {
     const unsigned char *at;
     const unsigned char *end;
@@ -78,7 +78,7 @@ read_long(Reading *reading, int64_t *number)
     return read_signed(reading, LONG_SIZE, number);
 }
 
-/* Of 35 bits, as records have them. */
+/* A number of 35 bits, as in records. */
 static inline Outcome
 read_short(Reading *reading, int64_t *number)
 {
@@ -206,7 +206,7 @@ read_list(Reading *reading, const Node *node, Column *column)
             return REFUSED;
         if (!count)
             break;
-        if (count < 0) { /* then its bytes are said as well */
+        if (count < 0) { /* then the size in bytes follows */
             if (count == INT64_MIN || read_length(reading, &bytes))
                 return REFUSED;
             count = -count;
@@ -311,8 +311,8 @@ read_value(Reading *reading, const Node *node)
 
 /* ---- Records of a batch. */
 
-/* `first`, `last`: what the next record's offset must be at least, of what the batch says, and at
- * most. Of records that come from many batches nobody looks at that. */
+/* `first`, `last`: the bounds of the next record's offset in the batch. Not checked for records from
+ * many batches. */
 typedef struct {
     unsigned char before[ENVELOPE];
     int64_t base_offset, base_time, first, last;
@@ -410,8 +410,8 @@ are_strings(const Column *column)
     return READ;
 }
 
-/* Refused if a string is none. Columns have what Arrow asks for, and no room left: what they seem to
- * take is what they take. */
+/* Completes the columns as Arrow requires, and frees their unused memory, so that their size is what
+ * they take. REFUSED if a string is invalid. */
 static Outcome
 finish(Reading *reading, const Node *node)
 {
@@ -430,7 +430,7 @@ finish(Reading *reading, const Node *node)
     return outcome;
 }
 
-/* ---- What Python is given. */
+/* ---- Results for Python. */
 
 static void
 free_array(PyObject *capsule)
@@ -441,8 +441,7 @@ free_array(PyObject *capsule)
     free(array);
 }
 
-/* The capsule that Arrow's users pass to each other, with the node's column in it; no column is
- * left in any case. */
+/* Arrow's C data capsule with the node's column. Leaves no column in `reading`, even on errors. */
 static PyObject *
 as_capsule(Reading *reading, Py_ssize_t columns, const Node *node)
 {
@@ -458,11 +457,11 @@ as_capsule(Reading *reading, Py_ssize_t columns, const Node *node)
     return capsule;
 }
 
-/* ---- The nodes, which Python has made. */
+/* ---- The nodes, made in Python. */
 
 typedef struct {
     PyObject_HEAD
-    PyObject *made; /* whose symbols are pointed to */
+    PyObject *made; /* owns the symbols that nodes point to */
     Py_ssize_t columns, texts;
     Node record;    /* of offset, time and body */
 } Reader;
@@ -528,7 +527,7 @@ read_nodes(Node *node, PyObject *parts, Reader *self, int depth)
     return 0;
 }
 
-/* A tuple: its kind, whether it is kept, its branch, its size, its parts or symbols. */
+/* Reads a node from a tuple: kind, whether it is kept, branch, size, parts or symbols. */
 static int
 read_node(PyObject *made, Node *node, Reader *self, int depth)
 {
@@ -600,7 +599,7 @@ free_reader(PyObject *self)
     Py_DECREF(type);
 }
 
-/* ---- What Python asks. */
+/* ---- Functions for Python. */
 
 static int
 begin(Reading *reading, const Reader *self)
@@ -670,7 +669,7 @@ done:
     return found;
 }
 
-/* Up to `end`, or to where one is refused: that is `*at` then. */
+/* Reads up to `end`, or to the first one that is refused; `*at` is then its index. */
 static Outcome
 read_bodies(Reading *reading, const Node *body, PyObject *messages, Py_ssize_t *at, Py_ssize_t end)
 {

@@ -60,12 +60,12 @@ class Rows(msgspec.Struct, frozen=True):
 
 
 class NativeReader:
-    """Reads what was written with one schema, as far as it is in `raw`. Raises `NotNative`."""
+    """Reads values of one schema; fields that `raw` lacks are skipped. Raises `NotNative`."""
 
     def __init__(self, writer: Type, raw: pa.DataType) -> None:
         if not NATIVE:
             raise NotNative
-        body = _Making().of(writer, raw, 0)
+        body = _NodeBuilder().of(writer, raw, 0)
         number = (_Kind.LONG, True, _NO_BRANCH, 0, ())
         self._reader = Reader((_Kind.RECORD, True, _NO_BRANCH, 0, (number, number, body)))
         self._raw = raw
@@ -79,7 +79,7 @@ class NativeReader:
         arrays = self._reader.records(unpacked, header.record_count, schema_id, places, MOST_BYTES)
         if arrays is None:
             return None
-        records = pa.array(_Given(self._placed, arrays))
+        records = pa.array(_ArrowArray(self._placed, arrays))
         offsets, times, bodies = (records.field(place) for place in range(3))
         if header.is_append_time:
             times = pa.repeat(pa.scalar(header.max_timestamp, pa.int64()), len(records))
@@ -96,7 +96,7 @@ class NativeReader:
         return arrays if isinstance(arrays, int) else self._array(arrays)
 
     def _array(self, array: Any) -> pa.Array | None:
-        return None if array is None else pa.array(_Given(self._raw, array))
+        return None if array is None else pa.array(_ArrowArray(self._raw, array))
 
 
 def first_schema_id(unpacked: bytes | memoryview) -> int | None:
@@ -114,8 +114,8 @@ def first_schema_id(unpacked: bytes | memoryview) -> int | None:
     return int.from_bytes(start[at + 1 : at + 5], "big")
 
 
-class _Given:
-    """An array in the form in which Arrow's users exchange them."""
+class _ArrowArray:
+    """Passes an array of the extension to pyarrow, through Arrow's C data interface."""
 
     def __init__(self, type_: pa.DataType, array: Any) -> None:
         self._type = type_
@@ -126,7 +126,7 @@ class _Given:
 
 
 class _Kind(IntEnum):
-    """The numbers are those in `_avro_columns.c`."""
+    """The kinds of nodes, numbered as in `_avro_columns.c`."""
 
     NOTHING = 0
     BOOLEAN = auto()
@@ -157,9 +157,9 @@ _PRIMITIVES: Final = {
 _TEXT: Final = Primitive("string", {})
 
 
-class _Making:
-    """Builds nodes. `raw` is the wanted part of a type, in the raw form, or None for nothing. It
-    must have that form, as Arrow trusts what it is given."""
+class _NodeBuilder:
+    """Builds nodes. `raw` is the wanted part of a type in the raw form; None: the value is skipped.
+    It must have that form, since Arrow does not check it."""
 
     def __init__(self) -> None:
         self._nodes = 0

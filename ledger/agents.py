@@ -1,14 +1,14 @@
-"""What agents have said of themselves in the ledger, folded: up to when each topic is acknowledged.
+"""Tracks, from agents' heartbeats in the ledger, up to what time each topic is acknowledged.
 
-Rule 1: the latest entry of a journal counts, by its seq; the same again changes nothing.
+Rule 1: the entry with the highest seq of a journal counts; a repeated entry changes nothing.
 Rule 2: an entry that names topics names all that the agent ships to; one that names none means the
-        same as before. Without a time yet, an agent says 0: what it said before still holds.
-Rule 3: a topic that an agent has not named again is waited for up to where it was, but only for
-        `LEFT_MILLIS` in which that agent was heard: after a start it names topics one by one.
-Rule 4: a host that was retired is not expected to say anything of later times than that, until it
-        is heard of again.
+        same topics as before. A time of 0 means "unknown yet": the earlier time stays valid.
+Rule 3: a topic that an agent no longer names still counts, up to its last time, until the agent has
+        sent heartbeats for another `LEFT_MILLIS`: after a start it names topics one by one.
+Rule 4: nothing later than the time of its retirement is expected of a retired host, until it sends
+        an entry again.
 
-Pure but for itself: one thread. Docs: docs/events.md says what entries mean.
+One thread. Docs: docs/events.md defines what entries mean.
 """
 
 from typing import Final, NamedTuple
@@ -21,14 +21,14 @@ _MOST_SETS: Final = 10_000
 
 
 class Beat(NamedTuple):
-    """Up to then everything of these topics is acknowledged; of all of them, if none is named."""
+    """Everything in these topics is acknowledged up to `until`. No topics means all of them."""
 
     until: int
     topics: frozenset[str]
 
 
 class AgentSaid(NamedTuple):
-    """An agent's entry with heartbeats."""
+    """An agent's entry that has heartbeats."""
 
     agent: str
     host: str
@@ -38,7 +38,7 @@ class AgentSaid(NamedTuple):
 
 
 class HostRetired(NamedTuple):
-    """An operator's statement; no agent means all of that host."""
+    """An operator's statement that an agent is retired: all agents of the host if none is named."""
 
     host: str
     agent: str
@@ -50,7 +50,7 @@ Said = AgentSaid | HostRetired
 
 
 class LeftTopics(NamedTuple):
-    """Topics that an agent shipped to, and has not named since then."""
+    """Topics that an agent shipped to, and has not named since `since`."""
 
     until: int
     topics: frozenset[str]
@@ -58,7 +58,7 @@ class LeftTopics(NamedTuple):
 
 
 class HeardAgent(msgspec.Struct):
-    """The latest of one agent. Times are in milliseconds."""
+    """The latest state of one agent. Times are in milliseconds."""
 
     host: str
     seq: int
@@ -68,7 +68,7 @@ class HeardAgent(msgspec.Struct):
 
 
 class Behind(NamedTuple):
-    """Somebody who is waited for."""
+    """How far one agent is with some topics."""
 
     until: int
     host: str
@@ -76,7 +76,7 @@ class Behind(NamedTuple):
 
 
 class Agents(msgspec.Struct):
-    """All that were heard."""
+    """All agents and retired hosts that the ledger has entries of."""
 
     by_id: dict[str, HeardAgent] = {}
     retired: dict[tuple[str, str], HostRetired] = {}
@@ -95,7 +95,7 @@ class Agents(msgspec.Struct):
             _follow(agent, said._replace(beats=tuple(map(self._shared, said.beats))))
 
     def _shared(self, beat: Beat) -> Beat:
-        """With a set of topics that all agents share who ship to these."""
+        """The same heartbeat, with one set object for all agents that ship to the same topics."""
         if not beat.topics:
             return beat
         if len(self._sets) >= _MOST_SETS:
@@ -103,24 +103,24 @@ class Agents(msgspec.Struct):
         return Beat(beat.until, self._sets.setdefault(beat.topics, beat.topics))
 
     def forget(self, heard_before: int) -> None:
-        """Those who were not heard since."""
-        self.by_id = {each: a for each, a in self.by_id.items() if a.heard >= heard_before}
+        """Drops the agents and retirements without an entry since `heard_before`."""
+        self.by_id = {id_: a for id_, a in self.by_id.items() if a.heard >= heard_before}
         self.retired = {key: r for key, r in self.retired.items() if r.time >= heard_before}
 
     def waited_for(self) -> dict[frozenset[str], list[Behind]]:
-        """How far all are, those behind first, by the topics that this is about."""
-        found: dict[frozenset[str], list[Behind]] = {}
+        """How far the agents are with each set of topics, the slowest agent first."""
+        by_topics: dict[frozenset[str], list[Behind]] = {}
         for name, agent in self.by_id.items():
             for until, topics in agent.shipped:
-                found.setdefault(topics, []).append(Behind(until, agent.host, name))
+                by_topics.setdefault(topics, []).append(Behind(until, agent.host, name))
             for until, topics, _ in agent.left:
-                found.setdefault(topics, []).append(Behind(until, agent.host, name))
-        for all_ in found.values():
-            all_.sort()
-        return found
+                by_topics.setdefault(topics, []).append(Behind(until, agent.host, name))
+        for agents in by_topics.values():
+            agents.sort()
+        return by_topics
 
     def required(self, behind: Behind, until: int) -> int:
-        """How far that agent must be, for everything before `until` to be there."""
+        """The time that the agent must reach for everything before `until` to be complete."""
         heard = self.by_id[behind.agent].heard
         for key in ((behind.host, ""), (behind.host, behind.agent)):
             retired = self.retired.get(key)
@@ -138,9 +138,9 @@ def _follow(agent: HeardAgent, said: AgentSaid) -> None:
     before = agent.shipped
     shipped = tuple(_known(beat, before) for beat in said.beats if beat.topics)
     missing = [LeftTopics(until, topics - named, said.time) for until, topics in before]
-    left = [*missing, *(each._replace(topics=each.topics - named) for each in agent.left)]
-    agent.left = tuple(each for each in left if each.topics and _is_recent(each, said.time))
-    agent.shipped = tuple(beat for each in shipped for beat in each)
+    left = [*missing, *(old._replace(topics=old.topics - named) for old in agent.left)]
+    agent.left = tuple(topics for topics in left if topics.topics and _is_recent(topics, said.time))
+    agent.shipped = tuple(beat for beats in shipped for beat in beats)
 
 
 def _follow_all(agent: HeardAgent, said: AgentSaid) -> None:
@@ -151,16 +151,16 @@ def _follow_all(agent: HeardAgent, said: AgentSaid) -> None:
             topics = topics.union(*(beat.topics for beat in agent.shipped))
         agent.shipped = (Beat(until, topics),)
     if agent.left:
-        agent.left = tuple(each for each in agent.left if _is_recent(each, said.time))
+        agent.left = tuple(topics for topics in agent.left if _is_recent(topics, said.time))
 
 
 def _known(beat: Beat, before: tuple[Beat, ...]) -> list[Beat]:
-    """The beat itself; where it says no time, what was said before of its topics."""
+    """The heartbeat itself; if it has no time, the earlier times of its topics."""
     if beat.until > 0:
         return [beat]
-    found = [Beat(until, topics & beat.topics) for until, topics in before]
-    known = frozenset().union(*(topics for _, topics in found))
-    return [each for each in (*found, Beat(0, beat.topics - known)) if each.topics]
+    earlier = [Beat(until, topics & beat.topics) for until, topics in before]
+    known = frozenset().union(*(topics for _, topics in earlier))
+    return [part for part in (*earlier, Beat(0, beat.topics - known)) if part.topics]
 
 
 def _is_recent(left: LeftTopics, now: int) -> bool:

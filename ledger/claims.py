@@ -1,8 +1,8 @@
-"""Which events lie at which offsets, as agents claim it: the runs of a passage, laid upon its
-offsets. Both are in the same order: the first event of the first run is at the first offset.
+"""Reads from agents' ledger entries which events are at which offsets.
 
-A claim names the journal it was made in, and is believed as it stands: journals are not signed yet,
-and a source does not name its owner. Pure.
+A passage lists runs of events and stretches of offsets in the same order: the first event of the
+first run is at the first offset. A claim names the journal that makes it, and is trusted: journals
+are not signed yet, and a source does not name its owner. Pure.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -30,33 +30,33 @@ class Claim(NamedTuple):
 def claims(
     body: pa.StructArray, topic: str, topic_id: str, sources: Collection[str]
 ) -> Iterator[Claim]:
-    """Those about these sources in one topic, of entries as `LEDGER_TYPE`."""
+    """The claims about these sources in one topic, in entries of `LEDGER_TYPE`."""
     if not len(body):
         return
     passages = body.field("passages")
     flat = passages.flatten()
     entry = pc.list_parent_indices(passages)
     known = pc.and_(pc.equal(body.field("tier"), "agent"), _known(body))
-    mine = pc.and_(known.take(entry), pc.equal(flat.field("topic"), topic))
-    mine = pc.and_(mine, pc.equal(flat.field("topic_id"), topic_id))
+    chosen = pc.and_(known.take(entry), pc.equal(flat.field("topic"), topic))
+    chosen = pc.and_(chosen, pc.equal(flat.field("topic_id"), topic_id))
     runs = flat.field("runs")
     wanted = pc.is_in(runs.flatten().field("source"), value_set=pa.array(sources, pa.string()))
-    speaking = pc.unique(pc.list_parent_indices(runs).filter(wanted))
-    mine = pc.and_(mine, pc.is_in(pa.array(range(len(flat)), speaking.type), value_set=speaking))
+    passage_rows = pc.unique(pc.list_parent_indices(runs).filter(wanted))
+    all_rows = pa.array(range(len(flat)), passage_rows.type)
+    chosen = pc.and_(chosen, pc.is_in(all_rows, value_set=passage_rows))
     journals = body.field("header").field("source").take(entry)
-    for row in pc.indices_nonzero(mine).to_pylist():
-        for each in _laid(journals[row].as_py(), flat[row].as_py()):
-            if each.source in sources:
-                yield each
+    for row in pc.indices_nonzero(chosen).to_pylist():
+        for claim in _located(journals[row].as_py(), flat[row].as_py()):
+            if claim.source in sources:
+                yield claim
 
 
 def _known(body: pa.StructArray) -> pa.BooleanArray:
     return pc.less_equal(body.field("version"), VERSION)
 
 
-def _laid(journal: str, passage: Mapping[str, Any]) -> Iterator[Claim]:
-    """A run that reaches over the end of a stretch is cut there; one beyond all of them lies
-    nowhere."""
+def _located(journal: str, passage: Mapping[str, Any]) -> Iterator[Claim]:
+    """A run is cut where a stretch ends; runs beyond the last stretch have no offsets."""
     stretches = iter(passage["offsets"])
     first = room = 0
     for run in passage["runs"]:

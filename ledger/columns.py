@@ -1,9 +1,9 @@
-"""Entries of the ledger as columns of one known type, whichever version of its schema wrote them.
+"""Decodes ledger entries to columns of one type, whichever version of the schema wrote them.
 
 `LEDGER_TYPE` has all fields of our Ledger.avsc, in its order: times are numbers of milliseconds,
-enums are their symbols. The records of many batches are read in one native call, and resolved to
-it, by what the loader reads with (columns/). What cannot be read so is NotTogether, and somebody
-reads it one by one: also if only one entry of them does not fit.
+enums are their symbols. One native call decodes the records of many batches and resolves them to
+that type (columns/, as in the loader). If that is not possible, or a single entry does not fit, it
+raises NotTogether, and the caller reads the entries one by one.
 
 Pure.
 """
@@ -26,10 +26,10 @@ from schemas.parsing import AvroSchema, parse
 
 
 def _plain(json_: Any) -> Any:
-    """Without logical types."""
+    """The schema without logical types."""
     if isinstance(json_, dict):
         return {key: _plain(value) for key, value in json_.items() if key != "logicalType"}
-    return [_plain(each) for each in json_] if isinstance(json_, list) else json_
+    return [_plain(item) for item in json_] if isinstance(json_, list) else json_
 
 
 _READER: Final = parse(json.dumps(_plain(json.loads(built_in(LEDGER).resolved_text)))).type
@@ -46,7 +46,7 @@ def columns_of(entries: Sequence[Mapping[str, Any]]) -> pa.StructArray:
 
 
 class ColumnsOfLedger(msgspec.Struct, frozen=True):
-    """Reads what was written with one schema."""
+    """Reads entries that were written with one schema."""
 
     schema_id: int
     native: NativeReader
@@ -54,7 +54,7 @@ class ColumnsOfLedger(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, schema: AvroSchema, schema_id: int) -> Self | None:
-        """None if entries of that schema are not to be read together."""
+        """None if entries of that schema cannot be read together."""
         if schema.full_name != LEDGER:
             return None
         try:
@@ -62,13 +62,13 @@ class ColumnsOfLedger(msgspec.Struct, frozen=True):
             native = NativeReader(schema.type, conversion.raw)
         except (NotNative, InvalidSchema, RecursionError):
             return None
-        # Where not even an entry of which nothing is known fits, none does.
+        # If not even an entry with only nulls fits, none does.
         if _fitting(conversion, pa.nulls(1, conversion.raw)) is None:
             return None
         return cls(schema_id, native, conversion)
 
     def read(self, frames: Frames) -> pa.StructArray:
-        """Of `LEDGER_TYPE`. Raises NotTogether."""
+        """The entries, as `LEDGER_TYPE`. Raises NotTogether."""
         raw = self.native.records(frames.count, frames.data, self.schema_id)
         body = None if raw is None else _fitting(self.conversion, raw)
         if body is None:
@@ -77,6 +77,6 @@ class ColumnsOfLedger(msgspec.Struct, frozen=True):
 
 
 def _fitting(conversion: Conversion, raw: pa.Array) -> pa.StructArray | None:
-    """Converted; None unless all of them fit."""
-    done = conversion.convert(raw)
-    return None if any(misfit.rows.true_count for misfit in done.misfits) else done.column
+    """The converted entries; None unless all of them fit."""
+    result = conversion.convert(raw)
+    return None if any(misfit.rows.true_count for misfit in result.misfits) else result.column

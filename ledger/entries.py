@@ -1,13 +1,12 @@
-"""Entries of the ledger out of record batches, many at once, as columns.
+"""Decodes ledger entries from record batches to columns, many at once.
 
-A heartbeat is a batch of its own with one record, and a night of a large fleet has millions of
-them. So batches are gathered and read together, natively (columns.py). Where that is not possible
-they are read one by one, with all care.
+Each heartbeat is a batch of one record, and a large fleet sends millions of them in a night. So
+batches are collected and decoded natively together (columns.py); if that fails, one by one.
 
-Entries that cannot be read are left out and counted. Those of a later version are handed out: that
-they came is known, whatever they mean. An entry whose schema the registry does not know is as young
-as its schema may be, and a registry that follows another one may not have it yet: for a while it is
-waited for (`SchemaNotThere`), and everything behind it.
+Unreadable entries are left out and counted. Entries of a later version are returned: the fact that
+they exist counts. If the registry does not know an entry's schema, the registry may be a follower
+that has not copied it yet: for an entry of the last minute, reading stops with `SchemaNotThere`, to
+be repeated.
 """
 
 import logging
@@ -31,7 +30,7 @@ from wire.errors import BatchError
 from wire.records import records
 
 GATHERED_BYTES: Final = 8 * 1024 * 1024
-_FEW: Final = 16  # batches that are read one by one, if they cannot be read together
+_FEW: Final = 16  # at most so many batches are read one by one without dividing them further
 _MOST_PRODUCERS: Final = 1_000_000
 _YOUNG_MILLIS: Final = 60_000
 
@@ -39,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class SchemaNotThere(RegistryError):
-    """An entry that was just written has a schema that the registry does not know yet."""
+    """The registry does not know the schema of a recent entry yet."""
 
 
 def _now_millis() -> int:
@@ -47,12 +46,12 @@ def _now_millis() -> int:
 
 
 class LedgerEntries:
-    """`add` batches in the order of a partition, and take what they say, as columns of
-    `LEDGER_TYPE`. One thread."""
+    """Decodes batches, added in the order of a partition, to columns of `LEDGER_TYPE`. One
+    thread."""
 
     def __init__(self, lookup: Lookup, now_millis: Callable[[], int] = _now_millis) -> None:
-        """`lookup` says which schema has an id, None if none has; what it raises passes through."""
-        self.left_out = 0  # in all
+        """`lookup` returns the schema of an id, or None; its exceptions pass through."""
+        self.left_out = 0  # in total
         self._now_millis = now_millis
         self._lookup = lookup
         self._decoder = Decoder(lookup, built_in(LEDGER))
@@ -63,52 +62,52 @@ class LedgerEntries:
         self._bytes = 0
 
     def add(self, batch: FetchedBatch) -> pa.StructArray | None:
-        """What was gathered, once it is much."""
+        """Collects a batch. Returns the collected entries once they are `GATHERED_BYTES`."""
         header, data = batch.header, bytes(batch.data)
         self._gathered.append((header.producer_id, header.codec, header.record_count, data))
         self._bytes += len(data)
         return self.take() if self._bytes >= GATHERED_BYTES else None
 
     def add_all(self, plain: PlainBatches) -> pa.StructArray | None:
-        """As `add` of each."""
+        """Like `add` for each of the batches."""
         self._gathered += plain.batches
         self._bytes += plain.size
         return self.take() if self._bytes >= GATHERED_BYTES else None
 
     def forget(self) -> None:
-        """What was added and not taken: it will come again."""
+        """Drops what was added and not taken: the caller will add it again."""
         self._gathered, self._bytes = [], 0
 
-    def leave_out(self, entries: int, why: str) -> None:
-        """They are not handed out. The first time this is said."""
+    def leave_out(self, entries: int, reason: str) -> None:
+        """Counts entries as left out, and logs the first time."""
         if entries and not self.left_out:
-            log.warning("entries of the ledger are left out error=%r", why)
+            log.warning("ledger entries left out error=%r", reason)
         self.left_out += entries
 
     def take(self) -> pa.StructArray:
-        """All that was added since: each journal's entries in their order."""
+        """All entries added since the last time, each journal's in their order."""
         gathered, self._gathered, self._bytes = self._gathered, [], 0
         if self._usual < 0:
             self._usual = _schema_of_first(gathered)
-        found: list[pa.StructArray] = []
+        parts: list[pa.StructArray] = []
         for schema_id, batches in self._by_schema(gathered).items():
-            found += self._together(self._columns_of(schema_id), batches)
-        bodies = [body for body in found if len(body)]
+            parts += self._together(self._columns_of(schema_id), batches)
+        bodies = [body for body in parts if len(body)]
         return pa.concat_arrays(bodies) if len(bodies) > 1 else next(iter(bodies), no_entries())
 
     def _by_schema(self, batches: list[PlainBatch]) -> Mapping[int, list[PlainBatch]]:
-        """As far as it can be guessed: a producer goes on with the schema that it had."""
+        """The batches by probable schema: a producer usually keeps its schema."""
         if not self._schema_of:
             return {self._usual: batches}
-        found: defaultdict[int, list[PlainBatch]] = defaultdict(list)
+        by_schema: defaultdict[int, list[PlainBatch]] = defaultdict(list)
         for batch in batches:
-            found[self._schema_of.get(batch[0], self._usual)].append(batch)
-        return found
+            by_schema[self._schema_of.get(batch[0], self._usual)].append(batch)
+        return by_schema
 
     def _together(
         self, columns: ColumnsOfLedger | None, batches: Sequence[PlainBatch]
     ) -> list[pa.StructArray]:
-        """If not all of them together, then what is good of them in halves."""
+        """Decodes all batches in one call, or if that fails, each half by itself."""
         if columns is None or len(batches) <= _FEW:
             return [columns_of([entry for batch in batches for entry in self._one_by_one(batch)])]
         try:
@@ -129,11 +128,11 @@ class LedgerEntries:
     def _one_by_one(self, batch: PlainBatch) -> Iterator[Mapping[str, Any]]:
         producer, _, count, data = batch
         try:
-            found = [record.value or b"" for record in records(data)]
+            values = [record.value or b"" for record in records(data)]
         except BatchError as error:
             self.leave_out(count, str(error))
             return
-        for value in found:
+        for value in values:
             try:
                 entry = self._decoder.decode(value)
             except BadMessage as error:
@@ -146,7 +145,7 @@ class LedgerEntries:
             yield entry
 
     def _wait_for_schema(self, value: bytes, batch: bytes) -> None:
-        """Raises SchemaNotThere if it may still come."""
+        """Raises SchemaNotThere if the schema may still arrive."""
         age = self._now_millis() - read_header(batch).max_timestamp
         if not 0 <= age < _YOUNG_MILLIS:
             return
@@ -159,7 +158,7 @@ class LedgerEntries:
 
 
 def _schema_of_first(batches: Iterable[PlainBatch]) -> int:
-    """Of the first that has one; -1 if none has."""
+    """The schema id of the first readable batch; -1 if there is none."""
     for *_, data in batches:
         try:
             return split(next(records(data)).value or b"")[0]

@@ -1,8 +1,8 @@
-"""The records of many batches, unpacked together, so that one native call can decode them all.
+"""Unpacks the records of many batches together, so that one native call can decode them all.
 
-Frames of zstd that follow one another unpack to what they hold, one after the other; and so do
-records, whichever batches they come from (columns/native.py reads them). What would have to be
-unpacked batch by batch is NotTogether, and somebody reads it so.
+Concatenated zstd frames unpack to their concatenated contents, and records of several batches can
+be concatenated, too (columns/native.py reads them). Batches that must be unpacked one by one raise
+NotTogether.
 
 Pure.
 """
@@ -18,7 +18,7 @@ from client.plain_batches import PlainBatch
 from wire.batch import HEADER_SIZE
 from wire.compression import Codec
 
-_RATIO: Final = 16  # what unpacks to more is not looked at together
+_RATIO: Final = 16  # batches that unpack to more are not read together
 _SLACK: Final = 1024 * 1024
 
 
@@ -39,7 +39,7 @@ class Frames(msgspec.Struct, frozen=True):
             raise NotTogether
         data: bytes | memoryview = b""
         for codec in codecs:
-            packed = b"".join([batch[HEADER_SIZE:] for _, its, _, batch in batches if its == codec])
+            packed = b"".join([batch[HEADER_SIZE:] for _, c, _, batch in batches if c == codec])
             unpacked = packed if codec == Codec.NONE else _unpacked(packed)
             data = b"".join((data, unpacked)) if data else unpacked
         return cls(sum([count for _, _, count, _ in batches]), data)
@@ -48,7 +48,7 @@ class Frames(msgspec.Struct, frozen=True):
 def _unpacked(frames: bytes) -> bytes | memoryview:
     if not frames:
         return b""
-    # Most of it is never touched: memory that is made of zeros first takes longer than unpacking.
+    # Most of it is never used, and filling it with zeros would take longer than unpacking.
     room = pa.allocate_buffer(len(frames) * _RATIO + _SLACK)
     try:
         size = cramjam.zstd.decompress_into(frames, room)

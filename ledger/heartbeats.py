@@ -1,7 +1,7 @@
-"""What agents and operators say in entries of the ledger, out of its columns, as far as it counts.
+"""Reads agents' heartbeats and operators' retirements from the ledger's columns.
 
-Most heartbeats are superfluous: of a journal's that name no topics, those before the last say
-nothing more. So it is decided in columns which of them count, and only these become values. Pure.
+Most heartbeats are redundant: of a journal's heartbeats without topics, only the last one counts.
+The columns show which ones count, and only these become Python values. Pure.
 """
 
 from typing import Final
@@ -17,8 +17,8 @@ _NO_TOPICS: Final[frozenset[str]] = frozenset()
 
 
 def said(body: pa.StructArray) -> list[Said]:
-    """Of entries as `LEDGER_TYPE`: agents' heartbeats in the order of each journal, then who was
-    retired. Of a later version nothing is understood."""
+    """The heartbeats that count, in the order of each journal, and then the retirements, in entries
+    of `LEDGER_TYPE`. Entries of a later version are skipped."""
     header = body.field("header")
     source, seq, time = header.field("source"), header.field("seq"), header.field("time")
     beats = body.field("heartbeats")
@@ -29,14 +29,14 @@ def said(body: pa.StructArray) -> list[Said]:
     chosen = pa.array(_chosen(source, seq, beats, beating), pa.int64())
     host = header.field("host")
     taken = (column.take(chosen).to_pylist() for column in (source, host, seq, time))
-    found: list[Said] = list(map(AgentSaid, *taken, _beats(beats.take(chosen))))
+    statements: list[Said] = list(map(AgentSaid, *taken, _beats(beats.take(chosen))))
     for row in pc.indices_nonzero(operators).to_pylist():
         at = time[row].as_py()
-        found += [
-            HostRetired(each["host"], each["agent"], each["since"], at)
-            for each in body.field("retired")[row].as_py()
+        statements += [
+            HostRetired(retired["host"], retired["agent"], retired["since"], at)
+            for retired in body.field("retired")[row].as_py()
         ]
-    return found
+    return statements
 
 
 def _beats(beats: pa.ListArray) -> list[tuple[Beat, ...]]:
@@ -47,33 +47,33 @@ def _beats(beats: pa.ListArray) -> list[tuple[Beat, ...]]:
         frozenset(names.split(_BETWEEN)) if names else _NO_TOPICS
         for names in named.dictionary.to_pylist()
     ]
-    topics = [sets[each] for each in named.indices.to_pylist()]
-    found, at = [], 0
+    topics = [sets[index] for index in named.indices.to_pylist()]
+    by_entry, at = [], 0
     for length in pc.list_value_length(beats).to_pylist():
-        found.append(tuple(map(Beat, until[at : at + length], topics[at : at + length])))
+        by_entry.append(tuple(map(Beat, until[at : at + length], topics[at : at + length])))
         at += length
-    return found
+    return by_entry
 
 
 def _chosen(
     source: pa.StringArray, seq: pa.Int64Array, beats: pa.ListArray, beating: pa.BooleanArray
 ) -> list[int]:
-    """Entries that name topics, or say that they have no time, and of each journal the last one
-    before each of those, and the last of all."""
+    """The rows that name topics or have no time; and of each journal, the last row before each of
+    these, and its very last row."""
     flat = beats.flatten()
     names = pc.greater(pc.list_value_length(flat.field("topics")), 0)
-    telling = pc.or_(names, pc.less_equal(flat.field("until"), 0))
-    tell = set(pc.unique(pc.list_parent_indices(beats).filter(telling)).to_pylist())
+    matters = pc.or_(names, pc.less_equal(flat.field("until"), 0))
+    always = set(pc.unique(pc.list_parent_indices(beats).filter(matters)).to_pylist())
     rows = pc.indices_nonzero(beating)
     chosen: list[int] = []
     last: dict[str, tuple[int, int]] = {}
     columns = (rows.to_pylist(), source.take(rows).to_pylist(), seq.take(rows).to_pylist())
     for row, journal, number in zip(*columns, strict=True):
-        if row in tell:
+        if row in always:
             chosen.append(row)
             chosen += last.pop(journal, ())[1:]
         elif journal in last and number < last[journal][0]:
-            chosen.append(row)  # it came again
+            chosen.append(row)  # a repeated entry
         else:
             last[journal] = number, row
     return sorted([*chosen, *(row for _, row in last.values())])

@@ -1,4 +1,4 @@
-"""Which schema an entry of the ledger was written with, as a registry knows it."""
+"""Looks up the schemas of ledger entries in a registry."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ Lookup = Callable[[int], AvroSchema | None]
 
 
 def lookup_at(registry: RegistryClient) -> Lookup:
-    """The schema of an id; none if it is not there, or not Avro."""
+    """A function that returns the schema of an id; None if it is unknown, or not Avro."""
 
     def lookup(schema_id: int) -> AvroSchema | None:
         try:

@@ -1,9 +1,7 @@
-"""What operators say to the audit, in `_audit`: that a fault is accepted, that of a host nothing is
-expected any more. Commands write it, and the audit's own server for those who are let in there.
+"""Writes operators' statements to `_audit`: a fault is accepted, or a host is retired.
 
-Each statement is a journal of its own, with one entry: nobody has to remember how far it was, and
-the audit sees at once that none is missing. Who makes the same twice has said it twice, which means
-the same.
+The commands and the audit's server write them. Each statement is a journal of one entry: there is
+no state to keep, and the audit sees that none is missing. A repeated statement changes nothing.
 """
 
 import secrets
@@ -28,13 +26,16 @@ _RANDOM_BYTES: Final = 8
 def write_accepted(
     brokers: Brokers, registry: RegistryClient, cluster: str, accepted: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """All of it. Where its topic's id is None, that of the topic is written that there is now: if
-    there is none, any of that name is meant. Raises ClientError or SchemaError."""
-    whole = accepted
+    """Writes that a fault is accepted, and returns the complete statement.
+
+    A topic id of None becomes that of the present topic, or empty if there is none: then any topic
+    of that name is meant. Raises ClientError or SchemaError.
+    """
+    complete = accepted
     if accepted["topic_id"] is None:
-        whole = {**accepted, "topic_id": _current_id(brokers, accepted["topic"])}
-    _write(brokers, registry, cluster, {"accepted": [whole]})
-    return whole
+        complete = {**accepted, "topic_id": _current_id(brokers, accepted["topic"])}
+    _write(brokers, registry, cluster, {"accepted": [complete]})
+    return complete
 
 
 def _current_id(brokers: Brokers, topic: str) -> str:
@@ -45,7 +46,7 @@ def _current_id(brokers: Brokers, topic: str) -> str:
 def write_retired(
     brokers: Brokers, registry: RegistryClient, cluster: str, retired: Mapping[str, Any]
 ) -> None:
-    """Raises ClientError or SchemaError."""
+    """Writes that a host is retired. Raises ClientError or SchemaError."""
     _write(brokers, registry, cluster, {"retired": [retired]})
 
 
@@ -56,7 +57,7 @@ def check_writable(brokers: Brokers, registry: RegistryClient) -> None:
 
 
 def _write(brokers: Brokers, registry: RegistryClient, cluster: str, statement: Statement) -> None:
-    """Returns when `_audit` has it."""
+    """Writes the statement and waits for its acknowledgement."""
     now = time.time_ns() // 1_000_000
     header = {
         "time": now,

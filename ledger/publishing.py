@@ -1,7 +1,7 @@
-"""Entries on their way to `_audit`: acknowledged by all replicas, or it is said why not.
+"""Writes entries to `_audit`, acknowledged by all replicas.
 
-One partition for each journal, so that its entries stay in order. Who writes the same entries in
-the same order every time does no harm with those that were there already.
+All entries of a journal are in one partition, so that they stay in order. Writing the same entries
+again, in the same order, does no harm.
 """
 
 import zlib
@@ -24,7 +24,7 @@ Entry = Mapping[str, Any]  # as our Ledger.avsc has it
 def write_entries(
     brokers: Brokers, registry: RegistryClient, entries: Sequence[Entry], *, timestamp: int
 ) -> None:
-    """Returns when `_audit` has them. Raises ClientError or SchemaError."""
+    """Writes the entries and waits for acknowledgement. Raises ClientError or SchemaError."""
     if not entries:
         return
     values = Encoder(built_in(LEDGER), schema_id(registry)).encode_many(entries)
@@ -37,17 +37,17 @@ def write_entries(
 
 
 def partition_of(source: str, partitions: int) -> int:
-    """Where a journal's entries are."""
+    """The partition of a journal's entries."""
     return zlib.crc32(source.encode()) % partitions
 
 
 def schema_id(registry: RegistryClient) -> int:
-    """Of this very text, whatever versions are beside it: no other is written here."""
+    """The id of exactly our version of the schema, which is registered if necessary."""
     text = built_in(LEDGER).text
-    found = registry.lookup(SUBJECT, text)
-    if found is None:
+    registered = registry.lookup(SUBJECT, text)
+    if registered is None:
         registry.register(SUBJECT, text)
-        found = registry.lookup(SUBJECT, text)
-    if found is None:
-        raise RegistryError(f"{SUBJECT} was registered, and is gone again")
-    return found.id
+        registered = registry.lookup(SUBJECT, text)
+    if registered is None:
+        raise RegistryError(f"{SUBJECT} was registered, but the registry does not have it")
+    return registered.id

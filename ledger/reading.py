@@ -1,19 +1,18 @@
-"""A cluster's `_audit`, read to its present end from where it was read to before.
+"""Reads a cluster's `_audit` from the last positions to its present end.
 
-What is read comes in chunks, each with the positions up to which everything has been handed out:
-who folds a chunk and keeps its positions in one transaction has every entry once, whatever is
-killed. Where nothing is new nothing is handed out, and two small questions were asked.
+Entries are returned in chunks, each with the positions after it: a caller that stores a chunk and
+its positions in one transaction gets every entry once, even if it is killed. If nothing is new, no
+chunk is returned, at the cost of two small requests.
 
-`_audit` may be another one than was read before: it was deleted and made again, or was lost with
-its brokers, or the cluster is another. Or it has lost its end, and other entries have the offsets
-that were read: leader epochs tell, however long it is by now. Then it is read from its beginning,
-and the first chunk says so: `restarted`. Entries may be gone before they were read here: then the
-first chunk says `gap`. A batch that is damaged is passed over, and its entries are counted among
-those left out. Every entry of a journal that is read twice so is the same entry; whoever folds must
-not mind.
+The log may be a different one than before: `_audit` was deleted and created again, or lost with its
+brokers, or the cluster is another one. Or the log was truncated, and other entries have the offsets
+that were read, which leader epochs show. Then it is read from the beginning, and the first chunk
+has `restarted`. If entries were deleted before they were read, the first chunk has `gap`. A damaged
+batch is skipped, and its entries count as left out. So entries may be returned twice, unchanged:
+the caller must tolerate that.
 
-Partitions are read side by side, none far ahead of the others in time, so that what several tiers
-say of the same events comes close together.
+Partitions are read in parallel, none far ahead of the others in time, so that entries of several
+tiers about the same events come close together.
 """
 
 from collections.abc import Generator, Iterator, Mapping
@@ -42,7 +41,7 @@ from ledger.names import LEDGER_TOPIC
 from wire.acls import Operation
 from wire.messages.list_offsets import EARLIEST, LATEST
 
-# Its batches are small, and so many at once that Python's garbage collector has work with them.
+# The batches are small: a larger fetch has so many that Python's garbage collector becomes busy.
 _FETCH_BYTES: Final = 1024 * 1024
 _TURN_BYTES: Final = 768 * 1024  # one answer
 _NOT_BEGUN: Final = -(2**63)
@@ -51,9 +50,11 @@ CHUNK_BYTES: Final = 160 * 1024 * 1024  # about 200,000 small entries: each take
 
 
 class LedgerPositions(msgspec.Struct, frozen=True):
-    """Up to where which `_audit` was read. The topic's id is empty where there are none, and where
-    nothing was read yet. `epochs` are leader epochs in which each partition's log was as it was
-    read up to there; none where that is not known."""
+    """Up to which offsets an `_audit` was read.
+
+    The topic id is empty if the cluster has none, or nothing was read yet. `epochs` has, where it
+    is known, a leader epoch in which the partition's log had everything that was read.
+    """
 
     cluster_id: str = ""
     topic_id: str = ""
@@ -62,18 +63,18 @@ class LedgerPositions(msgspec.Struct, frozen=True):
 
 
 class LedgerChunk(msgspec.Struct, frozen=True):
-    """Entries as `ledger.columns.LEDGER_TYPE`, maybe none, and where they end."""
+    """Entries as `ledger.columns.LEDGER_TYPE`, possibly none, and the positions after them."""
 
     body: pa.StructArray
     positions: LedgerPositions
     left_out: int = 0  # entries that could not be read
-    restarted: bool = False  # `positions` are of another `_audit` than those that were given
-    gap: bool = False  # entries between the positions that were given and these are gone
-    to_come: int = 0  # how many offsets are left up to where `_audit` ended when reading began
+    restarted: bool = False  # `positions` are of another `_audit` than the caller's
+    gap: bool = False  # entries between the caller's positions and these are gone
+    to_come: int = 0  # offsets left up to where `_audit` ended when reading began
 
 
 class _Reached(msgspec.Struct, frozen=True):
-    """Up to where each partition has been read by now, and in which leader epoch that was so."""
+    """Up to where each partition has been read, and a leader epoch in which that is valid."""
 
     topic_id: str
     offsets: dict[int, int]
@@ -89,43 +90,43 @@ def id_of(topic: TopicMetadata) -> str:
 
 
 class LedgerReader:
-    """Reads one cluster's `_audit`, again and again. One thread."""
+    """Reads one cluster's `_audit` repeatedly. One thread."""
 
     def __init__(self, brokers: Brokers, lookup: Lookup, *, chunk_bytes: int = CHUNK_BYTES) -> None:
-        """`lookup` says which schema has an id: see `lookup_at`. A chunk has not many more bytes
-        than `chunk_bytes`, as columns."""
+        """`lookup` returns the schema of an id: see `lookup_at`. The columns of a chunk are not
+        much larger than `chunk_bytes`."""
         self._brokers = brokers
         self._chunk_bytes = chunk_bytes
         self._entries = LedgerEntries(lookup)
 
     def read(self, positions: LedgerPositions) -> Iterator[LedgerChunk]:
-        """What is new since then. Raises ClientError and SchemaError: what was handed out until
-        then is good, and reading goes on from its positions."""
+        """The entries after `positions`. Raises ClientError and SchemaError: the chunks before stay
+        valid, and reading can continue from their positions."""
         self._entries.forget()
         known = self._brokers.refresh([LEDGER_TOPIC])
         if not known.has(LEDGER_TOPIC):
             return
         topic = known.topic(LEDGER_TOPIC, Operation.READ)
-        partitions = [each.index for each in topic.partitions]
+        partitions = [partition.index for partition in topic.partitions]
         ends = offsets_at(self._brokers, LEDGER_TOPIC, partitions, LATEST)
-        begun = _going_on(self._brokers, positions, known.cluster_id or "", topic, ends)
+        begun = _valid_positions(self._brokers, positions, known.cluster_id or "", topic, ends)
         epochs = {
-            each.index: max(each.leader_epoch, begun.epochs.get(each.index, -1))
-            for each in topic.partitions
+            partition.index: max(partition.leader_epoch, begun.epochs.get(partition.index, -1))
+            for partition in topic.partitions
         }
-        offsets = {each: begun.offsets.get(each, 0) for each in partitions}
-        new = [each for each in partitions if offsets[each] < ends[each]]
+        offsets = {index: begun.offsets.get(index, 0) for index in partitions}
+        new = [index for index in partitions if offsets[index] < ends[index]]
         earliest = offsets_at(self._brokers, LEDGER_TOPIC, new, EARLIEST) if new else {}
         chunk = LedgerChunk(
             no_entries(),
             begun,
             restarted=begun.offsets != positions.offsets,
-            gap=any(first > offsets[each] for each, first in earliest.items()),
+            gap=any(first > offsets[index] for index, first in earliest.items()),
         )
-        offsets |= {each: max(first, offsets[each]) for each, first in earliest.items()}
+        offsets |= {index: max(first, offsets[index]) for index, first in earliest.items()}
         left_out = self._entries.left_out
         reached = _Reached(begun.topic_id, offsets, epochs)
-        for body in self._bodies(reached, {each: ends[each] for each in new}):
+        for body in self._bodies(reached, {index: ends[index] for index in new}):
             yield replace(
                 chunk,
                 body=body,
@@ -133,7 +134,7 @@ class LedgerReader:
                     begun.cluster_id, begun.topic_id, dict(offsets), dict(epochs)
                 ),
                 left_out=self._entries.left_out - left_out,
-                to_come=sum(max(0, end - offsets[each]) for each, end in ends.items()),
+                to_come=sum(max(0, end - offsets[index]) for index, end in ends.items()),
             )
             chunk = replace(chunk, restarted=False, gap=False)
             left_out = self._entries.left_out
@@ -141,17 +142,17 @@ class LedgerReader:
             yield chunk
 
     def _bodies(self, reached: _Reached, ends: Mapping[int, int]) -> Iterator[pa.StructArray]:
-        """With each, `reached` is behind it. The last one is handed out even if it is empty."""
+        """The entries of each chunk; `reached` is then behind it. The last may be empty."""
         bodies: list[pa.StructArray] = []
-        for each in self._by_time(reached, ends):
-            if isinstance(each, PlainBatches):
-                body = self._entries.add_all(each)
+        for batches in self._by_time(reached, ends):
+            if isinstance(batches, PlainBatches):
+                body = self._entries.add_all(batches)
             else:
-                body = self._entries.add(each)
+                body = self._entries.add(batches)
             if body is None:
                 continue
             bodies.append(body)
-            if sum(each.nbytes for each in bodies) >= self._chunk_bytes:
+            if sum(body.nbytes for body in bodies) >= self._chunk_bytes:
                 yield pa.concat_arrays(bodies)
                 bodies.clear()
         if ends:
@@ -160,25 +161,25 @@ class LedgerReader:
     def _by_time(
         self, reached: _Reached, ends: Mapping[int, int]
     ) -> Iterator[PlainBatches | FetchedBatch]:
-        """Turn by turn, with the partition that is furthest back. What most of its last batches say
-        is when it is: a few hosts have clocks that are wrong."""
+        """The batches of all partitions: each turn reads the partition that is furthest back. Its
+        time is the median of its last batches, because some hosts have wrong clocks."""
         with ExitStack() as stack:
             turns: list[tuple[int, int, Iterator[PlainBatches | FetchedBatch]]] = []
             for partition, end in ends.items():
-                mine = closing(self._batches(reached, partition, end))
-                turns.append((_NOT_BEGUN, partition, stack.enter_context(mine)))
+                all_batches = closing(self._batches(reached, partition, end))
+                turns.append((_NOT_BEGUN, partition, stack.enter_context(all_batches)))
             while turns:
                 _, partition, batches = heappop(turns)
                 times: list[int] = []
                 size = 0
-                for each in batches:
-                    yield each
-                    if isinstance(each, PlainBatches):
-                        times += each.times
-                        size += each.size
+                for fetched in batches:
+                    yield fetched
+                    if isinstance(fetched, PlainBatches):
+                        times += fetched.times
+                        size += fetched.size
                     else:
-                        times.append(each.header.max_timestamp)
-                        size += each.header.size
+                        times.append(fetched.header.max_timestamp)
+                        size += fetched.header.size
                     if size >= _TURN_BYTES:
                         heappush(turns, (median_low(times), partition, batches))
                         break
@@ -186,7 +187,7 @@ class LedgerReader:
     def _batches(
         self, reached: _Reached, partition: int, end: int
     ) -> Generator[PlainBatches | FetchedBatch, None, None]:
-        """With each, what was reached of the partition is behind it."""
+        """The batches of one partition; when one is yielded, `reached` is behind it."""
         offsets = reached.offsets
         while offsets[partition] < end:
             reader = PartitionReader(
@@ -201,9 +202,9 @@ class LedgerReader:
                 fetch_bytes=_FETCH_BYTES,
             )
             try:
-                for each in reader.together():
+                for fetched in reader.together():
                     reached.note(partition, reader)
-                    yield each
+                    yield fetched
             except Corrupt as error:
                 if error.first < 0 or not error.count:
                     raise
@@ -214,29 +215,30 @@ class LedgerReader:
                 reached.note(partition, reader)
 
 
-def _going_on(
+def _valid_positions(
     brokers: Brokers,
     positions: LedgerPositions,
     cluster_id: str,
     topic: TopicMetadata,
     ends: Mapping[int, int],
 ) -> LedgerPositions:
-    """The positions, or the beginning if they are not of this log, which has all of them."""
+    """The positions if this log has everything up to them; otherwise its beginning."""
     topic_id = id_of(topic)
     same = (positions.cluster_id, positions.topic_id) == (cluster_id, topic_id)
-    there = same and all(ends.get(each, -1) >= at for each, at in positions.offsets.items())
-    if there and not _is_cut(brokers, positions, topic):
+    in_log = same and all(ends.get(index, -1) >= at for index, at in positions.offsets.items())
+    if in_log and not _is_cut(brokers, positions, topic):
         return positions
     return LedgerPositions(cluster_id, topic_id)
 
 
 def _is_cut(brokers: Brokers, positions: LedgerPositions, topic: TopicMetadata) -> bool:
-    """Whether other entries have offsets that were read. Where a log loses something, an epoch
-    begins: nobody is asked where none has."""
-    asked = {
-        TopicPartition(topic.name, each.index): positions.epochs[each.index]
-        for each in topic.partitions
-        if positions.epochs.get(each.index, -1) not in {-1, each.leader_epoch}
+    """Whether the log was truncated below the positions. Truncation begins a new leader epoch, so
+    only partitions with a new epoch are asked for."""
+    epochs = {
+        TopicPartition(topic.name, partition.index): positions.epochs[partition.index]
+        for partition in topic.partitions
+        if positions.epochs.get(partition.index, -1) not in {-1, partition.leader_epoch}
     }
-    ended = end_offsets_of_epochs(brokers, asked)
-    return any(0 <= end < positions.offsets.get(each.partition, 0) for each, end in ended.items())
+    ended = end_offsets_of_epochs(brokers, epochs)
+    offsets = positions.offsets
+    return any(0 <= end < offsets.get(key.partition, 0) for key, end in ended.items())

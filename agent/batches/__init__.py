@@ -1,1 +1,1 @@
-"""Events to finished record batches, column by column, with the account of every byte."""
+"""Packs events into finished record batches, column by column, and accounts for every byte."""

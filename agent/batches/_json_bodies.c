@@ -1,13 +1,13 @@
-/* Writes the fields of events, as Avro, from JSON lines that need no conversion.
+/* Encodes JSON lines that need no conversion as the Avro fields of events.
  *
- * Only what is plain is taken: an object of strings, numbers, booleans and null, each of the very
- * kind that its field has, no name twice. Whatever else a line is (nested, converted, wrong), it is
- * left to `agent.batches.json_tails`, which calls this and whose verdict counts: here a line has its
- * body or it has none, and nothing is ever refused. So where there is doubt, a line is left.
+ * Encodes only simple lines: an object of strings, numbers, booleans and null, each of exactly its
+ * field's type, without repeated names. All other lines (nested, converted, wrong, doubtful) are
+ * left without a body for the caller, `agent.batches.json_tails`, which decides about them: nothing
+ * is rejected here.
  *
- * Rules. A line is a bytes object, read between its beginning and its end: every read is behind a
- * comparison. Its values become tokens, which point into it. A body's size is summed before it is
- * made; what it is written from is not read again from JSON. No Python of anybody's runs meanwhile.
+ * Rules. A line is a bytes object; every read is preceded by a comparison with its end. Its values
+ * become tokens that point into it. The size of a body is computed before it is allocated, from the
+ * same tokens that are then written. No Python code runs meanwhile.
  */
 
 #define PY_SSIZE_T_CLEAN
@@ -20,9 +20,9 @@
 #define MOST_NAMES 128
 #define MOST_FIELDS 128
 #define MOST_SYMBOLS 256
-#define MOST_UNKNOWN 16 /* names that are told apart, as agent.alterations has it */
-#define MOST_WHOLE 18 /* digits, that surely fit into 64 bits */
-#define MOST_EXACT 15 /* digits, that a double has whatever they are */
+#define MOST_UNKNOWN 16 /* names that are counted separately, as in agent.alterations */
+#define MOST_WHOLE 18 /* digits that always fit into 64 bits */
+#define MOST_EXACT 15 /* digits that a double always represents exactly */
 #define MOST_REAL 63  /* characters */
 
 typedef struct {
@@ -30,12 +30,12 @@ typedef struct {
     Py_ssize_t size;
 } Bytes;
 
-/* As `json_columns` numbers them; what is OTHER may be missing or null, and nothing else. */
+/* Numbered as in `json_columns`. A field that is OTHER must be missing or null. */
 typedef enum { STRING, INT, LONG, FLOAT, DOUBLE, BOOLEAN, ENUM, OTHER, KINDS } Kind;
 
 typedef enum { ABSENT, TEXT, ESCAPED, WHOLE, REAL, YES, NO, NOTHING } Said;
 
-/* `size` of a text is what it has without its escapes; `digits` are those of a number. */
+/* `size` is that of a text without its escapes; `digits` is for numbers. */
 typedef struct {
     Said said;
     int digits;
@@ -45,8 +45,8 @@ typedef struct {
     double real;
 } Token;
 
-/* A constant has no place among the names, and `missing` is its body. `null` and `missing` without
- * bytes: such a line is left. */
+/* A constant has no place among the names, and `missing` is its body. A line for which `null` or
+ * `missing` has no bytes is left. */
 typedef struct {
     Py_ssize_t place;
     Kind kind;
@@ -55,13 +55,13 @@ typedef struct {
 } Field;
 
 typedef struct {
-    Bytes before; /* of every body */
+    Bytes before; /* begins every body */
     int only_known;
     Py_ssize_t names_count, fields_count, taken_count;
     Bytes names[MOST_NAMES];
     Field fields[MOST_FIELDS];
     Py_ssize_t taken[MOST_NAMES];
-    Py_ssize_t usual[MOST_NAMES]; /* which name comes at which place, as in the line before */
+    Py_ssize_t usual[MOST_NAMES]; /* the names in the order of the previous line */
 } Plan;
 
 typedef struct {
@@ -69,15 +69,15 @@ typedef struct {
     const unsigned char *end;
 } Text;
 
-/* Names that the plan does not have, and how often they came. They lie in lines, which the caller
- * keeps. The last one stands for all others, and has no bytes. */
+/* Names that the plan does not have, with counts. They point into lines, which the caller keeps.
+ * The last one, without bytes, stands for all others. */
 typedef struct {
     Py_ssize_t count;
     Bytes names[MOST_UNKNOWN + 1];
     Py_ssize_t values[MOST_UNKNOWN + 1];
 } Unknown;
 
-/* Those of one line, as they come; `count` goes on beyond what there is room for. */
+/* The names of one line, in order; `count` may exceed the capacity. */
 typedef struct {
     Py_ssize_t count;
     Bytes names[MOST_UNKNOWN];
@@ -86,7 +86,7 @@ typedef struct {
 static const double POWERS[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
 
-/* ---- The plan, which Python has made. */
+/* ---- The plan, made in Python. */
 
 static int
 wrong(const char *why)
@@ -187,7 +187,7 @@ read_plan(PyObject *from, Plan *plan)
     return 0;
 }
 
-/* ---- JSON to tokens. What returns 0 leaves the line. */
+/* ---- JSON to tokens. A function that returns 0 leaves the line. */
 
 static inline void
 skip_white(Text *text)
@@ -207,8 +207,8 @@ is_next(Text *text, unsigned char wanted)
     return 1;
 }
 
-/* Which of eight bytes is a quote, a backslash, below 0x20 or above 0x7f: its highest bit is set.
- * Behind the first of them, others may be taken for one. */
+/* Sets the highest bit of each of eight bytes that is a quote, a backslash, below 0x20 or above
+ * 0x7f. Only the first of them is reliable. */
 static inline uint64_t
 special(uint64_t eight)
 {
@@ -217,7 +217,7 @@ special(uint64_t eight)
     return ((quote - ones) | (slash - ones) | (eight - ones * 0x20) | eight) & highs;
 }
 
-/* The next such byte, or the end. */
+/* The position of the next such byte, or the end. */
 static inline const unsigned char *
 plain_until(const unsigned char *at, const unsigned char *end)
 {
@@ -233,7 +233,7 @@ plain_until(const unsigned char *at, const unsigned char *end)
     return at;
 }
 
-/* A string, behind its first quote. */
+/* Reads a string, after its opening quote. */
 static int
 read_text(Text *text, Token *token)
 {
@@ -275,7 +275,7 @@ read_real(const unsigned char *start, Py_ssize_t size, int64_t digits, int count
 {
     token->said = REAL;
 #if FLT_EVAL_METHOD == 0
-    if (count <= MOST_EXACT) { /* two doubles that are exact: their quotient is the nearest */
+    if (count <= MOST_EXACT) { /* the quotient of two exact doubles is the nearest double */
         token->real = (double)digits / POWERS[behind];
         if (*start == '-')
             token->real = -token->real;
@@ -372,7 +372,7 @@ is_called(const Plan *plan, Py_ssize_t place, const Token *name)
     return known.size == name->raw.size && !memcmp(known.at, name->raw.at, (size_t)known.size);
 }
 
-/* Where a name stands in the plan; -1 if it does not. `nth` of its line. */
+/* The place of a name in the plan, or -1. It is the `nth` of its line. */
 static Py_ssize_t
 place_of(Plan *plan, const Token *name, Py_ssize_t nth)
 {
@@ -394,7 +394,7 @@ is_same(Bytes one, Bytes other)
     return one.size == other.size && !memcmp(one.at, other.at, (size_t)one.size);
 }
 
-/* Lines mostly have the same names in the same order. */
+/* Tries the same index first: most lines have the same names in the same order. */
 static void
 count_strange(Unknown *unknown, const Strange *strange)
 {
@@ -411,7 +411,7 @@ count_strange(Unknown *unknown, const Strange *strange)
     unknown->values[MOST_UNKNOWN] += strange->count - told;
 }
 
-/* A line to the tokens of all names. */
+/* Reads a line into the tokens of all names. */
 static int
 read_line(Plan *plan, Bytes line, Token *tokens, Strange *strange)
 {
@@ -510,7 +510,7 @@ write_real(char *out, const Token *token, int is_double)
     return out;
 }
 
-/* Which of the symbols it is, in `whole`. */
+/* Finds the index of an enum symbol, and stores it in `whole`. */
 static int
 is_symbol(PyObject *symbols, Token *token)
 {
@@ -528,7 +528,7 @@ is_symbol(PyObject *symbols, Token *token)
     return 0;
 }
 
-/* How many bytes a value has without its prefix; -1 where it is not of its field's kind. */
+/* The size of a value without its prefix; -1 if it is not of its field's kind. */
 static Py_ssize_t
 value_size(const Field *field, Token *token)
 {
@@ -577,7 +577,7 @@ write_value(char *out, const Field *field, const Token *token)
     }
 }
 
-/* What is written whatever the value is; NULL if that depends on it. */
+/* The bytes to write if they do not depend on the value; NULL otherwise. */
 static const Bytes *
 instead(const Field *field, const Token *tokens)
 {
@@ -586,8 +586,8 @@ instead(const Field *field, const Token *tokens)
     return tokens[field->place].said == NOTHING ? &field->null : NULL;
 }
 
-/* The body of a line; NULL without an exception if it is left. A body's parts lie in the line and
- * in the plan, and are no longer than twice these: nothing overflows. */
+/* The body of a line; NULL without an exception if the line is left. A body is at most twice as
+ * long as the line and the plan together, so its size cannot overflow. */
 static PyObject *
 body_of(const Plan *plan, Token *tokens)
 {
@@ -619,7 +619,7 @@ body_of(const Plan *plan, Token *tokens)
     return NULL;
 }
 
-/* A value as Python has it; NULL without an exception if the line is left. */
+/* A value as a Python object; NULL without an exception if the line is left. */
 static PyObject *
 taken_of(const Token *token)
 {
@@ -642,7 +642,7 @@ taken_of(const Token *token)
     }
 }
 
-/* Put in their places what a line has come to, or None: -1 if an exception was set. */
+/* Stores the results of a line, or None, in the lists. -1 if an exception was set. */
 static int
 take_line(Plan *plan, PyObject *line, Py_ssize_t at, PyObject *bodies, PyObject *taken,
           Unknown *unknown)
@@ -672,14 +672,14 @@ take_line(Plan *plan, PyObject *line, Py_ssize_t at, PyObject *bodies, PyObject 
         if (!body)
             Py_INCREF(values[each] = Py_None);
         if (PyList_SetItem(PyTuple_GetItem(taken, each), at, values[each]) < 0)
-            return -1; /* never: the lists are ours, and so long */
+            return -1; /* never: the lists are our own, and long enough */
     }
     if (!body)
         Py_INCREF(body = Py_None);
     return PyList_SetItem(bodies, at, body);
 }
 
-/* Values by name; an empty name stands for all others. */
+/* A dict of counts by name; the empty name stands for all others. */
 static PyObject *
 counts_of(const Unknown *unknown)
 {

@@ -3,14 +3,14 @@
  *     record  length | 0 | time delta | offset delta | key | length | value | 0 headers
  *     value   head | time | identity | seq | position | before body | (length) | body
  *
- * What a stretch is stands in `agent.batches.framing`, which calls this, and has the same in Python
- * for where it is not compiled. Numbers are zigzag varints of 64 bits; what needs more is an
- * OverflowError, as it is there.
+ * Called by `agent.batches.framing`, which defines stretches, and has the same in Python for where
+ * this is not compiled. Numbers are zigzag varints of 64 bits; larger ones raise OverflowError, as
+ * they do there.
  *
- * Rules. What is read are bytes, ints, lists and tuples themselves, no subclasses, and the
- * interpreter is kept: nobody's Python runs meanwhile. Everything is read twice, by the same
- * function. The first time, the sizes of all records are summed, and a sum that does not fit is
- * refused; the second time each is compared with what is left before it is written.
+ * Rules. Only exact bytes, ints, lists and tuples are read, no subclasses, and the GIL is held: no
+ * Python code runs meanwhile. Everything is read twice, by the same function. The first pass adds
+ * the sizes of all records up, and rejects a sum that does not fit; the second pass compares each
+ * record with the remaining space before it writes it.
  */
 
 #define PY_SSIZE_T_CLEAN
@@ -25,8 +25,8 @@ typedef struct {
     Py_ssize_t size;
 } Bytes;
 
-/* Where numbers of events come from: a list, or the first of which the others follow by one, or
- * one for all. */
+/* The source of events' numbers: a list, or ascending numbers from `first`, or the same number for
+ * all. */
 typedef struct {
     PyObject *list;
     int64_t first;
@@ -41,7 +41,7 @@ typedef struct {
     Py_ssize_t count;
 } Stretch;
 
-/* `value` and `record` are the sizes that stand before each. */
+/* `value` and `record` are the sizes that precede them. */
 typedef struct {
     int64_t time, delta, offset, seq, position;
     Bytes body, key;
@@ -138,7 +138,7 @@ number_at(const Numbers *numbers, Py_ssize_t at, int64_t *number)
     return from ? read_number(from, number) : -1;
 }
 
-/* A tuple of what a stretch has, in the order of `Stretch`. */
+/* Reads a stretch from a tuple, in the order of `Stretch`. */
 static int
 read_stretch(PyObject *from, Stretch *stretch)
 {
@@ -173,8 +173,8 @@ add_size(Py_ssize_t *sum, Py_ssize_t size)
     return -1;
 }
 
-/* Read an event, and how large its record becomes. What the objects of one event have together is
- * less than there are addresses: nothing overflows. */
+/* Reads an event, and computes the size of its record. The objects of one event are in memory, so
+ * the sum of their sizes cannot overflow. */
 static inline int
 read_event(const Stretch *stretch, Py_ssize_t at, int64_t base_time, int64_t offset, Event *event)
 {
@@ -228,8 +228,8 @@ write_event(char *out, const Stretch *stretch, const Event *event)
     return out;
 }
 
-/* Go over all events. Without `out` their records' sizes are summed in `*size`; with it they are
- * written there, where so many bytes are. */
+/* Goes over all events. Without `out`, adds their records' sizes up in `*size`; with it, writes the
+ * records there, at most `*size` bytes. */
 static int
 go_over(PyObject *stretches, int64_t base_time, char *out, Py_ssize_t *size)
 {

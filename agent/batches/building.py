@@ -1,4 +1,4 @@
-"""Stretches of events as one finished record batch: framed, compressed, with its header. Pure."""
+"""Builds a finished record batch: frames stretches of events, compresses, adds the header. Pure."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -36,15 +36,15 @@ _FEW: Final = 6
 def build(
     target: TopicPartition, stretches: Sequence[Stretch], compression: BatchCompression
 ) -> Batch:
-    """Of one event at least. The smallest timestamp is the base: so base and maximum tell whether
-    all of it lies in one window."""
+    """Builds the batch of one event or more. Its base timestamp is the smallest, so that base and
+    maximum show whether all events lie in one window."""
     codec = _CODECS[compression]
-    base_time = min(each.earliest for each in stretches)
+    base_time = min(stretch.earliest for stretch in stretches)
     count = sum(map(len, stretches))
     body = compressed(codec, framed(stretches, base_time))
     header = HEADER.pack(
         *(0, HEADER_SIZE - LENGTH_PREFIX + len(body), -1, MAGIC, 0, codec, count - 1),
-        *(base_time, max(each.latest for each in stretches)),
+        *(base_time, max(stretch.latest for stretch in stretches)),
         *(NO_PRODUCER, -1, NO_SEQUENCE, count),
     )
     crc = crc32c(body, crc32c(header[CRC_START:])).to_bytes(4, "big")
@@ -52,28 +52,28 @@ def build(
 
 
 def window_counts(stretches: Sequence[Stretch], window_millis: int) -> tuple[WindowCount, ...]:
-    """How many events lie in which window, in ascending order."""
+    """The number of events in each window, in ascending order."""
     counts: Counter[int] = Counter()
-    for each in stretches:
-        first, last = each.earliest // window_millis, each.latest // window_millis
+    for stretch in stretches:
+        first, last = stretch.earliest // window_millis, stretch.latest // window_millis
         if first == last:
-            counts[first] += len(each)
+            counts[first] += len(stretch)
             continue
         bounds = range((first + 1) * window_millis, last * window_millis + 1, window_millis)
-        counts.update(dict(_counted(each, range(first, last + 1), bounds)))
+        counts.update(dict(_counted(stretch, range(first, last + 1), bounds)))
     return tuple(WindowCount(at * window_millis, counts[at]) for at in sorted(counts) if counts[at])
 
 
 def delay_counts(stretches: Sequence[Stretch], now_millis: int) -> tuple[int, ...]:
-    """How many events are how late now: below 1 ms, below 2, 4, 8 and so on."""
+    """The number of events by their delay up to now: below 1 ms, below 2, 4, 8 and so on."""
     counts: Counter[int] = Counter()
-    for each in stretches:
-        most, least = _bits(now_millis - each.earliest), _bits(now_millis - each.latest)
+    for stretch in stretches:
+        most, least = _bits(now_millis - stretch.earliest), _bits(now_millis - stretch.latest)
         if most == least:
-            counts[most] += len(each)
+            counts[most] += len(stretch)
             continue
         bounds = [now_millis - (1 << bits - 1) + 1 for bits in range(most, least, -1)]
-        counts.update(dict(_counted(each, range(most, least - 1, -1), bounds)))
+        counts.update(dict(_counted(stretch, range(most, least - 1, -1), bounds)))
     return tuple(counts[bits] for bits in range(max(counts) + 1))
 
 
@@ -84,15 +84,14 @@ def _bits(delay: int) -> int:
 def _counted(
     stretch: Stretch, classes: Sequence[int], bounds: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """How many times are of which class; each bound begins the next class, and there are some.
-
-    Comparing all times with a bound takes less than finding the class of one time: there are few.
-    """
+    """The number of times in each class; each bound begins the next class, and there is one at
+    least. With few bounds, comparing all times with each bound is faster than bisecting for each
+    time."""
     times = stretch.times
     assert not isinstance(times, int)
     if len(bounds) > _FEW:
-        found = Counter([bisect_right(bounds, time) for time in times])
-        yield from ((classes[place], count) for place, count in found.items())
+        counts = Counter([bisect_right(bounds, time) for time in times])
+        yield from ((classes[place], count) for place, count in counts.items())
         return
     before = len(times)
     for place, bound in enumerate(bounds):

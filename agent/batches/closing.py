@@ -1,7 +1,6 @@
-"""Pieces for one partition become finished batches, each with the account of what is in it. Pure.
+"""Makes finished batches of the pieces for one partition, each with its runs. Pure.
 
-A batch that is larger than its topic takes, since it cannot be compressed well, is halved until its
-parts are not.
+A batch that compresses so badly that it exceeds the topic's limit is halved until its parts fit.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,12 +24,12 @@ def batches_of(
     now_millis: int,
     number: Callable[[], int],
 ) -> tuple[list[Outgoing], list[Run]]:
-    """And the runs without events that belong to none of them."""
+    """The batches, and the runs without events, which belong to no batch."""
     most = plan.most_dead_bytes if kind is BatchKind.DEAD_LETTERS else plan.most_batch_bytes
     compression = plan.batches.compression
     wanted = plan.batches.bytes
     if compression is BatchCompression.NONE:
-        wanted = min(wanted, most * 2 // 3)  # what is shared out evenly may be half as much again
+        wanted = min(wanted, most * 2 // 3)  # an even share may be half as much again
     made: list[Outgoing] = []
     eventless: list[Run] = []
     for several in cut_into_batches(pieces, plan.window_millis, wanted):
@@ -70,7 +69,7 @@ def _within(
 
 
 def _halves(pieces: list[Piece]) -> tuple[list[Piece], list[Piece]]:
-    """Of two events at least; each half has some."""
+    """Divides two events or more into halves that both have events."""
     middle = sum(map(len, pieces)) // 2
     before = 0
     for place, piece in enumerate(pieces):

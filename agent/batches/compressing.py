@@ -1,7 +1,7 @@
-"""Batches compressed: by zstd with settings for log lines, by the other codecs as everywhere.
+"""Compresses batches: zstd with settings for log lines, other codecs with their usual settings.
 
-A window of 256 KiB and a small table of hashes, which fits into the processor's nearest cache, pack
-log lines better than level 1 has it, in less time. A compressor is one thread's.
+A window of 256 KiB and a hash table small enough for the L1 cache compress log lines better than
+zstd's level 1, in less time. Each thread has its own compressor.
 """
 
 import threading
@@ -17,15 +17,15 @@ _SETTINGS: Final = zstandard.ZstdCompressionParameters.from_level(
 )
 
 
-class _Own(threading.local):
+class _PerThread(threading.local):
     def __init__(self) -> None:
         self.compressor = zstandard.ZstdCompressor(compression_params=_SETTINGS)
 
 
-_OWN: Final = _Own()
+_PER_THREAD: Final = _PerThread()
 
 
 def compressed(codec: Codec, data: bytes) -> bytes:
     if codec is Codec.ZSTD:
-        return _OWN.compressor.compress(data)
+        return _PER_THREAD.compressor.compress(data)
     return compress(codec, data, level=_LEVEL)

@@ -1,14 +1,14 @@
-"""What a line says, as the bytes of the primitive type that its schema wants. Pure.
+"""Converts values from log lines to the Avro bytes of a schema's primitive type. Pure.
 
-Lines carry text where a schema has types, and JSON has one kind of number. So these take more than
-a writer of Avro does, and nothing that would change the meaning:
+Lines carry text where a schema has types, and JSON has one number type. So these conversions accept
+more than an Avro writer does, but nothing that would change the meaning:
 
-1. Numbers may be text: "12", "-1.5e3". A whole number may be written 7.0, never 7.5.
-2. `true` and `false` may be text, in any case of letters. Numbers are no booleans.
-3. Where text is wanted, numbers and booleans become what JSON writes; lists and objects do not.
-4. For bytes, text is its UTF-8.
+1. Numbers may be text: "12", "-1.5e3". An integer may be written 7.0, but not 7.5.
+2. `true` and `false` may be text, in upper or lower case. Numbers are not booleans.
+3. For a string, numbers and booleans become their JSON text; lists and objects are rejected.
+4. For bytes, text becomes its UTF-8.
 
-What cannot be converted is a `Misfit`.
+A value that cannot be converted raises `Misfit`.
 """
 
 import re
@@ -28,7 +28,7 @@ _BOOLEANS: Final = {"true": True, "false": False}
 
 
 def whole(value: Any, kind: str) -> int:
-    """The whole number that a value says, of any size."""
+    """The value as an integer of any size. `kind` completes the message "… is not"."""
     if value.__class__ is int:
         return int(value)
     if isinstance(value, str):
@@ -42,7 +42,7 @@ def whole(value: Any, kind: str) -> int:
             return int(value)
     elif isinstance(value, int) and not isinstance(value, bool):
         return int(value)
-    raise no(value, f"no {kind}")
+    raise no(value, f"not {kind}")
 
 
 def floating(value: Any, kind: str) -> float:
@@ -54,7 +54,7 @@ def floating(value: Any, kind: str) -> float:
             return float(value)
         except OverflowError:
             pass
-    raise no(value, f"no {kind}")
+    raise no(value, f"not {kind}")
 
 
 def to_null(_out: bytearray, value: Any) -> None:
@@ -64,37 +64,37 @@ def to_null(_out: bytearray, value: Any) -> None:
 
 def to_boolean(out: bytearray, value: Any) -> None:
     if value.__class__ is not bool:
-        found = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
-        if found is None:
-            raise no(value, "no boolean")
-        value = found
+        boolean = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
+        if boolean is None:
+            raise no(value, "not a boolean")
+        value = boolean
     out.append(value)
 
 
 def to_int(out: bytearray, value: Any) -> None:
-    number = value if value.__class__ is int else whole(value, "int")
+    number = value if value.__class__ is int else whole(value, "an int")
     if not -0x8000_0000 <= number <= 0x7FFF_FFFF:
-        raise no(value, "no int, which has 32 bits")
+        raise no(value, "not a 32-bit int")
     write_long(out, number)
 
 
 def to_long(out: bytearray, value: Any) -> None:
-    number = value if value.__class__ is int else whole(value, "long")
+    number = value if value.__class__ is int else whole(value, "a long")
     try:
         write_long(out, number)
     except OverflowError:
-        raise no(value, "no long, which has 64 bits") from None
+        raise no(value, "not a 64-bit long") from None
 
 
 def to_float(out: bytearray, value: Any) -> None:
     try:
-        out += pack_float(value if value.__class__ is float else floating(value, "float"))
+        out += pack_float(value if value.__class__ is float else floating(value, "a float"))
     except OverflowError:
-        raise no(value, "no float, which has 32 bits") from None
+        raise no(value, "not a 32-bit float") from None
 
 
 def to_double(out: bytearray, value: Any) -> None:
-    out += pack_double(value if value.__class__ is float else floating(value, "double"))
+    out += pack_double(value if value.__class__ is float else floating(value, "a double"))
 
 
 def text_of(value: Any) -> str:
@@ -107,7 +107,7 @@ def text_of(value: Any) -> str:
             return repr(value)
         except ValueError:
             pass  # thousands of digits
-    raise no(value, "no string")
+    raise no(value, "not a string")
 
 
 def to_string(out: bytearray, value: Any) -> None:
@@ -120,7 +120,7 @@ def utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise no(text, "no string: half a surrogate pair has no UTF-8") from None
+        raise no(text, "not a string: it has half a surrogate pair") from None
 
 
 def raw(value: Any) -> bytes:

@@ -1,11 +1,11 @@
-"""Where one batch ends and the next begins. Pure.
+"""Divides pieces into batches. Pure.
 
-Pieces come in the order in which their events are to be sent, and keep it. A batch ends
+The pieces stay in their order, in which their events are sent. A batch ends
 
-1. where the window of the events' times changes, once it has `SMALL_BATCH` bytes: times that jitter
-   around the end of a window do not make it small;
-2. where it has its share: what there is, is shared out evenly over batches that come as close to
-   the size that is wanted as may be.
+1. where the window of the event times changes, once it has `SMALL_BATCH` bytes, so that times that
+   jitter around the end of a window do not make small batches;
+2. where it has its share: the bytes are spread evenly over as many batches as bring each closest to
+   the wanted size.
 """
 
 from bisect import bisect_left
@@ -22,7 +22,7 @@ SMALL_BATCH: Final = 128 * 1024
 def cut_into_batches(
     pieces: Sequence[Piece], window_millis: int, wanted_bytes: int
 ) -> list[list[Piece]]:
-    """`wanted_bytes` is what a batch should have, before compression."""
+    """The pieces of each batch. `wanted_bytes` is the size of a batch before compression."""
     total = sum(each.size for each in pieces)
     share = total / max(1, round(total / wanted_bytes))
     cutter = _Cutter(window_millis, max(share, 1.0))
@@ -70,14 +70,15 @@ class _Cutter:
         self._window = window
 
     def _windows(self, stretch: Stretch) -> Sequence[int]:
-        """Of each event, or one of all of them."""
+        """The window of each event, or one window if all events share it."""
         first = stretch.earliest // self._window_millis
         if isinstance(stretch.times, int) or first == stretch.latest // self._window_millis:
             return [first]
         return [time // self._window_millis for time in stretch.times]
 
     def _ends_before(self, window: int, half: float = 0.0) -> bool:
-        """Whether the batch ends here. What cannot be divided is let in by its first half."""
+        """Whether the batch ends before the next event or piece. A piece that cannot be divided
+        joins the batch if its first half fits."""
         if not self._size:
             return False
         if window != self._window and self._size >= SMALL_BATCH:
@@ -85,7 +86,7 @@ class _Cutter:
         return self._size + half >= self._share
 
     def _end(self, start: int, sums: Sequence[int], windows: Sequence[int]) -> int:
-        """Before which event the batch ends that has some from `start` on."""
+        """The index of the event before which a batch ends that has the events from `start` on."""
         had = (sums[start - 1] if start else 0) - self._size
         end = min(bisect_left(sums, self._share + had, start) + 1, len(sums))
         if len(windows) == 1:

@@ -1,4 +1,4 @@
-"""Lines that became no event of their topic, as events of the topic of dead letters. Pure."""
+"""Encodes lines that could not become events as events of the dead-letter topic. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,17 +20,17 @@ _LONGEST_REASON: Final = 1_000
 def dead_piece(
     source: SourceHeader, plan: TopicPlan, dead: Sequence[DeadLine], first_seq: int
 ) -> Piece:
-    """Those of one source, numbered from `first_seq` on; one at least."""
+    """The dead letters of one source (one at least), numbered from `first_seq` on."""
     frame = source.dead_frame(plan)
-    bodies = [_body(each, source, plan) for each in dead]
+    bodies = [_body(dead_line, source, plan) for dead_line in dead]
     stretch = Stretch(
         frame,
-        times=[each.time for each in dead],
+        times=[dead_line.time for dead_line in dead],
         seqs=range(first_seq, first_seq + len(dead)),
-        positions=[each.position for each in dead],
+        positions=[dead_line.position for dead_line in dead],
         bodies=bodies,
     )
-    end = max(each.position + each.size for each in dead)
+    end = max(dead_line.position + dead_line.size for dead_line in dead)
     run = Run(source.id, first_seq, len(dead), dead[0].position, end, len(dead))
     overhead = len(frame.identity) + 40
     return Piece(run, stretch, overhead, stretch.total + len(dead) * overhead)

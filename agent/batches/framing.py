@@ -1,13 +1,13 @@
-"""Events as records of a batch: framed column by column. Pure.
+"""Frames events as the records of a batch, column by column. Pure.
 
     record  length | 0 | time delta | offset delta | key | length | value | 0 headers
     value   0 | schema id | time | host | app | source | seq | position | … | body
 
-Most of it is the same for all events of a stretch, or for most: host, app, source and path; the
-high bytes of seqs, positions and times (`varints`). Where `_record_framing.c` is compiled
-(`NATIVE`), it writes them one after the other. Where it is not, the pieces of all records are laid
-out in one flat list, constant ones by repetition, and the list is joined: a stretch is cut where a
-number gets longer, and between two cuts everything but the bodies has fixed sizes.
+Most bytes are the same for all or most events of a stretch: host, app, source and path; the high
+bytes of seqs, positions and times (`varints`). If `_record_framing.c` is compiled (`NATIVE`), it
+writes the records one by one. Otherwise the pieces of all records are laid out in one flat list,
+repeating constant ones, and joined: a stretch is cut where a varint gets longer, so that between
+two cuts everything but the bodies has a fixed size.
 """
 
 from bisect import bisect_left
@@ -37,7 +37,7 @@ else:
     NATIVE = True
 
 Column: TypeAlias = bytes | Sequence[bytes]
-"""A piece of every record: the same of all, or one for each."""
+"""A piece of every record: the same for all, or one for each."""
 
 _Item = TypeVar("_Item")
 _Numbers: TypeAlias = list[int] | int
@@ -51,14 +51,14 @@ _IN_BLOCK: Final = BLOCK - 1
 _WITH_LENGTH: Final = [size + size_of(size) for size in range(BLOCK)]
 _BETWEEN: Final = [b"\0" + each + b"\0" for each in SMALL]
 _OFFSETS_WITHOUT_KEY: Final = [each + NO_KEY for each in SMALL]
-_LONG: Final = 4  # a table is cut for a stretch if it is no longer than so many times the stretch
+_LONG: Final = 4  # a table is sliced for a stretch if at most so many times as long as the stretch
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """What is the same in all events of a source.
+    """The bytes that all events of a source share.
 
-    `head` is magic byte and schema id, `identity` host, app and source, `before_body` what stands
-    between position and body. A body that is `plain` is preceded by its length.
+    `head` is magic byte and schema id, `identity` host, app and source, `before_body` everything
+    between position and body. A `plain` body is preceded by its length.
     """
 
     head: bytes
@@ -68,10 +68,10 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class Stretch:
-    """Events of one source that follow each other in a batch, as columns; one at least.
+    """Consecutive events of one source in a batch, as columns; one event at least.
 
-    `total` is the size of all bodies, `longest` of none more. One time may stand for all; `seqs`
-    ascend, and so do `positions`.
+    `total` is the size of all bodies, `longest` that of the longest. `times` may be one number for
+    all; `seqs` and `positions` ascend.
     """
 
     __slots__ = (
@@ -104,7 +104,6 @@ class Stretch:
 
     @property
     def lengths(self) -> list[int]:
-        """Of the bodies."""
         return list(map(len, self.bodies))
 
     def part(self, start: int, stop: int) -> "Stretch":
@@ -118,7 +117,7 @@ class Stretch:
         )
 
     def chosen(self, places: Sequence[int]) -> "Stretch":
-        """The events in these places."""
+        """The stretch of the events with these indexes."""
         times, keys = self.times, self.keys
         return Stretch(
             self.frame,
@@ -131,7 +130,7 @@ class Stretch:
 
 
 def _measured(bodies: Sequence[bytes], *, native: bool = NATIVE) -> tuple[int, int]:
-    """The size of all, and of the longest."""
+    """The total size, and that of the longest body."""
     if native:
         return measure(_listed(bodies))
     lengths = list(map(len, bodies))
@@ -146,7 +145,7 @@ def framed(stretches: Sequence[Stretch], base_time: int, *, native: bool = NATIV
 
 
 def _columns(stretch: Stretch) -> _Columns:
-    """As C takes them: lists, and of numbers that ascend one by one the first."""
+    """The columns as C takes them: lists, or for consecutive numbers only the first."""
     its, times, keys = stretch.frame, stretch.times, stretch.keys
     return (
         *(its.head, its.identity, its.before_body, its.plain),
@@ -182,7 +181,7 @@ def _joined(stretches: Sequence[Stretch], base_time: int) -> bytes:
 
 
 def _even(stretch: Stretch, offset: int) -> Iterator[tuple[int, int]]:
-    """Where it is cut so that seqs, positions and offsets have one length in each part."""
+    """Bounds of parts in which the varints of seqs, positions and offsets have the same length."""
     start, count = 0, len(stretch)
     seqs, positions = stretch.seqs, stretch.positions
     while start < count:
@@ -194,7 +193,7 @@ def _even(stretch: Stretch, offset: int) -> Iterator[tuple[int, int]]:
 
 
 def _pieces(part: Stretch, base_time: int, offset: int) -> list[bytes]:
-    """All records of a part, in pieces; the first begins with the end of the record before."""
+    """The pieces of all records of a part; the first begins with the end of the previous record."""
     frame, count = part.frame, len(part)
     sizes = _Sizes(part.lengths, part.longest)
     bodies: list[Column] = [part.bodies]
@@ -217,7 +216,7 @@ def _pieces(part: Stretch, base_time: int, offset: int) -> list[bytes]:
 
 
 def _laid_out(columns: Sequence[Column], count: int) -> list[bytes]:
-    """Row by row in one list. What is the same in all rows is put together with its neighbours."""
+    """The columns row by row in one list. Adjacent constant columns are merged."""
     few: list[Column] = []
     for column in columns:
         if isinstance(column, bytes) and few and isinstance(few[-1], bytes):
@@ -232,7 +231,7 @@ def _laid_out(columns: Sequence[Column], count: int) -> list[bytes]:
 
 
 class _Sizes:
-    """How long each record is, as far as it is put together: what varies, and what is fixed."""
+    """The length of each record so far: a varying part and a fixed part."""
 
     def __init__(self, varying: Sequence[int], longest: int) -> None:
         self._varying = varying
@@ -240,7 +239,6 @@ class _Sizes:
         self._fixed = 0
 
     def add(self, more: int) -> None:
-        """To each."""
         self._fixed += more
 
     def add_column(self, more: Sequence[int]) -> None:
@@ -248,13 +246,13 @@ class _Sizes:
         self._most = max(self._varying)
 
     def between(self) -> Sequence[bytes]:
-        """The end of the record before, the length of this one, its attributes."""
+        """The end of the previous record, the length of this one, and its attributes."""
         if self._fixed + self._most >= BLOCK:
             return [b"\0" + VARINTS[size + self._fixed] + b"\0" for size in self._varying]
         return _looked_up(_BETWEEN, self._varying, self._fixed, self._most)
 
     def written(self) -> Sequence[bytes]:
-        """The same, as what stands in front; which makes every record so much longer."""
+        """The lengths as varints to put in front, which are then part of the lengths."""
         fixed, most = self._fixed, self._most
         column = _looked_up(SMALL, self._varying, fixed, most)
         limit = next_size(fixed)
@@ -269,7 +267,7 @@ class _Sizes:
 
 
 def _looked_up(table: list[bytes], numbers: Sequence[int], more: int, most: int) -> Sequence[bytes]:
-    """Each number, and so much more, in a table of numbers; none is above `most`."""
+    """The table's entry at each number plus `more`; no number is above `most`."""
     if more + most >= len(table):
         return [VARINTS[number + more] for number in numbers]
     if most < _LONG * len(numbers):
@@ -279,7 +277,7 @@ def _looked_up(table: list[bytes], numbers: Sequence[int], more: int, most: int)
 
 
 def _moments(part: Stretch, identity: bytes, sizes: _Sizes) -> list[Column]:
-    """The times, and what follows them."""
+    """The columns of the times and the identity after them."""
     times = part.times
     if isinstance(times, int):
         time = VARINTS[times]
@@ -327,7 +325,7 @@ def _offsets_and_keys(
 
 
 def _ascending(numbers: Sequence[int], then: bytes = b"") -> list[Column]:
-    """Numbers of one size, in ascending order, and what follows each."""
+    """The columns of ascending numbers of one varint length, each followed by `then`."""
     first, last, count = numbers[0], numbers[-1], len(numbers)
     first_block, last_block = first >> BLOCK_BITS, last >> BLOCK_BITS
     if last - first == count - 1 and first_block == last_block:
@@ -340,7 +338,7 @@ def _ascending(numbers: Sequence[int], then: bytes = b"") -> list[Column]:
 
 
 def _highs(numbers: Sequence[int], then: bytes) -> Sequence[bytes]:
-    """What stands behind the two lowest bytes of ascending numbers: the same for a whole block."""
+    """All but the two lowest bytes of ascending numbers, which a whole block shares, and `then`."""
     highs: list[bytes] = []
     while (start := len(highs)) < len(numbers):
         block = numbers[start] >> BLOCK_BITS

@@ -1,7 +1,7 @@
-"""Columns of values as columns of bytes: one pass over a field of many events.
+"""Encodes columns of JSON values as columns of Avro bytes, one pass for each field of many events.
 
-Values come from msgspec and are of the very types that the struct asks for: nothing is checked
-twice here. What needs more than that is `OTHER`: converted one by one.
+Values come from msgspec, which has checked that they have the struct's types. A column of any other
+type is converted value by value.
 """
 
 import itertools
@@ -19,7 +19,7 @@ from schemas.definitions.types import Enum, Primitive, Type, Union
 
 Column = Sequence[Any]
 Parts = tuple[Iterable[bytes], ...]
-"""Columns of bytes; those of one row, joined, are what a value is written as."""
+"""Columns of bytes; the bytes of one row, joined, are the encoded value."""
 
 Encode = Callable[[Column], Parts]
 
@@ -47,11 +47,12 @@ def _doubles(column: Column) -> Parts:
 
 
 def _booleans(column: Column) -> Parts:
-    return ([_BOOLEANS[each] for each in column],)
+    return ([_BOOLEANS[value] for value in column],)
 
 
-# The JSON that is read, and how it is written: at once, if it needs no conversion, and otherwise
-# by one. True must not be read where 1 is, nor 1 where True is: they are one key of a dict.
+# The JSON types that are read, and the encoder of a whole column that needs no conversion; any
+# other column is converted value by value. True must not be read for 1, nor 1 for True: they are
+# the same key of a dict.
 _SIMPLE: Final[dict[str, tuple[Any, Encode]]] = {
     "string": (str | int | float | bool, _strings),
     "int": (_INT | float | str, _whole_numbers),
@@ -63,10 +64,10 @@ _SIMPLE: Final[dict[str, tuple[Any, Encode]]] = {
 
 
 class FieldColumn(msgspec.Struct, frozen=True):
-    """How msgspec reads a field, and how its column is written.
+    """How msgspec reads a field, and how its column is encoded.
 
-    `json` is the type of the struct's field, `default` what stands there if a line does not have
-    the field: UNSET where that has bytes of its own, NODEFAULT where the field must be there.
+    `json` is the type of the struct's field, `default` its value if a line lacks the field: UNSET
+    if a missing field has bytes of its own, NODEFAULT if the field is required.
     """
 
     json: Any
@@ -75,7 +76,8 @@ class FieldColumn(msgspec.Struct, frozen=True):
 
 
 def field_column(type_: Type, field: WrittenField, *, as_it_is: bool) -> FieldColumn:
-    """`as_it_is`: its JSON is wanted for something else, too, and must not be narrowed."""
+    """The column of a field. `as_it_is`: the JSON value is also used elsewhere, so its type must
+    not be narrowed."""
     _, write, null, missing = field
 
     def one_by_one(column: Column) -> Parts:
@@ -100,20 +102,20 @@ def field_column(type_: Type, field: WrittenField, *, as_it_is: bool) -> FieldCo
 
 
 def constant_column(body: bytes) -> FieldColumn:
-    """Of a field that is the same whatever the line says."""
+    """The column of a field with the same value in every event."""
     return FieldColumn(Any, None, lambda column: (itertools.repeat(body, len(column)),))
 
 
 def _simple(type_: Type) -> tuple[Any, bytes | None, Encode] | None:
-    """The JSON to read, the branch of a union, and its column; None for what is not simple."""
+    """The JSON type, the union's branch, and the column encoder; None if the type is not simple."""
     match type_:
         case Primitive() if type_.kind in _SIMPLE and logical_type(type_) is None:
             return _SIMPLE[type_.kind][0], None, _SIMPLE[type_.kind][1]
         case Enum():
             bodies = symbol_bodies(type_.symbols)
-            return str, None, lambda column: ([bodies[each] for each in column],)
+            return str, None, lambda column: ([bodies[value] for value in column],)
         case Union() if len(type_.branches) == 2:
-            kinds = [each.kind for each in type_.branches]
+            kinds = [branch.kind for branch in type_.branches]
             if "null" not in kinds:
                 return None
             place = 1 - kinds.index("null")
@@ -136,20 +138,20 @@ def _quickly(prefix: bytes | None, quickly: Encode, one_by_one: Encode) -> Encod
 
 
 def _with_gaps(encode: Encode, null: bytes | None, missing: bytes | None) -> Encode:
-    """The same for columns in which values are null, or not there."""
+    """Extends `encode` to columns with null and missing values."""
     if null is None and missing is None:
         return encode
 
     def with_gaps(column: Column) -> Parts:
-        present = [each for each in column if each is not None and each is not msgspec.UNSET]
+        present = [value for value in column if value is not None and value is not msgspec.UNSET]
         if len(present) == len(column):
             return encode(column)
         next_row = iter(joined(encode(present))).__next__
         instead = {None: null or b"", msgspec.UNSET: missing or b""}
         return (
             [
-                instead[each] if each is None or each is msgspec.UNSET else next_row()
-                for each in column
+                instead[value] if value is None or value is msgspec.UNSET else next_row()
+                for value in column
             ],
         )
 
@@ -157,5 +159,5 @@ def _with_gaps(encode: Encode, null: bytes | None, missing: bytes | None) -> Enc
 
 
 def joined(parts: Parts) -> list[bytes]:
-    """Row by row."""
+    """The joined bytes of each row."""
     return list(map(b"".join, zip(*parts, strict=True)))

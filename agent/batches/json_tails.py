@@ -1,15 +1,15 @@
-"""JSON lines to the fields of events, many at once and column by column.
+"""Encodes JSON lines as the fields of events, many lines at once and column by column.
 
-Lines that need no conversion are done first (`plain_json`). Of the others, and where there is no C,
-msgspec reads each line into a struct that has the schema's simple types, and every field becomes
-one column, which is encoded in a pass of its own (`json_columns`). That knows no conversions: where
-a line needs one, or is wrong, its block is done again line by line with `TailEncoder.encode`, whose
-verdict counts. So it never matters which lines stand together.
+Lines that need no conversion are encoded first (`plain_json`). For the others, and without C,
+msgspec reads each line into a struct with the schema's simple types, and each field becomes a
+column that is encoded in one pass (`json_columns`). That does no conversions: if a line needs one,
+or is invalid, its block is encoded again line by line with `TailEncoder.encode`, whose result
+counts. So the result for a line never depends on its neighbours.
 
-A field that was renamed is read under its former names, too: each is a column, and they become one
-where any line lacks today's name.
+A field that was renamed is also read under its former names: each name is a column, and the columns
+are merged where a line lacks the current name.
 
-Lines are UTF-8. What is in fields that nobody asked for is looked at for its form only.
+Lines are UTF-8. Fields that are not needed are only checked for valid JSON.
 """
 
 import itertools
@@ -32,7 +32,7 @@ from agent.batches.plain_json import NATIVE, PlainJson
 from agent.batches.tail_encoder import TailEncoder
 from schemas.bodies.refusals import Misfit
 
-BLOCK: Final = 128  # lines that are done again together
+BLOCK: Final = 128  # lines that are encoded again together
 
 _MALFORMED: Final = "JSON is malformed: "
 _NOT_FAST: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, Misfit)
@@ -42,10 +42,10 @@ Decode = Callable[[bytes], _Struct]
 
 
 class Tails(msgspec.Struct, frozen=True):
-    """One body for each line, None where it was refused: then `refused` says why, by index.
+    """One body for each line, or None if the line was refused: `refused` has the reason by index.
 
-    `taken` has a column for each field that was asked for: as it stands in the JSON, None where it
-    is missing or the line is no JSON. `dropped` are fields of lines with a body that nobody has.
+    `taken` has a column for each requested field: its JSON value, None if it is missing or the line
+    is not JSON. `dropped` counts unknown fields in lines that have a body.
     """
 
     bodies: list[bytes | None]
@@ -55,11 +55,11 @@ class Tails(msgspec.Struct, frozen=True):
 
 
 class JsonTails:
-    """Made once for an input. Not to be used by two threads at once.
+    """Encodes the JSON lines of an input. Not thread-safe.
 
-    `take` are fields that are handed back, whether the schema has them or not. `constants` are
-    fields with values of their own, whatever a line says. With `only_known`, a line that has any
-    other field is refused.
+    `take` are fields to return, whether the schema has them or not. `constants` are fields with
+    fixed values, which override the line's. With `only_known`, lines with any other field are
+    refused.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class JsonTails:
         unset = FieldColumn(Any, msgspec.UNSET, lambda _: ())
         self._decode_as_it_is = self._decoder(dict.fromkeys(names, unset), only_known)
         self._nothing = self._decode_as_it_is(b"{}")
-        self._parts = [each.encode for each in columns.values()]
+        self._parts = [column.encode for column in columns.values()]
         self._columns = _columns([self._attributes[name] for name in columns])
         self._taken = _columns([self._attributes[name] for name in take])
         self._takes = len(take)
@@ -128,7 +128,7 @@ class JsonTails:
         return Tails(bodies, taken, refused, dropped)
 
     def dropped_by(self, lines: Iterable[bytes]) -> DroppedFields:
-        """Which fields of these lines nobody has. The lines are JSON objects."""
+        """Counts the unknown fields of these lines. The lines are JSON objects."""
         dropped = DroppedFields()
         self._note_dropped(lines, dropped)
         return dropped
@@ -144,8 +144,8 @@ class JsonTails:
         for start in range(0, len(lines), BLOCK):
             structs = self._block(lines[start : start + BLOCK], bodies, refused, dropped)
             columns = self._with_former(self._renamed_taken, self._taken(structs), structs)
-            for all_of_it, column in zip(taken, columns, strict=True):
-                all_of_it += [None if each is msgspec.UNSET else each for each in column]
+            for whole, column in zip(taken, columns, strict=True):
+                whole += [None if value is msgspec.UNSET else value for value in column]
         return Tails(bodies, tuple(taken), refused, dropped)
 
     def _block(
@@ -169,7 +169,7 @@ class JsonTails:
     def _odd_block(
         self, lines: Sequence[bytes], bodies: list[bytes | None], refused: dict[int, str]
     ) -> list[_Struct]:
-        """Some lines have fields that are not known, or are not simple."""
+        """Encodes a block in which lines have unknown fields, or are not simple."""
         try:
             structs = list(map(self._decode, lines))
             bodies += self._bodies(structs)
@@ -180,9 +180,9 @@ class JsonTails:
     def _mixed_block(
         self, lines: Sequence[bytes], bodies: list[bytes | None], refused: dict[int, str]
     ) -> list[_Struct]:
-        """The lines that are simple at once, the others one by one."""
+        """Encodes the simple lines at once, and the others one by one."""
         structs = list(map(self._decoded, lines))
-        simple = [each for each in structs if each is not None]
+        simple = [struct for struct in structs if struct is not None]
         try:
             quick = iter(self._bodies(simple) if simple else ())
         except _NOT_FAST:
@@ -191,7 +191,7 @@ class JsonTails:
             if structs[at] is not None:
                 bodies.append(next(quick))
             else:
-                structs[at] = self._one(line, bodies, refused)
+                structs[at] = self._encode_line(line, bodies, refused)
         return structs
 
     def _decoded(self, line: bytes) -> _Struct | None:
@@ -200,7 +200,9 @@ class JsonTails:
         except _NOT_FAST:
             return None
 
-    def _one(self, line: bytes, bodies: list[bytes | None], refused: dict[int, str]) -> _Struct:
+    def _encode_line(
+        self, line: bytes, bodies: list[bytes | None], refused: dict[int, str]
+    ) -> _Struct:
         struct, body = self._nothing, None
         try:
             struct = self._decode_as_it_is(line)
@@ -223,7 +225,7 @@ class JsonTails:
         return replace(column, json=json, default=msgspec.UNSET)
 
     def _renamed(self, names: Sequence[str]) -> "list[_Renamed]":
-        """Which of these columns may stand under former names."""
+        """Those columns whose fields have former names."""
         return [
             _Renamed(at, name, _columns([self._attributes[old] for old in former]))
             for at, name in enumerate(names)
@@ -236,7 +238,7 @@ class JsonTails:
         columns: tuple[Column, ...],
         structs: Sequence[_Struct],
     ) -> tuple[Column, ...]:
-        """What stands under former names, in the columns of today's."""
+        """The columns, completed by the values under former names."""
         if not renamed:
             return columns
         whole = list(columns)
@@ -246,14 +248,14 @@ class JsonTails:
                 if msgspec.UNSET not in column:
                     break
                 column = [
-                    before if now is msgspec.UNSET else now
-                    for now, before in zip(column, old, strict=True)
+                    former_value if value is msgspec.UNSET else value
+                    for value, former_value in zip(column, old, strict=True)
                 ]
             whole[at] = column
         return tuple(whole)
 
     def _decoder(self, columns: Mapping[str, FieldColumn], only_known: bool) -> Decode:
-        """From one line to its struct, whose attributes are called f0, f1 and so on."""
+        """A decoder from a line to a struct with attributes f0, f1 and so on."""
         made = msgspec.defstruct(
             "Line",
             [
@@ -293,7 +295,7 @@ class JsonTails:
 
 
 class _Renamed(NamedTuple):
-    """The place of a column, the field, and the columns of its former names."""
+    """A renamed field: its column's index, its name, and the columns of its former names."""
 
     at: int
     name: str
@@ -304,7 +306,7 @@ _decode_names: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _names(line: bytes) -> Set[str]:
-    """Names of a line's fields. Unknown fields are skipped unchecked: a name may be any bytes."""
+    """The names of a line's fields. Names of unknown fields are unchecked and may be any bytes."""
     try:
         return _decode_names(line).keys()
     except UnicodeDecodeError:
@@ -312,8 +314,8 @@ def _names(line: bytes) -> Set[str]:
 
 
 def _columns(attributes: Sequence[str]) -> Callable[[Sequence[_Struct]], tuple[Column, ...]]:
-    """Generated, since there is nothing quicker: `([each.f0 for each in structs], …,)`."""
-    assert all(re.fullmatch(r"f\d+", each) for each in attributes)
+    """Generates the fastest code: `([each.f0 for each in structs], …,)`."""
+    assert all(re.fullmatch(r"f\d+", attribute) for attribute in attributes)
     lists = "".join(f"[each.{name} for each in structs]," for name in attributes)
     made: Callable[[Sequence[_Struct]], tuple[Column, ...]]
     made = eval(f"lambda structs: ({lists})")  # noqa: S307  no name from outside stands in it
@@ -325,12 +327,12 @@ def _reason(error: Exception) -> str:
         case msgspec.ValidationError():
             text = str(error)
             if text.startswith("Object contains unknown field `"):
-                return f"there is no field {text.partition('`')[2].partition('`')[0]!r:.80}"
-            return "it is JSON, but no object" if "object" in text else f"not JSON: {text}"
+                return f"the schema has no field {text.partition('`')[2].partition('`')[0]!r:.80}"
+            return "JSON, but not an object" if "object" in text else f"not JSON: {text}"
         case msgspec.DecodeError():
             return f"not JSON: {str(error).removeprefix(_MALFORMED)}"
         case UnicodeDecodeError():
-            return f"not JSON: its text is no UTF-8 from byte {error.start} of a string on"
+            return f"not JSON: invalid UTF-8 at byte {error.start} of a string"
         case RecursionError():
-            return "it is nested too deeply"
+            return "nested too deeply"
     return str(error)

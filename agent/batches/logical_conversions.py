@@ -1,8 +1,8 @@
-"""Dates, times, decimals and UUIDs, as what carries them in Avro. Pure.
+"""Converts dates, times, decimals and UUIDs to the Avro types that carry them. Pure.
 
-A number is taken as it would be carried: milliseconds for a `timestamp-millis`, days for a `date`.
-Text is read as ISO 8601, and a time that does not say its zone is UTC. What is finer than its type
-is cut off for times, and refused for decimals: money is not rounded on the way.
+A number is in the unit of its type: milliseconds for a `timestamp-millis`, days for a `date`. Text
+is read as ISO 8601; a time without zone is UTC. Times are truncated to the type's precision; a
+decimal with more digits is refused, so that no amount of money is rounded.
 """
 
 import re
@@ -32,14 +32,14 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LOCAL_EPOCH: Final = datetime(1970, 1, 1)
 _FIRST_DAY: Final = date(1970, 1, 1)
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_MOST_DIGITS: Final = 2_000  # of a decimal: more is no number, but an attack
+_MOST_DIGITS: Final = 2_000  # of a decimal: more is an attack rather than a number
 _EXACT: Final = Context(prec=5 * _MOST_DIGITS)
 
 _UNITS: Final = {"millis": 1_000, "micros": 1, "nanos": 0}  # microseconds in each; 0: a thousandth
 
 
 def converting_writer(type_: Primitive | Fixed) -> Write:
-    """By its logical type, if that matters here."""
+    """The writer for a type, by its logical type if it has one that is known here."""
     logical = _logical_writer(type_)
     if logical is not None:
         return logical
@@ -84,10 +84,10 @@ def _timestamp(unit: str, *, local: bool) -> Callable[[Any], int]:
             try:
                 at = datetime.fromisoformat(value.strip())
             except ValueError:
-                raise no(value, "no time") from None
+                raise no(value, "not a time") from None
         elif not isinstance(value, datetime):
             if not isinstance(value, date):
-                raise no(value, "no time")
+                raise no(value, "not a time")
             at = datetime(value.year, value.month, value.day)
         if local:
             return _in(unit, at.replace(tzinfo=None) - _LOCAL_EPOCH)
@@ -103,9 +103,9 @@ def _time_of_day(unit: str) -> Callable[[Any], int]:
             try:
                 at = time.fromisoformat(value.strip())
             except ValueError:
-                raise no(value, "no time of day") from None
+                raise no(value, "not a time of day") from None
         if isinstance(at, datetime) or not isinstance(at, time):
-            raise no(value, "no time of day")
+            raise no(value, "not a time of day")
         since = timedelta(
             hours=at.hour, minutes=at.minute, seconds=at.second, microseconds=at.microsecond
         )
@@ -126,18 +126,18 @@ def _day(value: Any) -> int:
         try:
             at = date.fromisoformat(value.strip())
         except ValueError:
-            raise no(value, "no date") from None
+            raise no(value, "not a date") from None
     if isinstance(at, datetime):
         at = at.date()
     if not isinstance(at, date):
-        raise no(value, "no date")
+        raise no(value, "not a date")
     return (at - _FIRST_DAY).days
 
 
 def _uuid_text(out: bytearray, value: Any) -> None:
     text = str(value) if isinstance(value, UUID) else text_of(value)
     if not _UUID.fullmatch(text):
-        raise no(value, "no UUID")
+        raise no(value, "not a UUID")
     to_string(out, text)
 
 
@@ -146,7 +146,7 @@ def _uuid_bytes(out: bytearray, value: Any) -> None:
         value = UUID(value)
     body = value.bytes if isinstance(value, UUID) else raw(value)
     if len(body) != 16:
-        raise no(value, "no UUID")
+        raise no(value, "not a UUID")
     out += body
 
 
@@ -158,7 +158,7 @@ def _decimal(precision: int, scale: int, size: int | None) -> Write:
         if not isinstance(value, bytes | bytearray):
             unscaled = _unscaled(value, scale)
             if abs(unscaled) >= limit:
-                words = f"no decimal of {precision} digits, {scale} of them behind the point"
+                words = f"not a decimal({precision}, {scale})"
                 raise no(value, words)
             bits = (unscaled if unscaled >= 0 else ~unscaled).bit_length()
             value = unscaled.to_bytes(size or bits // 8 + 1, "big", signed=True)
@@ -170,16 +170,16 @@ def _decimal(precision: int, scale: int, size: int | None) -> Write:
 def _unscaled(value: Any, scale: int) -> int:
     number = _exact(value)
     if number is None or scale > _MOST_DIGITS or abs(number.adjusted()) > _MOST_DIGITS:
-        raise no(value, "no decimal")
+        raise no(value, "not a decimal")
     scaled = number.scaleb(scale, _EXACT)
     whole = scaled.to_integral_value(context=_EXACT)
     if whole != scaled:
-        raise no(value, f"no decimal with {scale} digits behind the point")
+        raise no(value, f"not a decimal with {scale} fractional digits")
     return int(whole)
 
 
 def _exact(value: Any) -> Decimal | None:
-    """The number that is written there; of a float, the shortest that means it."""
+    """The value as a decimal; for a float, its shortest representation."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         return None
     if isinstance(value, int) and value.bit_length() > 3 * _MOST_DIGITS:

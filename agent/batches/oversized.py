@@ -1,7 +1,6 @@
-"""Events that are larger than a batch of their topic may be: they become dead letters. Pure.
+"""Turns events larger than their topic's batch limit into dead letters. Pure.
 
-An event whose size leaves a doubt is packed alone, as it would be in the worst case, to see whether
-it fits.
+An event close to the limit is packed alone, which is the worst case, to see whether it fits.
 """
 
 from typing import Final
@@ -17,13 +16,13 @@ from agent.runs import Excepted, Fate
 from client.delivery import TopicPartition
 from schemas.bodies.checking import MOST_BYTES
 
-_DOUBT: Final = 0.75  # of what is allowed: below it, no codec makes too much of an event
+_DOUBT: Final = 0.75  # of the limit: below it, no codec makes an event too large
 _AROUND: Final = 256
 
 
 def without_oversized(cut: Cut, stretch: Stretch, plan: TopicPlan, end_position: int) -> Cut:
-    """The same, with such events among the dead; the cut itself if there are none. `stretch` has
-    the cut's events."""
+    """The cut with its oversized events moved to the dead letters, or the cut itself if there are
+    none. `stretch` has the cut's events."""
     frame = stretch.frame
     around = len(frame.identity) + len(frame.before_body) + _AROUND
     doubtful = int(min(plan.most_batch_bytes, MOST_BYTES) * _DOUBT) - around
@@ -47,16 +46,16 @@ def _fits(alone: Stretch, around: int, plan: TopicPlan) -> bool:
 def _buried(
     cut: Cut, events: Events, oversized: list[int], plan: TopicPlan, end_position: int
 ) -> Cut:
-    """Where lines between events are excepted, too, nobody knows where an event ends: then its
-    size in the file is not said."""
+    """If lines between the events are excepted too, the end of an event is unknown, and so is its
+    size in the file."""
     exact = not cut.excepted and not cut.dead
     ends = [*events.positions[1:], end_position]
     dead, excepted, lines = [*cut.dead], [*cut.excepted], cut.lines
     for at in oversized:
         body, position = events.bodies[at], events.positions[at]
         reason = (
-            f"an event of {len(body):,} bytes is too large for {plan.topic}, "
-            f"whose batches may have {plan.most_batch_bytes:,}"
+            f"an event of {len(body):,} bytes is too large for {plan.topic}: "
+            f"its batches may have {plan.most_batch_bytes:,} bytes"
         )
         size = ends[at] - position if exact else len(body)
         raw = body[:MOST_RAW] if plan.plain else b""

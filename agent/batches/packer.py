@@ -1,14 +1,14 @@
-"""What was cut from files, packed into parcels: batches for a topic and for its dead letters.
+"""Packs what was cut from files into parcels: batches for a topic and for its dead letters.
 
-A packer holds what it is given as columns, and makes bytes of it when its parcel is closed. It
-numbers events and dead letters when they are added, so it is then that an event is refused which is
-larger than a batch of its topic may be.
+A packer keeps events as columns, and encodes them when its parcel is closed. It numbers events and
+dead letters when they are added, so an event that exceeds the topic's batch limit becomes a dead
+letter then.
 
-1. Events of one file keep their order; those of several files are put together by file.
-2. Every byte that was handed in lies in exactly one run: beside the events that were made of it, in
-   their batch; or as a statement of its own, if there are none, or if the events of that stretch
-   are spread over several partitions, so that no batch could name its bytes.
-3. No batch is larger than its topic takes.
+1. Events of one file keep their order; events are grouped by file.
+2. Every byte that was added lies in exactly one run: in the batch of its events, or in a statement
+   of its own if it has no events, or if its events are spread over several partitions, so that no
+   batch could name its bytes.
+3. No batch is larger than its topic allows.
 """
 
 import time
@@ -35,13 +35,11 @@ from client.delivery import TopicPartition
 __all__ = ["Packer"]
 
 _MOST_FRAMES: Final = 2_000  # that are remembered
-_PER_EVENT: Final = (
-    24  # about what an event takes beside its body and its source: lengths, seq, position
-)
+_PER_EVENT: Final = 24  # bytes, about: lengths, seq and position, beside its body and its source
 
 
 class Packer:
-    """Belongs to one thread. `plan` may be replaced while nothing is held."""
+    """Packs for one topic and schema. Belongs to one thread. `plan` may be replaced while empty."""
 
     def __init__(self, plan: TopicPlan, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.plan = plan
@@ -66,8 +64,8 @@ class Packer:
     def needs_dead_letters(
         self, source: SourceHeader, cut: Cut, progress: Progress, end_position: int
     ) -> bool:
-        """Whether something of it will be a dead letter: some of its lines are, or an event is too
-        large. To be asked before `add` by whoever must find the place for them first."""
+        """Whether adding this cut makes dead letters: of its dead lines, or of oversized events.
+        Call it before `add` to find the dead-letter topic first."""
         return bool(self._made_ready(source, cut, progress, end_position).cut.dead)
 
     def _made_ready(
@@ -97,8 +95,8 @@ class Packer:
     def add(
         self, source: SourceHeader, cut: Cut, progress: Progress, end_position: int
     ) -> Progress:
-        """Takes what was cut of a source from `progress.position` to `end_position`. Returns its
-        progress after that."""
+        """Adds a cut that covers a source from `progress.position` to `end_position`. Returns the
+        progress after it."""
         if end_position == progress.position:
             return progress
         if self.oldest is None:
@@ -125,18 +123,18 @@ class Packer:
         return after
 
     def close(self, now_millis: int, number: Callable[[], int]) -> Parcel:
-        """All that is held, as one parcel; the packer is empty then."""
+        """Returns everything as one parcel, and empties the packer."""
         plan = self.plan
         spread = spread_out(self._pieces, plan)
         batches: list[Outgoing] = []
         eventless = [*spread.runs]
         for partition, pieces in spread.partitions.items():
             target = TopicPartition(plan.topic, partition)
-            made, left = batches_of(
+            made, without_events = batches_of(
                 BatchKind.EVENTS, target, pieces, plan, now_millis=now_millis, number=number
             )
             batches += made
-            eventless += left
+            eventless += without_events
         if self._dead:
             target = TopicPartition(plan.dead_topic, plan.dead_partition)
             made, _ = batches_of(
@@ -156,24 +154,25 @@ class Packer:
 
     def _add_altered(self, source: SourceHeader, cut: Cut, stretch: Stretch) -> None:
         begin, end = stretch.earliest, stretch.latest
-        for each in cut.altered:
-            key = source.id, each.kind, each.name
+        for altered in cut.altered:
+            key = source.id, altered.kind, altered.name
             known = self._altered.get(key)
             if known is None:
                 self._altered[key] = AlteredText(
-                    *(-1, self.plan.topic, source.input, source.id, source.path, each, begin, end)
+                    *(-1, self.plan.topic, source.input, source.id, source.path, altered),
+                    *(begin, end),
                 )
             else:
                 self._altered[key] = replace(
                     known,
-                    altered=summed(known.altered, each),
+                    altered=summed(known.altered, altered),
                     from_millis=min(known.from_millis, begin),
                     to_millis=max(known.to_millis, end),
                 )
 
 
 class _Ready(msgspec.Struct, frozen=True, eq=False):
-    """What is to be added: made once, though it is asked for twice."""
+    """A cut prepared for adding, kept between `needs_dead_letters` and `add`."""
 
     whole: Cut
     source: SourceHeader

@@ -1,10 +1,10 @@
-"""What was cut from a source at once: its events, and the account of its bytes. Pure.
+"""Pieces: the events cut from a source at once, with the run that accounts for their bytes. Pure.
 
-A piece is divided at an event where a batch ends, and its run with it, so that the parts name
-exactly the bytes in them. Not known is which of the lines that are excepted lay before that event,
-and how many lines each event had: a piece with such lines is `whole`, and divided only if nothing
-else helps; then every event of the first part counts for one line, and the rest is said of the
-second part. The sums are exact in any case.
+A piece is divided at an event where a batch ends, and its run with it, so that each part names
+exactly its own bytes. If lines were excepted, or events have several lines, it is unknown how many
+lines lay before that event: such a piece is `whole`, and divided only as a last resort. Then every
+event of the first part counts as one line, and the second part has the rest. The sums are exact in
+any case.
 """
 
 from collections.abc import Iterable
@@ -18,8 +18,9 @@ from agent.runs import Run
 
 
 class Piece(msgspec.Struct, frozen=True, eq=False):
-    """`overhead` is about what each event has beside its body, `size` what all of it has. A run
-    without events has no stretch; a stretch has no run if its bytes are accounted for elsewhere."""
+    """`overhead` is the approximate size of an event without its body, `size` that of the piece. A
+    run without events has no stretch; a stretch has no run if its bytes are accounted for
+    elsewhere."""
 
     run: Run | None
     stretch: Stretch | None
@@ -35,14 +36,14 @@ class Piece(msgspec.Struct, frozen=True, eq=False):
         return run is not None and (bool(run.excepted) or run.lines != run.events)
 
     def divided(self, at: int) -> "tuple[Piece, Piece]":
-        """The first `at` events, and the others: some on either side."""
+        """Divides the piece after `at` events, so that both parts have events."""
         assert self.stretch is not None
         run, position = self.run, self.stretch.positions[at]
         before, after = (None, None) if run is None else divided(run, at, position)
         return self._part(0, at, before), self._part(at, len(self), after)
 
     def part(self, start: int, stop: int) -> "Piece":
-        """Some of its events, if it is not whole."""
+        """The part from `start` to `stop` of a piece that is not `whole`."""
         stretch, run, count = self.stretch, self.run, len(self)
         assert stretch is not None
         if (start, stop) == (0, count):
@@ -65,14 +66,14 @@ class Piece(msgspec.Struct, frozen=True, eq=False):
 
 
 def joined_runs(runs: Iterable[Run]) -> list[Run]:
-    """Runs that follow each other, as few as they can be; what was lost stays a run of its own."""
-    found: list[Run] = []
+    """Joins consecutive runs; a loss stays a run of its own."""
+    merged: list[Run] = []
     for run in runs:
-        if found and _follows(run, found[-1]):
-            found[-1] = joined(found[-1], run)
+        if merged and _follows(run, merged[-1]):
+            merged[-1] = joined(merged[-1], run)
         else:
-            found.append(run)
-    return found
+            merged.append(run)
+    return merged
 
 
 def _follows(run: Run, before: Run) -> bool:

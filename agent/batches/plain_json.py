@@ -1,8 +1,8 @@
-"""JSON lines that need no conversion, to the fields of events in one pass: in C, if it is compiled.
+"""Encodes JSON lines that need no conversion as the fields of events, in one pass in C if compiled.
 
-A line is taken if it is an object of strings, numbers, booleans and null, each of the kind that its
-field has in the schema. Other lines are left, with None for a body, and what would be made of them
-is `json_tails`'s business; what is made here is the same that it would make.
+A line is encoded here if it is an object of strings, numbers, booleans and null, all of the types
+that their fields have in the schema. Other lines get None as body and are left to `json_tails`,
+which would encode every line to the same bytes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,17 +21,17 @@ else:
     NATIVE = True
 
 _KINDS: Final = ("string", "int", "long", "float", "double", "boolean", "enum")
-_OTHER: Final = len(_KINDS)  # a field may be missing, or null, and the line is left otherwise
-_MOST: Final = 128  # names, and fields; a line is left if an enum has more than twice as many
+_OTHER: Final = len(_KINDS)  # the line is left unless the field is missing or null
+_MOST: Final = 128  # names, and fields; enums with more than twice as many symbols are left
 _CONSTANT: Final = -1
 
 _Field: TypeAlias = tuple[int, int, bytes, bytes | None, bytes | None, tuple[bytes, ...]]
-"""Its place among the names, its kind, what stands before the value, before null and for a field
-that is missing (None: the line is left), and the symbols of an enum."""
+"""Its index in the names, its kind, the bytes before the value, those for null and for a missing
+field (None: the line is left), and the symbols of an enum."""
 
 
 class PlainJson:
-    """Made once for an input. `constants` are the bodies of fields that no line changes."""
+    """The encoder of an input. `constants` are the bytes of fields with fixed values."""
 
     def __init__(
         self,
@@ -58,15 +58,15 @@ class PlainJson:
             tuple(fields),
             tuple(places[name] for name in take),
         )
-        # A field that was renamed may stand under any of its names.
+        # A field that was renamed may come under any of its names.
         self.can_be = native and not encoder.aliases and len(names) <= _MOST
         self._takes = len(take)
 
     def encode(
         self, lines: Sequence[bytes]
     ) -> tuple[list[bytes | None], tuple[list[Any], ...], dict[str, int]]:
-        """The body of each line; a column for each field that is taken, as it stands there; and how
-        many values of other fields were passed over in lines with a body: without name, of fields
+        """The body of each line; a column with the JSON values of each taken field; and the number
+        of dropped values by field name, in lines with a body. The empty name counts the fields
         beyond the first few."""
         if not self.can_be:
             return [None] * len(lines), tuple([None] * len(lines) for _ in range(self._takes)), {}
@@ -78,9 +78,9 @@ def _kind(type_: Type) -> tuple[int, bytes, tuple[bytes, ...]]:
         case Primitive() if type_.kind in _KINDS and logical_type(type_) is None:
             return _KINDS.index(type_.kind), b"", ()
         case Enum() if len(type_.symbols) <= 2 * _MOST:
-            return _KINDS.index("enum"), b"", tuple(each.encode() for each in type_.symbols)
+            return _KINDS.index("enum"), b"", tuple(symbol.encode() for symbol in type_.symbols)
         case Union() if len(type_.branches) == 2:
-            kinds = [each.kind for each in type_.branches]
+            kinds = [branch.kind for branch in type_.branches]
             if "null" in kinds:
                 place = 1 - kinds.index("null")
                 kind, before, symbols = _kind(type_.branches[place])

@@ -1,4 +1,4 @@
-"""What a packer is told: of a topic, and of a source whose events go there."""
+"""The properties of a topic and of a source by which a packer encodes events."""
 
 import msgspec
 
@@ -15,14 +15,14 @@ __all__ = ["SourceHeader", "TopicPlan"]
 
 
 class TopicPlan(msgspec.Struct, frozen=True):
-    """Of one topic and its dead letters.
+    """One topic and its dead letters.
 
-    plain             its schema is that of plain text: events are messages, their path is added
-    with_path         their path is added before their fields
-    header_rest       what a later version of the header has, for plain events
-                      (`TailEncoder.header_rest`; in the bodies of others it is already)
-    partition         where this agent's events go, of so many `partitions` that it knew at first
-    most_batch_bytes  of a finished batch, as the topic allows
+    plain             the schema is that of plain text: events are messages, the path is added
+    with_path         the path is added before the fields
+    header_rest       header fields of a later version, for plain events
+                      (`TailEncoder.header_rest`; other bodies include them)
+    partition         where this agent's events go, out of the `partitions` that it knew at first
+    most_batch_bytes  the topic's limit for a finished batch
     """
 
     topic: str
@@ -42,9 +42,9 @@ class TopicPlan(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not 0 <= self.schema_id <= MOST_ID or not 0 <= self.dead_schema_id <= MOST_ID:
-            raise ValueError("an id of a schema has 31 bits")
+            raise ValueError("a schema id has 31 bits")
         if self.partitions < 1 or min(self.most_batch_bytes, self.most_dead_bytes) <= HEADER_SIZE:
-            raise ValueError(f"nothing can be sent to {self.topic}")
+            raise ValueError(f"{self.topic} has no partition, or no room for a record in a batch")
 
     @property
     def dead_topic(self) -> str:
@@ -52,9 +52,9 @@ class TopicPlan(msgspec.Struct, frozen=True):
 
 
 class SourceHeader(msgspec.Struct, frozen=True):
-    """What the events of a source say of it. `path` is as when it was opened first.
+    """The properties of a source in its events. `path` is the one at which it was first opened.
 
-    `partition_by` is agent, source, random or field:NAME, as its input says; `input` is its label.
+    `partition_by` is agent, source, random or field:NAME, as configured; `input` is its label.
     """
 
     id: SourceId
@@ -67,18 +67,16 @@ class SourceHeader(msgspec.Struct, frozen=True):
         return b"".join(sized(each.encode()) for each in (host, self.app, self.id))
 
     def frame(self, plan: TopicPlan) -> Frame:
-        """Of its events."""
         has_path = plan.plain or plan.with_path
         before = plan.header_rest + sized(path_bytes(self.path)) if has_path else b""
         head = b"\0" + plan.schema_id.to_bytes(4, "big")
         return Frame(head, self.identity(plan.host), before, plan.plain)
 
     def dead_frame(self, plan: TopicPlan) -> Frame:
-        """Of its dead letters."""
         head = b"\0" + plan.dead_schema_id.to_bytes(4, "big")
         return Frame(head, self.identity(plan.host), b"", plain=False)
 
 
 def path_bytes(path: str) -> bytes:
-    """A path as text; what is not UTF-8 in its name is replaced."""
+    """The path as UTF-8; invalid bytes are replaced."""
     return path_text(path).encode()

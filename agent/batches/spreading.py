@@ -1,12 +1,12 @@
-"""Which partition the events of a source go to, by what its input says. Pure, but for chance.
+"""Distributes events over partitions, by the input's `partition_by`. Pure except for randomness.
 
     agent       all to the partition of this agent
     source      all of a source to one partition, by its id
-    random      all that is packed together to any one
-    field:NAME  each by its key, as Kafka's clients place keys
+    random      all that is packed together to one random partition
+    field:NAME  each by its key, like Kafka's clients
 
-Where the events of a source go to several partitions, no batch can name the bytes that it was made
-of: the run stands for itself then.
+If the events of a source go to several partitions, no batch can name the bytes that it was made of,
+so the run becomes a statement of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from ground.chance import any_below
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """Pieces by partition, in their order; and runs whose events were spread."""
+    """Pieces by partition, in their order; and the runs of events that were spread by key."""
 
     partitions: dict[int, list[Piece]] = {}
     runs: list[Run] = []

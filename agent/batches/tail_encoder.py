@@ -1,23 +1,22 @@
-"""The fields of an event behind its header, as bytes: compiled from the schema of a topic.
+"""Encodes the fields of an event after its header; the encoder is compiled from the topic's schema.
 
-What a line says is converted to the types of the schema (`conversions`, `logical_conversions`). The
-walk over the schema is that of `schemas.bodies.writing`, in a `Manner` by these rules:
+Values are converted to the types of the schema (`conversions`, `logical_conversions`). The schema
+is compiled by `schemas.bodies.writing`, with a `Manner` by these rules:
 
-1. A field that is missing has its default; without one, null where that is allowed. So has a field
-   that is null where null is not allowed. Otherwise the line is refused.
-2. A field that may be null is null, too, for text that says so in log files, "" and "-", unless
-   text is allowed there.
-3. Of a union, the first branch is taken that is of the value's own kind, and else the first that it
-   can be converted to.
-4. Fields of inner records that the schema does not have are passed over; those of the event itself
-   are the caller's business.
-5. What a later version of the header has behind today's fields is written with its defaults.
-6. A field that is missing is looked for under the names it had before, its aliases; those that
-   another field has now are that one's.
-7. Recursive types are followed as deep as they are read, `MOST_LEVELS`; branches are tried
+1. A missing field gets its default, or else null if that is allowed. So does a field that is null
+   but must not be. Otherwise the line is refused.
+2. A nullable field is also null for "" and "-", by which log files mean null, unless it may be a
+   string.
+3. A union takes the first branch of the value's own type, or else the first that the value can be
+   converted to.
+4. Unknown fields of inner records are ignored; those of the event itself are left to the caller.
+5. Header fields that a later version has added are written with their defaults.
+6. A missing field is looked up under its former names, its aliases; an alias that is now the name
+   of another field belongs to that one.
+7. Recursive types are written as deep as they can be read, `MOST_LEVELS`; branches are tried
    `MOST_TRIES` times in one line.
 
-What an encoder writes, `schemas.envelope` reads.
+`schemas.envelope` reads what an encoder writes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +43,7 @@ HEADER_FIELDS: Final = 6  # time, host, app, source, seq, position
 
 
 def path_is_framed(schema: AvroSchema) -> bool:
-    """Whether it is penstock.SyslogLine: today's header, the path, and the line's fields."""
+    """Whether it is penstock.SyslogLine with today's header: header, path, fields of the line."""
     if schema.full_name != SYSLOG_LINE or not isinstance(schema.type, Record):
         return False
     match schema.type.fields:
@@ -54,14 +53,14 @@ def path_is_framed(schema: AvroSchema) -> bool:
 
 
 class TailEncoder:
-    """Made once for an event schema. Not to be used by two threads at once.
+    """The encoder for an event schema. Not thread-safe.
 
-    In penstock.SyslogLine, as in penstock.LogLine, the path stands before the fields of the line,
-    and is the frame's (`agent.batches.plan`).
+    In penstock.SyslogLine, as in penstock.LogLine, the path comes before the fields of the line,
+    and is part of the frame (`agent.batches.plan`).
     """
 
     def __init__(self, schema: AvroSchema) -> None:
-        """Raises NotAnEvent, or InvalidSchema for a default that is no value of its type."""
+        """Raises NotAnEvent, or InvalidSchema for a default that does not match its type."""
         check_event_schema(schema)
         assert isinstance(schema.type, Record)
         header, *fields = schema.type.fields
@@ -79,38 +78,38 @@ class TailEncoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields behind the header, in their order."""
+        """The fields after the header, in their order."""
         return tuple(self.types)
 
     def named(self, name: str) -> str:
-        """What the field of that name is called now."""
+        """The current name of the field that has or had this name."""
         return next((new for new, former in self.aliases.items() if name in former), name)
 
     def renamed(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
-        """With today's names for what stands there under former ones, which stay."""
+        """Adds the values of former names under the current ones."""
         return _renamed(self.aliases, value)
 
     def begin(self) -> None:
-        """Before what counts as one line: branches of unions are tried so often and no more."""
+        """Resets the limit of tried union branches, before each line."""
         self._compiler.tries = 0
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
-        """Raises ValueError, with the field's name and what is wrong with it, in one line.
-
-        What the schema does not have is passed over.
-        """
+        """Encodes the fields; unknown ones are ignored. Raises ValueError with the field's name and
+        its fault in one line."""
         self.begin()
         out = bytearray(self.header_rest)
         try:
             self._write(out, value)
         except RecursionError:
-            raise Misfit("its values are nested too deeply") from None
+            raise Misfit("values are nested too deeply") from None
         return bytes(out)
 
     def encode_field(self, name: str, value: Any) -> bytes:
-        """One field alone, as it stands in what `encode` returns."""
+        """One field alone, as `encode` writes it."""
         compiler = Compiler(CONVERTING)
-        _, write = compiler.record(name, [each for each in self._event_fields if each.name == name])
+        _, write = compiler.record(
+            name, [field for field in self._event_fields if field.name == name]
+        )
         compiler.finish()
         out = bytearray()
         write(out, {name: value})
@@ -118,7 +117,7 @@ class TailEncoder:
 
 
 def _former_names(fields: Sequence[Field]) -> Mapping[str, Sequence[str]]:
-    """Of the fields that had others."""
+    """The former names of each field that has any."""
     taken = {field.name for field in fields}
     former = {each.name: [old for old in each.aliases if old not in taken] for each in fields}
     return {name: names for name, names in former.items() if names}
@@ -130,26 +129,27 @@ def _renaming(fields: Sequence[Field]) -> Rename | None:
 
 
 def _renamed(aliases: Mapping[str, Sequence[str]], value: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = {
+    current = {
         name: value[old]
         for name, former in aliases.items()
         if name not in value
-        for old in reversed(former)  # so that the first counts
+        for old in reversed(former)  # the first one wins
         if old in value
     }
-    return {**value, **found} if found else value
+    return {**value, **current} if current else value
 
 
 def _own_kinds_first(
     branches: Branches,
 ) -> tuple[Mapping[type, Branches], Callable[[Any], Branches]]:
-    """Among equals as in the schema; but first a record that has all of an object's keys."""
+    """The branches in the order to try them, by the value's class. Branches of equal rank keep the
+    schema's order, except that a record with all of an object's keys comes first."""
     by_class = {class_: _ordered(branches, own) for class_, own in OWN_KINDS.items()}
     objects = by_class.pop(dict)
     names = {id(each): _names(each.type) for each in branches}
 
     def lacks(branch: Branch, value: Mapping[str, Any]) -> bool:
-        """Whether it is a record that would pass over some of the fields."""
+        """Whether it is a record that would ignore some of the fields."""
         known = names[id(branch)]
         return known is not None and not known.issuperset(value)
 
@@ -168,7 +168,7 @@ def _names(type_: Type) -> frozenset[str] | None:
 
 
 def _ordered(branches: Branches, own: Sequence[Sequence[str]]) -> Branches:
-    """Those of its own kinds first, rank by rank."""
+    """The branches of the value's own kinds first, by rank."""
     return sorted(
         branches,
         key=lambda each: next((at for at, kinds in enumerate(own) if each.kind in kinds), len(own)),
@@ -176,7 +176,9 @@ def _ordered(branches: Branches, own: Sequence[Sequence[str]]) -> Branches:
 
 
 def _named(union: Union) -> str:
-    return f"none of {', '.join(each.kind for each in union.branches if each.kind != 'null')}"
+    return (
+        f"not one of {', '.join(branch.kind for branch in union.branches if branch.kind != 'null')}"
+    )
 
 
 CONVERTING: Final = Manner(

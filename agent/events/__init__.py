@@ -1,1 +1,1 @@
-"""Bytes of a file to events and dead letters. Knows nothing of files, partitions, brokers."""
+"""Turns bytes of a file into events and dead letters. Independent of files, partitions, brokers."""

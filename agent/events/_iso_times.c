@@ -1,10 +1,9 @@
-/* Reads times as most programs write them: `2026-11-20T14:37:00.123Z`, to milliseconds since 1970.
+/* Parses times in the usual form, `2026-11-20T14:37:00.123Z`, to milliseconds since 1970.
  *
- * Taken is text of 20 to 35 characters: a date, T or a blank, a time of day, a fraction of up to
- * nine digits or none, and Z or a zone as +hh:mm. What is anything else is left to
- * `agent.events.times`, which calls this and reads whatever `datetime` does: here a text has its
- * moment or it has none. Every character is compared with what may stand there, and its place with
- * the end.
+ * Accepts text of 20 to 35 characters: a date, T or a space, a time of day, optionally a fraction
+ * of up to nine digits, and Z or a zone as +hh:mm. Returns nothing for any other text, which the
+ * caller, `agent.events.times`, parses with `datetime`. Every character is checked, and every
+ * position is compared with the end.
  */
 
 #define PY_SSIZE_T_CLEAN
@@ -14,7 +13,7 @@
 #define LEAST 20 /* 2026-11-20T14:37:00Z */
 #define MOST 35  /* 2026-11-20T14:37:00.123456789+00:00 */
 
-/* A number of so many digits; -1 if there is anything else. */
+/* A number of exactly that many digits; -1 if another character is among them. */
 static inline int
 digits(const char *at, int count)
 {
@@ -35,7 +34,7 @@ days_in(int year, int month)
     return days[month - 1] + (leap && month == 2);
 }
 
-/* Days since 1970 of a day that there is; years begin with March, so that a leap day is the last. */
+/* Days since 1970 of an existing day. Years begin with March, so that a leap day comes last. */
 static inline int64_t
 days_since_1970(int year, int month, int day)
 {
@@ -45,7 +44,7 @@ days_since_1970(int year, int month, int day)
            719468;
 }
 
-/* Whether it has such a form; then `*millis` is when. */
+/* Whether the text has this form; if so, sets `*millis`. */
 static int
 read_moment(const char *text, Py_ssize_t size, int64_t *millis)
 {

@@ -1,9 +1,8 @@
-/* Splits a chunk of a file into lines: the bytes of each, and where it stands in the file.
+/* Splits a chunk of a file into lines: the bytes and the position in the file of each.
  *
- * What a line is and what else is made of it stands in `agent.events.encodings`, which calls this;
- * where it is not compiled, `agent.events.splitting` has the same in Python. Every read lies
- * between the chunk's beginning and its end, which `memchr` is given; the chunk is a bytes object,
- * so nobody changes it meanwhile, and the interpreter is kept.
+ * Called by `agent.events.encodings`, which defines lines; `agent.events.splitting` is the same in
+ * Python, for where this is not compiled. `memchr` gets the chunk's bounds, so every read is within
+ * the chunk. The chunk is a bytes object and the GIL is held, so it cannot change meanwhile.
  */
 
 #define PY_SSIZE_T_CLEAN
@@ -11,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Append what was just made, and forget it. */
+/* Appends a new object and drops its reference. */
 static int
 take(PyObject *list, PyObject *made)
 {
@@ -22,7 +21,7 @@ take(PyObject *list, PyObject *made)
     return failed;
 }
 
-/* Lines that have their line break, `most` at most. -1 if an exception was set. */
+/* Appends at most `most` lines that end with a line break. -1 if an exception was set. */
 static int
 split_into(PyObject *bodies, PyObject *positions, PyObject *chunk, int line_break,
            long long position, Py_ssize_t most, Py_ssize_t *longest)

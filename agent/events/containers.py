@@ -1,18 +1,17 @@
-"""Messages in files of container runtimes: how their lines are written, and how messages are put
-together from these, stream by stream.
+"""Parses the log files of container runtimes, and joins their lines to messages by stream.
 
     cri       2026-11-20T14:37:00.123456789Z stdout F message
     docker    {"log":"message\\n","stream":"stdout","time":"2026-11-20T14:37:00.123456789Z"}
 
-A long message comes in pieces: `P` and not `F`, or without line feed at its end. Fields: message,
-stream, time; with docker `attrs`, if it is there.
+A long message comes in pieces: tagged `P` instead of `F`, or without line feed at its end. Fields:
+message, stream, time; for docker also `attrs`, if there are any.
 
-Pieces of two streams may alternate. A section is a stretch of lines that begins and ends with no
-message begun and not ended; mostly it is one line. Only whole sections are consumed. One that would
-be longer than a line may be ends before that, and what was begun is taken as it is.
+Pieces of two streams may alternate. A section is a stretch of lines with no incomplete message at
+its beginning and end; usually it is one line. Only whole sections are consumed. A section ends
+before it exceeds the longest line allowed, and incomplete messages are taken as they are.
 
-Where several lines are to be one event (`messages.Grouping`), lines of the same stream that follow
-each other are meant, and what is in a section with something else stands alone.
+With `messages.Grouping`, consecutive lines of the same stream can form an event; a message that
+shares its section with another one is always an event of its own.
 """
 
 import re
@@ -32,7 +31,7 @@ _CRI: Final = re.compile(rb"(\S{10,64}) (stdout|stderr) ([A-Za-z:]{1,64})(?: |$)
 
 
 class MessagePiece(msgspec.Struct):
-    """`more`: the message goes on in a later line of the same stream."""
+    """The content of a line. `more`: the message continues in a later line of the same stream."""
 
     stream: str
     time: str
@@ -54,7 +53,7 @@ _decode_docker: Final = msgspec.json.Decoder(_DockerLine).decode
 def cri_piece(line: bytes) -> MessagePiece:
     match = _CRI.match(line)
     if match is None:
-        raise LineFault("format", "not CRI: it does not begin with time, stream and F or P")
+        raise LineFault("format", "not CRI: does not begin with time, stream and F or P")
     time, stream, tags = match.groups()
     more = b"P" in tags.split(b":")
     return MessagePiece(stream.decode(), time.decode(), line[match.end() :], more)
@@ -62,16 +61,16 @@ def cri_piece(line: bytes) -> MessagePiece:
 
 def docker_piece(line: bytes) -> MessagePiece:
     try:
-        found = _decode_docker(line)
-        text = found.log.encode()
+        decoded = _decode_docker(line)
+        text = decoded.log.encode()
     except RecursionError:
-        raise LineFault("format", "it is nested too deeply") from None
+        raise LineFault("format", "nested too deeply") from None
     except ValueError as error:
-        what = str(error).removeprefix("JSON is malformed: ")
-        raise LineFault("format", f"not a line of Docker's: {what}") from None
+        reason = str(error).removeprefix("JSON is malformed: ")
+        raise LineFault("format", f"not a Docker log line: {reason}") from None
     more = not text.endswith(b"\n")
     text = text.removesuffix(b"\n").removesuffix(b"\r")
-    return MessagePiece(found.stream, found.time, text, more, found.attrs)
+    return MessagePiece(decoded.stream, decoded.time, text, more, decoded.attrs)
 
 
 ReadPiece = Callable[[bytes], MessagePiece]
@@ -149,46 +148,47 @@ class Joiner:
             joining.close()
 
     def _grouped(self, joining: _Joining, lines: Lines, end: int, *, final: bool) -> Messages:
-        found = joining.done
-        bodies = [b"".join(each.texts) for each in found]
-        firsts = list(range(len(found)))
+        done = joining.done
+        bodies = [b"".join(message.texts) for message in done]
+        firsts = list(range(len(done)))
         held = False
         if self._grouping is not None:
-            firsts = self._firsts(self._grouping, found, bodies)
+            firsts = self._firsts(self._grouping, done, bodies)
             next_end = end if joining.section else end + lines.begun
-            if firsts and not final and not found[-1].alone and not found[-1].origin.fault:
+            if firsts and not final and not done[-1].alone and not done[-1].origin.fault:
                 held = self._grouping.may_go_on(
-                    len(found) - firsts[-1], next_end - found[firsts[-1]].start
+                    len(done) - firsts[-1], next_end - done[firsts[-1]].start
                 )
             if held:
-                end = found[firsts[-1]].start
+                end = done[firsts[-1]].start
                 bodies = bodies[: firsts[-1]]
-                found = found[: firsts.pop()]
-        bounds = [*firsts, len(found)]
+                done = done[: firsts.pop()]
+        bounds = [*firsts, len(done)]
         return Messages(
             [b"\n".join(bodies[first:last]) for first, last in pairwise(bounds)],
-            [*(found[first].start for first in firsts), end],
-            [sum(len(m.origin.spans) for m in found[a:b]) for a, b in pairwise(bounds)],
-            [_together(found[first:last]) for first, last in pairwise(bounds)],
+            [*(done[first].start for first in firsts), end],
+            [sum(len(m.origin.spans) for m in done[a:b]) for a, b in pairwise(bounds)],
+            [_together(done[first:last]) for first, last in pairwise(bounds)],
             unfinished=held,
             half=lines.rest > 0 or bool(joining.section),
         )
 
     @staticmethod
-    def _firsts(grouping: Grouping, found: list[_Message], bodies: list[bytes]) -> list[int]:
+    def _firsts(grouping: Grouping, messages: list[_Message], bodies: list[bytes]) -> list[int]:
         begins = []
-        for at, message in enumerate(found):
-            before = found[at - 1] if at else None
+        for at, message in enumerate(messages):
+            before = messages[at - 1] if at else None
             apart = before is None or before.alone or message.alone
             apart = apart or bool(before and before.origin.fault) or bool(message.origin.fault)
             apart = apart or bool(before and before.origin.stream != message.origin.stream)
             begins.append(apart or grouping.begins(bodies[at]))
-        return grouping.firsts(begins, [each.start for each in found], [each.end for each in found])
+        starts = [message.start for message in messages]
+        return grouping.firsts(begins, starts, [message.end for message in messages])
 
 
 def _together(messages: list[_Message]) -> Origin:
     first = messages[0].origin
     if len(messages) == 1:
         return first
-    spans = [span for each in messages for span in each.origin.spans]
+    spans = [span for message in messages for span in message.origin.spans]
     return Origin(first.stream, first.time, first.attrs, spans, first.fault)

@@ -1,10 +1,10 @@
-"""Bytes of a file to lines in UTF-8: where lines end, and what they say, in any encoding.
+"""Splits bytes of a file in any encoding into lines, and decodes them to UTF-8.
 
 1. A line ends at a line feed; a carriage return before it belongs to the line break.
-2. Line feeds are looked for in the bytes, before decoding: what is no text cannot swallow one.
-3. What is not valid becomes U+FFFD. A byte order mark at the file's first byte is no text.
+2. Line feeds are searched in the bytes, before decoding, so invalid bytes cannot swallow one.
+3. Invalid bytes become U+FFFD. A byte order mark at the beginning of the file is not text.
 4. In encodings of two or four bytes, units are counted from the file's beginning. `utf-16` and
-   `utf-32` need no mark: a unit that is a line feed in one byte order is no character in the other.
+   `utf-32` need no mark: a line feed in one byte order is not a valid character in the other.
 """
 
 import codecs
@@ -23,11 +23,11 @@ _REPLACEMENT_UTF8: Final = _REPLACEMENT.encode()
 
 
 class Lines(msgspec.Struct):
-    """Complete lines as UTF-8, without line breaks. `positions` has one more: where the last ends.
+    """Complete lines as UTF-8, without line breaks. `positions` also has the end of the last line.
 
-    `rest` is how many bytes of the chunk follow them, and `longest` the size of the longest line
-    in the file. `unfinished`: the last one has no line break. `replaced` says how many characters
-    of a line became U+FFFD, by the line's position, where there are any.
+    `rest` is the number of bytes in the chunk after them, and `longest` the size of the longest
+    line in the file. `unfinished`: the last line has no line break. `replaced` has the number of
+    characters that became U+FFFD, by the position of the line.
     """
 
     bodies: list[bytes]
@@ -40,11 +40,11 @@ class Lines(msgspec.Struct):
 
     @property
     def begun(self) -> int:
-        """How many bytes of the next line are there: half a unit may become a line feed."""
+        """The size of the next line so far, without half a unit, which may become a line feed."""
         return self.rest - self.rest % self.unit
 
     def first(self, count: int) -> "Lines":
-        """As if what follows were no lines yet."""
+        """Only the first `count` lines; the others become part of the rest."""
         if count >= len(self.bodies):
             return self
         positions = self.positions[: count + 1]
@@ -60,7 +60,7 @@ class Lines(msgspec.Struct):
 
 
 class ByteLines:
-    """Encodings in which a line feed is one byte, and no part of any other character."""
+    """Encodings in which a line feed is one byte that is not part of any other character."""
 
     unit = 1
 
@@ -71,28 +71,28 @@ class ByteLines:
         self._ascii = not name.startswith(_SHIFTING) and _decoded(every, name)[0] == every
 
     def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
-        """At most so many. `final`: the last one may lack its line break."""
-        some = ALL if most is None else most
-        bodies, positions, longest = lines_of(chunk, self._newline[0], position, some)
+        """Splits off at most `most` lines. `final`: the last one may lack its line break."""
+        limit = ALL if most is None else most
+        bodies, positions, longest = lines_of(chunk, self._newline[0], position, limit)
         rest = position + len(chunk) - positions[-1]
-        unfinished = final and rest > 0 and len(bodies) < some
+        unfinished = final and rest > 0 and len(bodies) < limit
         if unfinished:
             bodies.append(chunk[len(chunk) - rest :])
             positions.append(position + len(chunk))
             longest = max(longest, rest)
             rest = 0
-        found = Lines(bodies, positions, rest, longest, unfinished)
-        self._to_utf8(found, chunk, len(chunk) - rest)
-        return found
+        lines = Lines(bodies, positions, rest, longest, unfinished)
+        self._to_utf8(lines, chunk, len(chunk) - rest)
+        return lines
 
     def head(self, raw: bytes, position: int) -> tuple[bytes, int]:
-        """The beginning of a line that was cut anywhere, as UTF-8: half a character is left out.
-        And how many characters were replaced."""
+        """The beginning of a cut line as UTF-8, without half a character at its end; and the number
+        of replaced characters."""
         text, replaced = _head(raw, self._name)
         return text if position else text.removeprefix(_MARK), replaced
 
     def without_break(self, raw: bytes) -> bytes:
-        """A line of the file without its line break, otherwise as it is."""
+        """The raw line without its line break."""
         return raw.removesuffix(self._newline).removesuffix(b"\r")
 
     def _to_utf8(self, lines: Lines, chunk: bytes, end: int) -> None:
@@ -102,7 +102,7 @@ class ByteLines:
 
 
 class Utf8Lines(ByteLines):
-    """UTF-8: lines are their own bytes, if they are valid."""
+    """UTF-8: valid lines need no decoding."""
 
     def __init__(self) -> None:
         super().__init__("utf-8")
@@ -118,7 +118,7 @@ class Utf8Lines(ByteLines):
 
 
 class WideLines:
-    """Encodings in units of two or four bytes, in a byte order that is known or can be seen."""
+    """Encodings in units of two or four bytes, in a byte order that is given or detected."""
 
     def __init__(self, name: str, unit: int) -> None:
         self.unit = unit
@@ -127,7 +127,7 @@ class WideLines:
 
     def lines(self, chunk: bytes, position: int, most: int | None, *, final: bool) -> Lines:
         breaks = sorted(
-            at for newline in self._newlines for at in self._found(newline, chunk, position)
+            at for newline in self._newlines for at in self._breaks(newline, chunk, position)
         )
         bodies: list[bytes] = []
         positions, start, replaced = [position], 0, dict[int, int]()
@@ -158,24 +158,24 @@ class WideLines:
             raw = raw.removesuffix(newline)
         return raw
 
-    def _found(self, newline: bytes, chunk: bytes, position: int) -> list[int]:
-        found = []
+    def _breaks(self, newline: bytes, chunk: bytes, position: int) -> list[int]:
+        breaks = []
         at = chunk.find(newline)
         while at >= 0:
             if not (position + at) % self.unit:
-                found.append(at)
-            at = chunk.find(newline, at + self.unit)  # two of them do not overlap
-        return found
+                breaks.append(at)
+            at = chunk.find(newline, at + self.unit)  # line feeds do not overlap
+        return breaks
 
     def _text(self, raw: bytes, position: int, order: str, replaced: dict[int, int]) -> bytes:
-        over = -position % self.unit  # bytes of a unit that another event has taken the rest of
+        over = -position % self.unit  # bytes of a unit that began in another event
         text, count = _decoded(raw[over:], order)
         if count:
             replaced[position] = count
         return text if position else text.removeprefix(_MARK)
 
     def _order_of(self, raw: bytes) -> str:
-        """Of text without a line feed: by its mark, or by where most of the zeros are."""
+        """The byte order of text without a line feed: by its mark, or by where most zeros are."""
         orders = list(self._newlines.values())
         if len(orders) == 1 or raw.startswith("\ufeff".encode(orders[0])):
             return orders[0]
@@ -189,10 +189,10 @@ LineEncoding = ByteLines | WideLines
 
 
 def line_encoding(name: str) -> LineEncoding:
-    """Raises ValueError for an encoding that text files are not in."""
+    """The decoder for an encoding. Raises ValueError if it is not for text files."""
     known = codecs.lookup(name).name
     if known.replace("-", "_") in _NO_LINES:
-        raise ValueError(f"`encoding: {name}` is none that log files are in")
+        raise ValueError(f"`encoding: {name}` is not an encoding of text files")
     if known in {"utf-8", "utf-8-sig"}:
         return Utf8Lines()
     for prefix, unit in (("utf-16", 2), ("utf-32", 4)):
@@ -201,14 +201,14 @@ def line_encoding(name: str) -> LineEncoding:
     try:
         size = len("\n".encode(known))
     except (LookupError, UnicodeError):
-        raise ValueError(f"`encoding: {name}` is none of text") from None
+        raise ValueError(f"`encoding: {name}` is not a text encoding") from None
     if size != 1:
-        raise ValueError(f"`encoding: {name}` writes line feeds in a way that is not supported")
+        raise ValueError(f"`encoding: {name}` encodes line feeds in an unsupported way")
     return ByteLines(known)
 
 
 def utf8(text: str) -> bytes:
-    """Whatever a text holds: half a surrogate pair, which some decoders let through, becomes ?."""
+    """The text as UTF-8; half a surrogate pair, which some decoders accept, becomes ?."""
     return text.encode("utf-8", "replace")
 
 
@@ -221,13 +221,13 @@ def _decode_all(lines: Lines, name: str) -> None:
 
 
 def _decoded(raw: bytes, name: str) -> tuple[bytes, int]:
-    """As UTF-8, and how many characters were replaced."""
+    """The text as UTF-8, and the number of replaced characters."""
     text = raw.decode(name, "replace")
     return utf8(text), _replaced(text, raw, name)
 
 
 def _replaced(text: str, raw: bytes, name: str) -> int:
-    """Without those that the file has itself."""
+    """The number of U+FFFD in the text, without those in the file itself."""
     if _REPLACEMENT not in text:
         return 0
     if name == "utf-8":

@@ -1,4 +1,4 @@
-"""Why a line became no event."""
+"""The error for a line that cannot become an event."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ _LONGEST: Final = 300
 
 
 class LineFault(Exception):
-    """`kind` is one of few words, by which faults are counted; the text says what and where."""
+    """A fault in a line. `kind` is a word by which faults are counted; the text has the details."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -14,13 +14,13 @@ class LineFault(Exception):
 
     @property
     def reason(self) -> str:
-        """One line, and not a long one."""
+        """The text as one line of limited length."""
         text = " ".join(str(self).split())
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def shown(value: object) -> str:
-    """A value from a line, short enough for a message."""
+    """A value from a line, shortened for a message."""
     if isinstance(value, str):
         return repr(value if len(value) <= 80 else f"{value[:79]}…")
     if isinstance(value, dict):

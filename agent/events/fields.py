@@ -1,8 +1,8 @@
-"""The fields of a line: how each format finds them, and how they are looked at.
+"""Parses the fields of a line by its format, and looks fields up.
 
-A format is a function from a line's bytes, which are UTF-8, to fields as JSON makes them. It raises
-`LineFault` where the line is not of that format. What container runtimes write, of which a line may
-be a piece of a message, is in `containers`.
+A format is a function from a line's bytes, which are UTF-8, to fields as in JSON. It raises
+`LineFault` if the line is not of that format. Container formats, in which a line may be a piece of
+a message, are in `containers`.
 """
 
 import re
@@ -19,10 +19,10 @@ Fields = dict[str, Any]
 
 
 def looked_up(value: Mapping[str, Any], name: str) -> Any:
-    """A field, or one of an object in it (`user.id`); None if it is not there. Never raises."""
-    found = value.get(name)
-    if found is not None or "." not in name:
-        return found
+    """A field, or one of an inner object (`user.id`); None if it is missing. Never raises."""
+    field = value.get(name)
+    if field is not None or "." not in name:
+        return field
     inner: Any = value
     for part in name.split("."):
         if not isinstance(inner, dict):
@@ -32,7 +32,7 @@ def looked_up(value: Mapping[str, Any], name: str) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """Text as it is, everything else as JSON writes it."""
+    """Text unchanged, any other value as JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -42,38 +42,38 @@ def text_of(value: Any) -> str:
 
 
 def fields_of_json(line: bytes) -> Fields:
-    """The line is a JSON object.
+    """Parses a line that is a JSON object.
 
-    Of a name that comes twice the last value counts. NaN and Infinity are no JSON; numbers that no
-    double holds are refused, whole numbers of any size are left to the schema. What is nested more
-    deeply than Python's stack allows is refused, and nothing else happens.
+    If a name is repeated, its last value counts. NaN and Infinity are not JSON. Numbers beyond the
+    range of a double are refused; integers of any size are left to the schema. Values nested more
+    deeply than Python's stack allows are refused.
     """
     try:
         value = msgspec.json.decode(line)
     except RecursionError:
-        raise LineFault("format", "it is nested too deeply") from None
-    except ValueError as error:  # DecodeError is one, and what int() says of 5,000 digits
+        raise LineFault("format", "nested too deeply") from None
+    except ValueError as error:  # DecodeError is one, and int() raises it for 5,000 digits
         text = str(error).removeprefix("JSON is malformed: ")
         raise LineFault("format", f"not JSON: {text}") from None
     if not isinstance(value, dict):
-        raise LineFault("format", f"it is JSON, but no object: {shown(value)}")
+        raise LineFault("format", f"JSON, but not an object: {shown(value)}")
     return value
 
 
 _PAIR: Final = re.compile(
     r'([^\s="]+)(?:(=)("[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s"]*))?(?=\s|$)\s*', re.DOTALL
 )
-# Not possessive, as the inner ones are: where a pair fails amid, Python before 3.11.5 would not go
-# back to its beginning. It need not be: whatever follows, this matches, and nothing is tried twice.
+# Not possessive like the inner ones: if a pair fails in the middle, Python before 3.11.5 would not
+# return to its beginning. It need not be: this matches before any text, so nothing is tried twice.
 _PAIRS: Final = re.compile(rf"(?:{_PAIR.pattern})*\s*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def fields_of_logfmt(line: bytes) -> Fields:
-    """The line is `level=info msg="It works" took=3ms`.
+    """Parses a line such as `level=info msg="It works" took=3ms`.
 
-    Values are text. A key alone is `true`; there must be one with a value at least, since otherwise
-    any prose would do. In quotes, escapes are those of JSON; of others the backslash is left out.
+    Values are text. A key without value is `true`; at least one must have a value, since otherwise
+    any prose would match. Quoted values use JSON's escapes; the backslash of any other is removed.
     """
     whole = line.decode()
     text = whole.lstrip(" \t")
@@ -81,12 +81,10 @@ def fields_of_logfmt(line: bytes) -> Fields:
     end = match.end() if match else 0
     if end < len(text):
         at = end + len(whole) - len(text)
-        raise LineFault(
-            "format", f"not logfmt from character {at} on: {shown(text[end : end + 30])}"
-        )
+        raise LineFault("format", f"not logfmt at character {at}: {shown(text[end : end + 30])}")
     pairs = _PAIR.findall(text)
     if not any(equals for _, equals, _ in pairs):
-        raise LineFault("format", "not logfmt: there is no key=value")
+        raise LineFault("format", "not logfmt: no key=value")
     return {
         key: (_unquoted(value) if value[:1] == '"' else value) if equals else "true"
         for key, equals, value in pairs
@@ -103,19 +101,19 @@ def _unquoted(quoted: str) -> str:
 
 
 def by_named_groups(pattern: str) -> Callable[[bytes], Fields]:
-    """The fields are what the operator's regular expression finds: one for each named group.
+    """A parser that makes a field of each named group of the operator's regular expression.
 
-    Values are text; a group that took no part is a field that is missing.
+    Values are text; a group that did not take part in the match is a missing field.
     """
     search = re.compile(pattern).search
 
     def fields(line: bytes) -> Fields:
         text = line.decode()
         if len(text) > MOST_CHARACTERS:
-            raise LineFault("format", f"{len(text)} characters are too many for a pattern")
+            raise LineFault("format", f"too long for `pattern`: {len(text)} characters")
         match = search(text)
         if match is None:
-            raise LineFault("format", "`pattern` is not found in it")
+            raise LineFault("format", "no match for `pattern`")
         return {name: value for name, value in match.groupdict().items() if value is not None}
 
     return fields
@@ -153,7 +151,7 @@ _FACILITIES: Final = (
 
 
 def fields_of_syslog(line: bytes) -> Fields:
-    """The line is as syslog writes it: RFC 5424, RFC 3164, or what daemons put into files.
+    """Parses a syslog line: RFC 5424, RFC 3164, or the variants that daemons write into files.
 
         <165>1 2026-11-20T14:37:00.123Z host app 8710 ID47 [example@32473 key="value"] message
         <34>Nov 20 14:37:00 host app[8710]: message
@@ -161,7 +159,7 @@ def fields_of_syslog(line: bytes) -> Fields:
         2026-11-20T14:37:00.123456+01:00 host app[8710]: message
 
     Fields: time, host, app, pid, message; priority, facility and severity if there is a priority;
-    with RFC 5424 msgid and structured_data, an object of objects. What is `-` there is missing.
+    for RFC 5424 also msgid and structured_data, an object of objects. A value `-` is a missing one.
     """
     text = line.decode()
     fields: Fields = {}
@@ -169,18 +167,18 @@ def fields_of_syslog(line: bytes) -> Fields:
     if match := _PRIORITY.match(text):
         priority = int(match[1])
         if priority > 191:
-            raise LineFault("format", f"not syslog: there is no priority {priority}")
+            raise LineFault("format", f"not syslog: invalid priority {priority}")
         fields["priority"] = priority
         fields["facility"] = _FACILITIES[priority >> 3]
         fields["severity"] = _SEVERITIES[priority & 7]
         at = match.end()
         if match := _5424.match(text, at):
-            found = match.groupdict()
-            fields |= {name: value for name, value in found.items() if value != "-"}
+            header = match.groupdict()
+            fields |= {name: value for name, value in header.items() if value != "-"}
             return fields | _data_and_message(text, match.end())
     match = _3164.match(text, at)
     if match is None:
-        raise LineFault("format", "not syslog: it does not begin with a time and a host")
+        raise LineFault("format", "not syslog: does not begin with a time and a host")
     fields |= {name: value for name, value in match.groupdict().items() if value}
     return fields | {"message": text[match.end() :]}
 
@@ -191,17 +189,17 @@ def _data_and_message(text: str, at: int) -> Fields:
         at += 1
     elif text.startswith("[", at):
         while match := _ELEMENT.match(text, at):
-            found = _PARAMETER.findall(match[2])
-            data[match[1]] = {name: _ESCAPED.sub(r"\1", value) for name, value in found}
+            parameters = _PARAMETER.findall(match[2])
+            data[match[1]] = {name: _ESCAPED.sub(r"\1", value) for name, value in parameters}
             at = match.end()
     if text[at : at + 1] not in {"", " "}:
-        raise LineFault("format", f"not syslog: its structured data is broken at character {at}")
+        raise LineFault("format", f"not syslog: invalid structured data at character {at}")
     message = text[at + 1 :].removeprefix("\ufeff")
     return {"message": message, **({"structured_data": data} if data else {})}
 
 
 def either(iso8601: Iso8601, rfc3164: Rfc3164) -> Millis:
-    """Times of files in which both kinds stand."""
+    """A reader for files with both kinds of times."""
 
     def read(value: Any, now: int) -> int:
         if isinstance(value, str) and value[:1].isdigit():

@@ -1,8 +1,8 @@
-"""Which events are shipped.
+"""Filters events by the input's rules.
 
-The filters are gone through in their order, and the first that applies decides: `drop` that is
-found drops, `keep` that is found ships, `sample` ships one line in so many. Where none applies, an
-event is shipped, unless there is a `keep`: what matches none of them is dropped.
+The first filter that applies decides: a `drop` that matches drops the event, a `keep` that matches
+ships it, `sample` ships one line in so many. If none applies, an event is shipped, or dropped if
+there is a `keep`.
 """
 
 import re
@@ -27,33 +27,33 @@ class _Rule(msgspec.Struct, frozen=True):
 
 class Filters:
     def __init__(self, filters: Sequence[Filter], *, whole_lines: bool = False) -> None:
-        """`whole_lines`: the only field that there may be is all of the line."""
+        """`whole_lines`: lines have no fields; every pattern searches the whole line."""
         self._rules = [
             _Rule(
                 reason=_name(each),
                 field="" if whole_lines else each.field,
-                pattern=re.compile(found)
-                if (found := each.drop or each.keep or each.match)
+                pattern=re.compile(pattern)
+                if (pattern := each.drop or each.keep or each.match)
                 else None,
                 drops=bool(each.drop),
                 sample=each.sample,
             )
             for each in filters
         ]
-        kept = [_name(each) for each in filters if each.keep]
+        kept = [_name(filter_) for filter_ in filters if filter_.keep]
         self._otherwise = ", ".join(kept)[:200] or None
 
     def __bool__(self) -> bool:
         return bool(self._rules)
 
     def dropped_by(self, line: bytes, value: Mapping[str, Any]) -> str | None:
-        """The filter that drops it; None if it is shipped. `line` is UTF-8."""
+        """The filter that drops the event; None if it is shipped. `line` is UTF-8."""
         text: str | None = None
         for rule in self._rules:
             if rule.pattern is not None:
                 if rule.field:
-                    found = looked_up(value, rule.field)
-                    if found is None or not is_found(rule.pattern, text_of(found)):
+                    field = looked_up(value, rule.field)
+                    if field is None or not is_found(rule.pattern, text_of(field)):
                         continue
                 else:
                     if text is None:

@@ -1,11 +1,11 @@
-"""What is to become events: a line each, or several that belong together, such as a stack trace.
+"""Groups lines into the messages that become events: one line, or several, such as a stack trace.
 
-Rule: whatever is cut off a file's bytes, the same messages come of them. So it depends on nothing
-but the bytes from the beginning of a message on whether a line still belongs to it.
+Rule: in whatever pieces a file is read, the same messages come of it. So whether a line belongs to
+a message depends only on the bytes from the beginning of the message on.
 
-An event of several lines ends before the line that begins the next one. It ends as well when it has
-`max_lines`, and before a line with which it would be longer than a line may be: what follows is an
-event of its own.
+A message of several lines ends before the line that begins the next one. It also ends when it has
+`max_lines`, and before a line that would make it longer than a line may be: that line begins a
+message of its own.
 """
 
 import re
@@ -22,7 +22,7 @@ from agent.events.patterns import is_found
 
 
 class Origin(msgspec.Struct):
-    """Of a message in a container's file: what stands beside it there, and where its lines are.
+    """The stream, time and attributes of a message in a container's file, and its lines' positions.
 
     `within`: it begins in a section that another message has opened (`containers`).
     """
@@ -36,11 +36,11 @@ class Origin(msgspec.Struct):
 
 
 class Messages(msgspec.Struct):
-    """`bodies` are UTF-8; `positions` has one more, where the last ends.
+    """`bodies` are UTF-8; `positions` also has the end of the last message.
 
-    `counts` are lines in the file; None if each has one. `origins` are there with containers only:
-    there messages may lie in each other. `held` bytes follow: `unfinished` a message that may go
-    on, `half` a line without its end.
+    `counts` are the numbers of lines in the file; None if every message has one. Only containers
+    have `origins`, since there messages may be interleaved. The rest may begin with a message that
+    may continue (`unfinished`), or an incomplete line (`half`).
     """
 
     bodies: list[bytes]
@@ -70,7 +70,7 @@ class Messages(msgspec.Struct):
         return sum(end - start for start, end in self.spans(at))
 
     def first(self, lines: int) -> "Messages":
-        """Those made of the first `lines` lines: whole sections, and one at least."""
+        """The messages of the first `lines` lines: whole sections, and at least one."""
         if lines >= self.lines:
             return self
         count = self._whole(lines)
@@ -109,7 +109,7 @@ class Grouping:
         return self._begins(body)
 
     def messages(self, lines: Lines, *, final: bool) -> Messages:
-        """`final`: nothing more has come for long."""
+        """Groups lines. `final`: no line will follow, or none has for the timeout."""
         ends = [end - self._unit for end in lines.positions[1:]]
         if lines.unfinished:
             ends[-1] += self._unit
@@ -124,30 +124,30 @@ class Grouping:
         bounds = firsts if held else [*firsts, len(lines.bodies)]
         return Messages(
             [b"\n".join(lines.bodies[first:end]) for first, end in pairwise(bounds)],
-            [lines.positions[each] for each in bounds],
+            [lines.positions[bound] for bound in bounds],
             [end - first for first, end in pairwise(bounds)],
             unfinished=held,
             half=lines.rest > 0,
         )
 
     def may_go_on(self, lines: int, size: int) -> bool:
-        """Whether an event of so many lines may, if the line behind it reaches to `size` so far."""
+        """Whether a message of so many lines may continue, if the next line reaches to `size`."""
         return lines < self._most_lines and size <= self._most_bytes
 
     def firsts(
         self, begins: Sequence[bool], starts: Sequence[int], ends: Sequence[int]
     ) -> list[int]:
-        """The lines with which events begin."""
-        found: list[int] = []
+        """The indexes of the lines that begin a message."""
+        firsts: list[int] = []
         for at, begin in enumerate(begins):
             if (
                 begin
-                or not found
-                or at - found[-1] >= self._most_lines
-                or ends[at] - starts[found[-1]] > self._most_bytes
+                or not firsts
+                or at - firsts[-1] >= self._most_lines
+                or ends[at] - starts[firsts[-1]] > self._most_bytes
             ):
-                found.append(at)
-        return found
+                firsts.append(at)
+        return firsts
 
 
 def _begins(multiline: Multiline) -> Callable[[bytes], bool]:

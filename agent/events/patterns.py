@@ -1,8 +1,8 @@
-"""Regular expressions of the operator's, put before text that anybody may have written.
+"""Searches untrusted text with the operator's regular expressions.
 
-Python's expressions try again and again: one such as `\\w+@` takes time that grows with the square
-of what it is given, and one such as `(a+)+$` with its power. Therefore no pattern is ever given
-more than `MOST_CHARACTERS` at once. Against the second kind only a better pattern helps.
+Python's expressions backtrack: the time of `\\w+@` grows with the square of the text's length, that
+of `(a+)+$` exponentially. Therefore no pattern gets more than `MOST_CHARACTERS` at once. Against
+the second kind only a better pattern helps.
 """
 
 import re
@@ -12,5 +12,5 @@ MOST_CHARACTERS: Final = 16 * 1024
 
 
 def is_found(pattern: re.Pattern[str], text: str) -> bool:
-    """In the beginning of the text, where it is very long."""
+    """Whether the pattern matches in the first `MOST_CHARACTERS` of the text."""
     return pattern.search(text, 0, MOST_CHARACTERS) is not None

@@ -1,7 +1,7 @@
-"""What is done with the messages of an input, put together once from its configuration.
+"""Selects how the messages of an input become events, by its configuration.
 
-JSON lines become events many at once, column by column (`agent.batches.json_tails`), if unknown
-fields need not be kept. The outcome is that of `making.OneByOne`.
+JSON lines are encoded many at once, column by column (`agent.batches.json_tails`), unless unknown
+fields must be kept. The result is the same as that of `making.OneByOne`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -13,6 +13,7 @@ from agent.batches.tail_encoder import TailEncoder
 from agent.config_inputs import Format, Input, UnknownFields
 from agent.config_lines import Time
 from agent.events.encodings import utf8
+from agent.events.event_rules import EMPTY, Encode, FindFields, Made, Make, OneByOne, Rules, When
 from agent.events.faults import LineFault
 from agent.events.fields import (
     Fields,
@@ -24,7 +25,6 @@ from agent.events.fields import (
     text_of,
 )
 from agent.events.filtering import Filters
-from agent.events.making import EMPTY, Encode, FindFields, Made, Make, OneByOne, Rules, When
 from agent.events.messages import Origin
 from agent.events.schema_fit import (
     EXTRA,
@@ -45,10 +45,8 @@ _TIME: Final = "time"
 
 
 class JsonColumns:
-    """JSON, many lines at once."""
-
     def __init__(self, tails: JsonTails, names: Sequence[str], added: Fields, rules: Rules) -> None:
-        """`names` are the fields that `tails` takes out for the time, the filters and the key."""
+        """`names` are the fields that `tails` returns for the time, the filters and the key."""
         self._tails = tails
         self._names = names
         self._added = added
@@ -70,9 +68,9 @@ class JsonColumns:
                     made.bury(at, refused)
                 continue
             value = {
-                name: found
+                name: field
                 for name, column in zip(self._names, tails.taken, strict=True)
-                if (found := column[at]) is not None
+                if (field := column[at]) is not None
             }
             value.update(self._added)
             try:
@@ -98,7 +96,7 @@ class JsonColumns:
         made.dropped = dropped
 
     def _quickly(self, tails: Tails, made: Made) -> bool:
-        """Where every line is an event. False: there may be one whose time cannot be read."""
+        """Makes an event of every line. Returns False if a time cannot be read."""
         when = self._rules.when
         times = [made.now] * len(tails.bodies)
         if when is not None:
@@ -121,7 +119,8 @@ class JsonColumns:
 
 
 def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
-    """None: messages are events as they are. Raises ValueError or `InputError`."""
+    """The maker of events for an input; None if messages become events unchanged. Raises ValueError
+    or `InputError`."""
     names = names_of(input_)
     check_fit(input_, schema, names)
     plain = input_.format is Format.PLAIN
@@ -145,14 +144,14 @@ def make_for(input_: Input, schema: AvroSchema | None) -> Make | None:
     encode = _encode(encoder, unknown, {*encoder.names, *asked, *former})
     carried = {*encoder.names, *_used(input_), *chain.from_iterable(encoder.aliases.values())}
     if {"facility", "severity"} <= carried:
-        carried.add("priority")  # which says the same
+        carried.add("priority")  # it combines both
     find = _renaming(_find_fields(input_), encoder)
     drops = unknown is UnknownFields.DROP
     return OneByOne(find, added, rules, encode, carried if drops else None)
 
 
 class PlainLines:
-    """Lines that are messages, of which some are dropped."""
+    """Makes events of plain lines, after filtering."""
 
     def __init__(self, filters: Filters) -> None:
         self._filters = filters
@@ -168,7 +167,7 @@ class PlainLines:
 
 
 def message_of(value: Fields) -> bytes:
-    """For the plain schema: of all fields the message is taken."""
+    """The message of an event with the plain schema; other fields are not used."""
     message = value.get(MESSAGE)
     if message is None:
         raise LineFault("schema", f"{MESSAGE}: it is missing")
@@ -176,7 +175,8 @@ def message_of(value: Fields) -> bytes:
 
 
 def _when(input_: Input) -> When | None:
-    """Where the format has a time of its own, a line may do without, as RFC 5424 allows it."""
+    """The time field and its reader. If the format has its own time, a line may lack it, as
+    RFC 5424 allows."""
     time = input_.time
     if time is None:
         if input_.format not in _SAY_THE_TIME:
@@ -223,24 +223,24 @@ def _fields_of_container(body: bytes, origin: Origin | None) -> Fields:
 
 
 def _renaming(find: FindFields, encoder: TailEncoder) -> FindFields:
-    """What stands under former names of fields, under today's as well."""
+    """Adds the values of former field names under the current ones."""
     if not encoder.aliases:
         return find
     return lambda body, origin: dict(encoder.renamed(find(body, origin)))
 
 
 def _asked(input_: Input) -> list[str]:
-    """The fields that time, filters and partition go by, and the objects they may be in."""
+    """The fields that time, filters and partitioning use, and the objects that may contain them."""
     time = input_.time.field if input_.time else ""
-    names = [time, *(each.field for each in input_.filters), key_field(input_)]
+    names = [time, *(filter_.field for filter_ in input_.filters), key_field(input_)]
     roots = ((name, name.partition(".")[0]) for name in names if name)
     return list(dict.fromkeys(chain.from_iterable(roots)))
 
 
 def _used(input_: Input) -> list[str]:
-    """Fields that the header has or that the input uses: leaving them out drops nothing."""
+    """Fields that the header has or that the input uses, which do not count as dropped."""
     own = [_TIME] if input_.format in _SAY_THE_TIME and input_.time is None else []
-    # Of every line of every container, so that as a remark it would say nothing.
+    # Every line of every container has it, so a remark about it would be noise.
     stream = ["stream"] if input_.format in {Format.CRI, Format.DOCKER} else []
     return own + stream + _asked(input_)
 
@@ -252,7 +252,7 @@ def _encode(encoder: TailEncoder, unknown: UnknownFields, known: Collection[str]
     def only_known(value: Fields) -> bytes:
         for name in value:
             if name not in known:
-                raise LineFault("unknown field", f"there is no field {name!r:.80}")
+                raise LineFault("unknown field", f"the schema has no field {name!r:.80}")
         return encoder.encode(value)
 
     def keeping(value: Fields) -> bytes:

@@ -1,14 +1,14 @@
-"""From the bytes of a file to events: all that an input says about its lines.
+"""Makes events of the bytes of a file, by the configuration of an input.
 
 Rules:
 
-1. A reader knows nothing of a source. What it makes of bytes depends on them, on their position,
-   and on the time; and whatever pieces a file is read in, the same events come of it.
-2. Bytes that are consumed are those of events or excepted, and so are lines: the sums are exact.
-3. Whatever bytes there are, nothing is raised. A line that cannot be an event is a dead letter.
-4. Redaction comes before everything that looks at what a line says.
+1. A reader keeps no state of a source. Its result depends only on the bytes, their position, and
+   the time; in whatever pieces a file is read, the same events come of it.
+2. Every consumed byte belongs to an event or is excepted, and so does every line: sums are exact.
+3. No input raises an error. A line that cannot become an event becomes a dead letter.
+4. Redaction comes before everything that examines a line's content.
 
-One reader for each input, in one thread.
+Each input has one reader, which belongs to one thread.
 """
 
 import codecs
@@ -24,9 +24,9 @@ from agent.config_inputs import Format, Input, LongLines
 from agent.cuts import MOST_RAW, Cut, DeadLine, Events
 from agent.errors import InputError
 from agent.events.containers import Joiner, cri_piece, docker_piece
+from agent.events.encoding_guess import looks_like
 from agent.events.encodings import Lines, line_encoding
-from agent.events.likeness import looks_like
-from agent.events.making import Made
+from agent.events.event_rules import Made
 from agent.events.messages import Grouping, Messages
 from agent.events.plan import make_for
 from agent.events.redaction import Redactor
@@ -57,7 +57,7 @@ class EventReader:
         unit = self._encoding.unit
         self._cap = max(unit, input_.max_line_bytes - input_.max_line_bytes % unit)
         self._cuts = input_.long_lines is LongLines.CUT
-        # The reason of all that is excepted of such a line.
+        # The reason in the exceptions of such lines.
         self.too_long = (
             f"line {'cut at' if self._cuts else 'longer than'} {input_.max_line_bytes} bytes"
         )
@@ -74,7 +74,7 @@ class EventReader:
 
     @property
     def most_bytes(self) -> int:
-        """A chunk of this size always makes progress."""
+        """The chunk size that always makes progress."""
         return 2 * (self._cap + 2 * self._encoding.unit)
 
     def cut(
@@ -87,10 +87,10 @@ class EventReader:
         most_lines: int | None = None,
         skipping: bool = False,
     ) -> Cut:
-        """What becomes of the beginning of `chunk`, which stands at `position` of the file.
+        """Cuts events off the beginning of `chunk`, which is at `position` of the file.
 
-        `final`: the chunk reaches to the end of what there is, and nothing more has come for long,
-        or ever will: what is incomplete is taken as it is. `skipping` is what the cut before said.
+        `final`: the chunk reaches to the end of the file, and nothing has followed for the timeout,
+        or ever will: an incomplete line or message is complete. `skipping` is that of the last cut.
         """
         if not chunk:
             return Cut(0, skipping=skipping and not final)
@@ -114,8 +114,8 @@ class EventReader:
         messages = self._messages(lines, final=final)
         limited = not together and most is not None and len(lines.bodies) >= most
         if together and most is not None:
-            some = messages.first(most)
-            limited, messages = some is not messages, some
+            first = messages.first(most)
+            limited, messages = first is not messages, first
         wait = 0.0 if limited or too_long else self._wait(messages)
         cut = self._made(
             messages,
@@ -191,9 +191,8 @@ class EventReader:
         )
 
     def _long(self, chunk: bytes, position: int, now_millis: int, *, final: bool) -> Cut:
-        """The first line is longer than a line may be: its beginning counts, the rest is passed
-        over, even if its end is not there yet.
-        """
+        """Cuts a first line that is too long: takes its beginning, and skips the rest, even if its
+        end has not been written yet."""
         head, replaced = self._encoding.head(chunk[: self._cap], position)
         rest = self._skipped(chunk, position, final=final)
         end = position + self._cap
@@ -222,14 +221,14 @@ class EventReader:
         return replace(
             cut,
             consumed=rest.consumed,
-            dead=[replace(each, size=rest.consumed) for each in cut.dead],
+            dead=[replace(dead_line, size=rest.consumed) for dead_line in cut.dead],
             excepted=(*cut.excepted, replace(over, bytes=beyond)),
             wait=rest.wait,
             skipping=rest.skipping,
         )
 
     def _skipped(self, chunk: bytes, position: int, *, final: bool) -> Cut:
-        """Up to the end of the line, or as far as the chunk goes."""
+        """Skips to the end of the line, or of the chunk."""
         line = self._encoding.lines(chunk, position, 1, final=final)
         size = line.positions[-1] - position
         skipping = not line.bodies
@@ -246,7 +245,7 @@ class EventReader:
 def _replaced(
     messages: Messages, events: Events, replaced: Mapping[int, int]
 ) -> tuple[Altered, ...]:
-    """What was replaced in the lines of these events."""
+    """The number of replaced characters in the lines of these events."""
     if len(events.positions) == len(messages.bodies):
         end = messages.positions[-1]
         counts = [count for line, count in replaced.items() if line < end]
@@ -264,7 +263,7 @@ def _replaced(
 
 
 def first_long(lines: Lines, cap: int, unit: int) -> int:
-    """The first line that is longer than `cap` bytes, without its line break."""
+    """The index of the first line that is longer than `cap` bytes, without its line break."""
     ends = [end - unit for end in lines.positions[1:]]
     if lines.unfinished:
         ends[-1] += unit

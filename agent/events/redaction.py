@@ -1,8 +1,8 @@
-"""What must not leave this host, taken out of a line before anything else is done with it.
+"""Redacts text that must not leave this host, before a line is processed further.
 
-All of a line is gone over. A long one in windows that overlap: whatever begins to match within half
-a window is found wherever it is, and no pattern searches more than a window at once. A match that
-reaches to the end of its window is followed from its beginning as far as it goes.
+Whole lines are searched, long ones in overlapping windows: a match of up to half a window is found
+at any position, and no pattern searches more than a window at once. A match that reaches the end of
+its window is extended as far as it goes.
 """
 
 import re
@@ -23,7 +23,7 @@ Replace = Callable[["re.Match[str]"], str]
 
 
 class _Rule(msgspec.Struct, frozen=True):
-    """A template is quicker than what takes its place for one match."""
+    """A pattern and its replacement. A template is faster than the function for single matches."""
 
     pattern: re.Pattern[str]
     replace: Replace
@@ -35,8 +35,8 @@ class _Rule(msgspec.Struct, frozen=True):
 
 class Redactor:
     def __init__(self, redactions: Iterable[Redaction]) -> None:
-        """Raises ValueError for a replacement that names a group which the pattern has not."""
-        self._rules = [_rule(each) for each in redactions]
+        """Raises ValueError for a replacement with a group that the pattern does not have."""
+        self._rules = [_rule(redaction) for redaction in redactions]
 
     def __bool__(self) -> bool:
         return bool(self._rules)
@@ -65,7 +65,7 @@ def _rule(redaction: Redaction) -> _Rule:
     try:
         pattern.sub(template, "")
     except (re.error, IndexError) as error:
-        raise ValueError(f"`replacement: {template}` cannot be: {error}") from None
+        raise ValueError(f"`replacement: {template}` is invalid: {error}") from None
     return _Rule(pattern, lambda match: match.expand(template), template)
 
 
@@ -79,7 +79,7 @@ def _digest(key: bytes) -> Replace:
 
 
 def _replaced_by_windows(rule: _Rule, text: str) -> Iterator[str]:
-    done = at = 0  # before `done` all was handed out; before `at` no match begins
+    done = at = 0  # text before `done` has been yielded; no match begins before `at`
     while at < len(text):
         end = min(at + WINDOW, len(text))
         match = rule.pattern.search(text, at, end)
@@ -96,7 +96,7 @@ def _replaced_by_windows(rule: _Rule, text: str) -> Iterator[str]:
 
 
 def _whole(pattern: re.Pattern[str], text: str, match: "re.Match[str]") -> "re.Match[str]":
-    """A match that reaches to the end of its window, as far as it goes behind it."""
+    """Extends a match that reaches the end of its window."""
     size = 2 * WINDOW
     while True:
         end = min(match.start() + size, len(text))

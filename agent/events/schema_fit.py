@@ -1,4 +1,4 @@
-"""Whether an input fits the schema of its topic: found out once, before any line is read."""
+"""Checks that an input fits the schema of its topic, before any line is read."""
 
 import re
 from collections.abc import Collection
@@ -20,24 +20,22 @@ _NEED_FIELDS: Final = {Format.JSON, Format.LOGFMT, Format.REGEX}
 
 
 def is_plain(schema: AvroSchema | None) -> bool:
-    """Whether events are messages, as `penstock.LogLine` has them: today's header, path, message.
-
-    No schema is that one.
-    """
+    """Whether a schema is that of plain messages, like `penstock.LogLine`: today's header, path,
+    message. So is None."""
     if schema is None:
         return True
     if not isinstance(schema.type, Record):
         return False
     fields = schema.type.fields
-    if [each.name for each in fields] != ["header", "path", MESSAGE]:
+    if [field.name for field in fields] != ["header", "path", MESSAGE]:
         return False
     header = fields[0].type
     today = isinstance(header, Record) and len(header.fields) == HEADER_FIELDS
-    return today and all(_is_text(each.type) for each in fields[1:])
+    return today and all(_is_text(field.type) for field in fields[1:])
 
 
 def encoder_for(input_: Input, schema: AvroSchema) -> TailEncoder:
-    """Raises `InputError`: one line."""
+    """The encoder for a schema. Raises `InputError` with one line."""
     try:
         encoder = TailEncoder(schema)
     except SchemaError as error:
@@ -48,22 +46,25 @@ def encoder_for(input_: Input, schema: AvroSchema) -> TailEncoder:
 
 
 def check_fit(input_: Input, schema: AvroSchema | None, names: Collection[str] | None) -> None:
-    """`names` are the fields that lines of this format have; None if they may have any."""
+    """Raises `InputError` if the input's options do not fit its schema or format. `names` are the
+    fields that lines of this format have; None if they may have any."""
     if schema is None and input_.format in _NEED_FIELDS:
         raise _no(input_, f"`format: {input_.format}` needs a schema, and the topic has none")
     if is_plain(schema):
         wrong = {"add_fields": input_.add_fields, "unknown_fields: keep": _keeps(input_)}
         for key in (key for key, given in wrong.items() if given):
-            raise _no(input_, f"`{key}` needs a schema with fields, and that of the topic is plain")
+            raise _no(input_, f"`{key}` needs a schema with fields, but the topic's is plain text")
     if input_.time and input_.time.field in input_.add_fields:
-        raise _no(input_, f"`time`: {input_.time.field} is added, and so the same for all lines")
+        raise _no(
+            input_, f"`time`: {input_.time.field} is one of `add_fields`, the same everywhere"
+        )
     for where, name in _fields_named(input_):
         if names is not None and name.partition(".")[0] not in {*names, *input_.add_fields}:
             raise _no(input_, f"`{where}`: lines of `format: {input_.format}` have no field {name}")
 
 
 def check_fields(input_: Input, encoder: TailEncoder, names: Collection[str] | None) -> None:
-    """What a schema with fields of its own asks for."""
+    """Raises `InputError` if the input's fields do not fit the schema's."""
     known = set(encoder.names)
     keeps = _keeps(input_)
     if keeps and not _is_map_of_text(encoder.types.get(EXTRA)):
@@ -72,12 +73,12 @@ def check_fields(input_: Input, encoder: TailEncoder, names: Collection[str] | N
             "`unknown_fields: keep` needs a field `extra` in the schema, a map of strings",
         )
     for name, value in input_.add_fields.items():
-        now = encoder.named(name)
-        if now not in known and not keeps:
+        current_name = encoder.named(name)
+        if current_name not in known and not keeps:
             raise _no(input_, f"`add_fields`: the schema has no field {name}")
-        if now in known:
+        if current_name in known:
             try:
-                encoder.encode_field(now, value)
+                encoder.encode_field(current_name, value)
             except ValueError as error:
                 raise _no(input_, f"`add_fields`: {error}") from None
     if names is None:
@@ -88,13 +89,13 @@ def check_fields(input_: Input, encoder: TailEncoder, names: Collection[str] | N
         if missing is None and name not in there:
             raise _no(
                 input_,
-                f"the schema of {input_.topic} needs a field {name}, which lines of "
+                f"the schema of {input_.topic} requires a field {name}, which lines of "
                 f"`format: {input_.format}` do not have",
             )
 
 
 def names_of(input_: Input) -> Collection[str] | None:
-    """The fields that lines of a format may have; None if nobody can know."""
+    """The fields that lines of the input's format may have; None if they are not known."""
     match input_.format:
         case Format.PLAIN:
             return {MESSAGE}
@@ -118,7 +119,7 @@ def _keeps(input_: Input) -> bool:
 
 
 def _fields_named(input_: Input) -> list[tuple[str, str]]:
-    named = [("filters", each.field) for each in input_.filters]
+    named = [("filters", filter_.field) for filter_ in input_.filters]
     named.append(("time", input_.time.field if input_.time else ""))
     named.append(("partition_by", key_field(input_)))
     return [(where, name) for where, name in named if name]
@@ -130,7 +131,7 @@ def _is_text(type_: Type) -> bool:
 
 def _is_map_of_text(type_: Type | None) -> bool:
     if isinstance(type_, Union):
-        return any(_is_map_of_text(each) for each in type_.branches)
+        return any(_is_map_of_text(branch) for branch in type_.branches)
     return isinstance(type_, Map) and _is_text(type_.values)
 
 

@@ -1,4 +1,4 @@
-"""A chunk of a file as its complete lines, and where each stands: in C, or without it the same."""
+"""Splits a chunk of a file into complete lines and their positions. C if compiled, else Python."""
 
 import sys
 from typing import Final
@@ -16,8 +16,8 @@ ALL: Final = sys.maxsize
 def lines_of(
     chunk: bytes, line_break: int, position: int, most: int = ALL, *, native: bool = NATIVE
 ) -> tuple[list[bytes], list[int], int]:
-    """At most so many, without their line breaks; their positions, and one more, where the last
-    ends; and the size of the longest."""
+    """At most `most` lines without their line breaks; their positions and the end of the last; and
+    the size of the longest."""
     if native:
         return split(chunk, line_break, position, most)
     bodies = chunk.split(bytes([line_break]), -1 if most == ALL else most)

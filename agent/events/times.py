@@ -1,7 +1,7 @@
-"""When an event happened, from what its line says: milliseconds since 1970 UTC.
+"""Reads the time of an event from its line: milliseconds since 1970 UTC.
 
-Lines of one second mostly say the same, so what was read is remembered. What is finer than a
-millisecond is cut off. A time that does not say its zone is in that of the configuration.
+Times of nearby lines mostly share their text down to the second, so results are cached. Times are
+truncated to milliseconds. A time without zone is in the configured one.
 """
 
 import math
@@ -44,7 +44,7 @@ Millis = Callable[[Any, int], int]
 
 
 def time_reader(time: Time) -> Millis:
-    """Raises ValueError for a pattern that says no day."""
+    """The reader for a configured format. Raises ValueError for a pattern without a day."""
     zone = zone_of(time)
     if time.format == "iso8601":
         return Iso8601(zone)
@@ -56,22 +56,22 @@ def time_reader(time: Time) -> Millis:
 
 
 def zone_of(time: Time) -> tzinfo:
-    """UTC is there without a database of zones, too."""
+    """The time zone. UTC needs no time zone database."""
     return UTC if time.zone == "UTC" else ZoneInfo(time.zone)
 
 
 def times_of(read: Millis, values: list[Any], now: int, *, native: bool = NATIVE) -> list[int]:
-    """All of a column. Raises `LineFault` if one cannot be read."""
+    """The times of a column. Raises `LineFault` if one cannot be read."""
     if not native or not isinstance(read, Iso8601):
         return [read(value, now) for value in values]
-    found = moments(values)
-    if None not in found:
-        return cast("list[int]", found)
-    return [read(value, now) if at is None else at for value, at in zip(values, found, strict=True)]
+    times = moments(values)
+    if None not in times:
+        return cast("list[int]", times)
+    return [read(value, now) if at is None else at for value, at in zip(values, times, strict=True)]
 
 
 class Iso8601:
-    """`2026-11-20T14:37:00.123Z`, and whatever else `datetime.fromisoformat` reads."""
+    """Reads `2026-11-20T14:37:00.123Z`, and whatever else `datetime.fromisoformat` reads."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
@@ -80,7 +80,7 @@ class Iso8601:
     def __call__(self, value: Any, now: int) -> int:
         if value.__class__ is not str:
             raise _no(value, "ISO 8601 time")
-        # Of most times only the fraction is new.
+        # Most times differ from the last one only in the fraction.
         rest = value[:20] + value[23:].lstrip("0123456789")
         millis = _MILLIS.get(value[20:23])
         second = self._seconds.get(rest)
@@ -106,7 +106,7 @@ class Iso8601:
 
 
 class Rfc3164:
-    """`Nov 20 14:37:00`: the year is the latest in which that was not more than a day ahead."""
+    """Reads `Nov 20 14:37:00`. The year is the latest in which that is at most a day ahead."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
@@ -139,7 +139,7 @@ class Rfc3164:
 
 
 class Pattern:
-    """A pattern of `strptime`."""
+    """Reads times by a pattern of `strptime`."""
 
     def __init__(self, pattern: str, zone: tzinfo) -> None:
         self._pattern = pattern
@@ -147,7 +147,7 @@ class Pattern:
         directives = set(re.findall(r"%(.)", pattern.replace("%%", "")))
         self._has_year = bool(directives & set("yYGcx"))
         if not directives & set("djcxV"):
-            raise ValueError(f"`format: {pattern}` says no day")
+            raise ValueError(f"`format: {pattern}` has no day")
         self._remembered = _Remembered()
         try:
             datetime.strptime("", pattern)
@@ -159,19 +159,19 @@ class Pattern:
 
     def __call__(self, value: Any, now: int) -> int:
         if not isinstance(value, str) or len(value) > _LONGEST:
-            raise _no(value, f"time as {self._pattern} says")
+            raise _no(value, f"time in the format {self._pattern}")
         known = self._remembered.get(value, now)
         if known is not None:
             return known
         at = self._read(value.strip(), now)
         if at is None:
-            raise _no(value, f"time as {self._pattern} says")
+            raise _no(value, f"time in the format {self._pattern}")
         self._remembered.put(value, at)
         return at
 
     def _read(self, text: str, now: int) -> int | None:
         def in_year(year: int) -> datetime:
-            # The year is read with the rest: else 29 February would be none.
+            # The year is read with the rest: otherwise 29 February would be invalid.
             return datetime.strptime(f"{year} {text}", f"%Y {self._pattern}")
 
         if not self._has_year:
@@ -183,7 +183,7 @@ class Pattern:
 
 
 class _Remembered:
-    """Times that were read, by their text. It depends on now in which year they were."""
+    """Times that were read, by their text. Their year depends on the current time."""
 
     def __init__(self) -> None:
         self._now = 0
@@ -204,7 +204,7 @@ class _Remembered:
 
 
 def latest(in_year: Callable[[int], datetime], now: int, zone: tzinfo) -> int | None:
-    """Of a time that does not say its year; 29 February is looked for in eight years."""
+    """The latest year's instant of a time without year; for 29 February, eight years are tried."""
     this_year = (_EPOCH + timedelta(milliseconds=now)).year
     for year in range(this_year + 1, this_year - 9, -1):
         try:
@@ -241,7 +241,7 @@ def _epoch(digits: int) -> Millis:
 
 
 def _exact(whole: str, fraction: str, digits: int) -> int:
-    """Milliseconds, of a number with a fraction that is text: all its digits count."""
+    """Milliseconds of a decimal number given as text, without rounding."""
     number = int(whole.lstrip("+-") + fraction[:30])
     if whole.startswith("-"):
         number = -number

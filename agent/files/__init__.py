@@ -1,5 +1,5 @@
-"""Follows the files of all inputs: which there are, what happens to them, and their bytes.
+"""Follows the files of all inputs: finds them, notices their changes, and reads their bytes.
 
-What a file is decides `agent.recognition`; what happened to names tells `agent.history`. Knows
-nothing of what is in files.
+`agent.recognition` decides which source a file is; `agent.history` records events of names. This
+package does not interpret the files' content.
 """

@@ -1,9 +1,9 @@
-"""Which files are looked at, and when, so that an idle one costs nothing.
+"""Decides which files are checked for growth, and when, so that an idle file costs nothing.
 
-A busy file is asked for its size at every look. After a while without growth it is *idle*: inotify
-tells when it grows. One that had not grown for as long before that is idle again as soon as it was
-asked: what grows now and then costs what it grows. Where inotify cannot, it is *polled*: asked once
-a second, or less often if there are thousands. Whatever all this misses the scan finds.
+A *busy* file's size is checked at every look. After a while without growth the file is *idle*, and
+inotify reports when it grows. A file that was idle before becomes idle again right after a check,
+so an occasional write costs one check. Without inotify, a file is *polled* once a second, or less
+often if there are thousands. The scan finds everything that this misses.
 """
 
 import os
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from agent.history.watching import Watcher
+from agent.history.watcher import Watcher
 from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles
 from agent.recognition.identity import is_untouched
@@ -22,8 +22,8 @@ _POLLED_EACH_SECOND: Final = 1000
 
 
 class Attention:
-    """What is followed is in one of its three sets. `unread` may have bytes to be read; `unclear`
-    has some, and it is not known yet what it is."""
+    """Keeps every followed file in one of three sets: busy, idle, polled. Files in `unread` may
+    have bytes to read; those in `unclear` have some, and are not identified yet."""
 
     def __init__(
         self, watcher: Watcher, handles: Handles, no_events: Callable[[str, str], None]
@@ -36,14 +36,14 @@ class Attention:
         self._polled: dict[Followed, None] = {}
         self._polled_at = 0.0
         self.millis = 0  # of this look
-        self.last_millis = 0  # of the look before
-        self._told_millis = 0  # the same: who is watched had not been written to by then
+        self.last_millis = 0  # of the previous look
+        self._told_millis = 0  # watched files had not been written to by then
         self.unread: dict[Followed, None] = {}
         self.unclear: dict[Followed, None] = {}
         self.begun: set[Followed] = set()  # sources that had no byte before this look
 
-    def rouse(self, followed: Followed, now: float) -> None:
-        """It may have grown, or is new here."""
+    def make_busy(self, followed: Followed, now: float) -> None:
+        """Makes a file busy that is new or may have grown."""
         self._wake(followed, now)
         self._unwatch(followed)
         self._polled.pop(followed, None)
@@ -51,31 +51,31 @@ class Attention:
         self.note(followed)
 
     def meet(self, followed: Followed, now: float) -> None:
-        """It was looked at for the first time."""
+        """Records the first look at a file."""
         followed.look.idle_since = now
         followed.look.looked_millis, followed.look.met_millis = self.millis, self.last_millis
 
     def recall(self, followed: Followed, millis: int, size: int | None = None) -> None:
-        """It was looked at then, at the latest by another process; it had that size."""
+        """Records a look at `millis`, perhaps by an earlier process, and the size at that look."""
         followed.look.looked_millis = max(followed.look.looked_millis, millis)
         if size is not None:
             followed.look.size = size
 
     def may_begin(self, followed: Followed) -> None:
-        """Its first byte may be seen in this look."""
+        """Notes that the file's first byte may be seen in this look."""
         if followed.source and followed.is_unseen:
             self.begun.add(followed)
 
     def exchange(self, followed: Followed, size: int, mtime_ns: int) -> None:
-        """It has another file."""
+        """Sets size and time after the source has moved to another file."""
         followed.look.size, followed.look.mtime_ns = size, mtime_ns
 
     def rest(self, followed: Followed, now: float) -> None:
-        """It has not grown since then."""
+        """Records that the file has not grown since `now`."""
         followed.look.idle_since = now
 
     def note(self, followed: Followed) -> None:
-        """That it may have bytes to be read."""
+        """Adds the file to `unread` or `unclear` if it may have bytes to read."""
         if not followed.source:
             if followed.look.size:
                 self.unclear[followed] = None
@@ -84,7 +84,7 @@ class Attention:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing is to be done before inotify says so."""
+        """Whether there is nothing to do until inotify reports something."""
         return not (self._busy or self._polled or self.unread or self.unclear)
 
     def drop(self, followed: Followed) -> None:
@@ -92,9 +92,9 @@ class Attention:
         for each in (self._busy, self._polled, self.unread, self.unclear):
             each.pop(followed, None)
 
-    def begins(self, millis: int, *, is_told_all: bool) -> None:
-        """A look, before which inotify has told all that there was, or has not."""
-        self._told_millis = self.millis if is_told_all else 0
+    def begins(self, millis: int, *, is_caught_up: bool) -> None:
+        """Begins a look. `is_caught_up`: inotify has reported everything before it."""
+        self._told_millis = self.millis if is_caught_up else 0
         self.last_millis, self.millis = self.millis, millis
         self.begun.clear()
 
@@ -122,8 +122,8 @@ class Attention:
         followed.look.roused_at, followed.look.patience = now, 0.0 if was_quiet else _QUIET
 
     def refresh(self, followed: Followed, now: float) -> bool:
-        """Whether it has grown. What is odd about it is noted; what is away is sought at each scan,
-        and not here."""
+        """Checks a file, and returns whether it has grown. Notes anything unusual. A missing file
+        is searched for at each scan, not here."""
         if followed.suspect or followed.trouble is not None or followed.is_away:
             return False
         try:
@@ -161,8 +161,8 @@ class Attention:
             return False
 
     def _status(self, followed: Followed) -> os.stat_result | None:
-        """None if it is no more what it was. One that is closed is opened only if it has changed,
-        as its name, and even its inode, may be another file's."""
+        """The file's status; None if it is not the same file any more. A closed file is opened only
+        if it has changed, since its name, and even its inode, may belong to another file by now."""
         if followed.fd is not None:
             return os.fstat(followed.fd)
         try:
@@ -197,8 +197,8 @@ class Attention:
             return
         followed.look.watch = watch
         self._idle.setdefault(watch, {})[followed] = None
-        if self.refresh(followed, now):  # just before it was watched
-            self.rouse(followed, now)
+        if self.refresh(followed, now):  # it grew just before it was watched
+            self.make_busy(followed, now)
 
     def _poll(self, now: float) -> None:
         if not self._polled:
@@ -214,7 +214,7 @@ class Attention:
             del self._polled[followed]
             self._polled[followed] = None
             if self.refresh(followed, now):
-                self.rouse(followed, now)
+                self.make_busy(followed, now)
 
     def _unwatch(self, followed: Followed) -> None:
         watch, followed.look.watch = followed.look.watch, None

@@ -1,8 +1,7 @@
-"""In which copy a source that has lost its file goes on.
+"""Finds the copy in which a source continues that has lost its file.
 
-It is sought among the input's own files that have no source yet, and beside its file, under names
-that begin like its own. What counts as a copy is decided in `identity`, by rule 12; here those are
-found that may be one.
+Candidates are the input's files without a source, and files beside the lost one whose names begin
+like its name. `identity` decides what counts as a copy, by rule 12.
 """
 
 import os
@@ -13,6 +12,7 @@ from agent.files.input_files import InputFiles
 from agent.files.listing import Survey, sighting_from
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.recognition.compressed import has_compressed_name
+from agent.recognition.file_search import related_names
 from agent.recognition.followed import Followed
 from agent.recognition.identity import (
     FULL,
@@ -24,13 +24,12 @@ from agent.recognition.identity import (
     shows_copied,
     taken_over,
 )
-from agent.recognition.seeking import related_names
 
 _MOST_BESIDE: Final = 64
 
 
 def copy_among(input_files: InputFiles, old: Followed, shared: SharedByInputs) -> Followed | None:
-    """One of the input's files."""
+    """The copy among the input's files, if any."""
     for followed, seen in _unclear(input_files, old, shared):
         was_alike = followed.likeness.like.get(old) == followed.size
         if was_alike or _is_taken_over(input_files, old, seen):
@@ -41,7 +40,7 @@ def copy_among(input_files: InputFiles, old: Followed, shared: SharedByInputs) -
 def copy_beside(
     input_files: InputFiles, old: Followed, shared: SharedByInputs
 ) -> tuple[Sighting, int] | None:
-    """A file of none of the input's names, opened."""
+    """The copy under a name that the input does not match, opened, if any."""
 
     def is_its(_at: Sighting, seen: SeenFile) -> bool:
         return _is_taken_over(input_files, old, seen)
@@ -52,44 +51,44 @@ def copy_beside(
 def copy_left_among(
     input_files: InputFiles, old: Followed, shared: SharedByInputs
 ) -> Followed | None:
-    """One of the input's files, the newest, where the original is gone and there is no archive."""
+    """The newest copy among the input's files, for an original that is gone without archive."""
     if not _is_sought(input_files, old):
         return None
-    found: dict[Followed, int] = {}
+    mtimes: dict[Followed, int] = {}
     for followed, seen in _unclear(input_files, old, shared):
         if begins(old.fingerprint, seen.head, old.content.head):
             if not shows_copied(seen) or not _is_left(old, seen):
                 return None
-            found[followed] = seen.mtime_ns
-    return max(found, key=lambda each: found[each], default=None)
+            mtimes[followed] = seen.mtime_ns
+    return max(mtimes, key=mtimes.__getitem__, default=None)
 
 
 def copy_left_beside(
     input_files: InputFiles, old: Followed, surveys: Collection[Survey], shared: SharedByInputs
 ) -> tuple[Sighting, int] | None:
-    """A file that nobody looks for, opened, where the original is gone and there is no archive."""
+    """A copy that no input matches, opened, for an original that is gone without archive."""
     if not _is_sought(input_files, old):
         return None
 
     def is_its(at: Sighting, seen: SeenFile) -> bool:
-        is_meant = any(each.means(at.path) for each in surveys)
+        is_meant = any(survey.means(at.path) for survey in surveys)
         is_known = is_meant or input_files.memory.has(at.identity)
         return not is_known and _is_left(old, seen)
 
-    found = _beside(input_files, old, shared, is_its)
-    if found is not None and any(
+    copy = _beside(input_files, old, shared, is_its)
+    if copy is not None and any(
         begins(old.fingerprint, seen.head, old.content.head)
         for _, seen in _unclear(input_files, old, shared)
     ):
-        os.close(found[1])
+        os.close(copy[1])
         return None
-    return found
+    return copy
 
 
 def _unclear(
     input_files: InputFiles, old: Followed, shared: SharedByInputs
 ) -> Iterator[tuple[Followed, SeenFile]]:
-    """Files of the input that have no source yet, and what they show beside that one."""
+    """The input's files without a source, compared with the lost one."""
     for followed in list(shared.attention.unclear):
         if input_files.files.get(followed.identity) is not followed:
             continue
@@ -104,13 +103,14 @@ def _unclear(
 
 
 def _is_sought(input_files: InputFiles, old: Followed) -> bool:
-    """Whether enough is known of it, and no other source begins so: a copy may be one of its file.
-    Asked before files are opened, as those that have no source yet may be very many."""
+    """Whether a search makes sense: enough of the file is known, and no other source begins alike,
+    of which a copy could be instead. Checked before files are opened, since those without a source
+    may be many."""
     if old.fingerprint.size < FULL:
         return False
     followed = [*input_files.files.values(), *input_files.unpacking]
     others = [each.fingerprint for each in followed if each is not old and each.source]
-    others += [each.fingerprint for each in input_files.memory.all() if each.id != old.source]
+    others += [known.fingerprint for known in input_files.memory.all() if known.id != old.source]
     return all(each.digest != old.fingerprint.digest for each in others)
 
 
@@ -148,11 +148,11 @@ def _beside(
 
 
 def _names_beside(old: Followed) -> Iterator[str]:
-    """Newest first."""
-    found = [
+    """Files beside the lost one that may be its copy, newest first."""
+    candidates = [
         (status.st_mtime_ns, path)
         for path, status in related_names(old)
         if not has_compressed_name(path) and status.st_size >= old.progress.position
     ]
-    found.sort(reverse=True)
-    yield from (path for _, path in found[:_MOST_BESIDE])
+    candidates.sort(reverse=True)
+    yield from (path for _, path in candidates[:_MOST_BESIDE])

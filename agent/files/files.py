@@ -1,8 +1,8 @@
-"""Following the files of all inputs. One thread; only `wake` is for others.
+"""Follows the files of all inputs. Belongs to one thread; others may call `wake`.
 
-A look costs what has happened since the last one: busy files are asked for their size, everything
-else is left to inotify, and to a scan of everything at intervals, which needs no inotify at all.
-The scans take at most one part in fifty of a core: with very many files they are further apart.
+The cost of a look depends on what has happened since the last one: it checks the size of busy
+files. Everything else is left to inotify, and to a periodic scan of everything, which needs no
+inotify. Scans take at most a fiftieth of a core, so with very many files they are less frequent.
 """
 
 import logging
@@ -15,10 +15,8 @@ from typing import Final
 
 from agent.config import AgentLimits, HoldDeleted
 from agent.file_inputs import FileInput
-from agent.files.adopting import Adopting
+from agent.files.adoption import Adoption
 from agent.files.attention import Attention
-from agent.files.barred import Left
-from agent.files.beginnings import begin
 from agent.files.happenings import (
     Forgettable,
     Grown,
@@ -30,7 +28,9 @@ from agent.files.happenings import (
 )
 from agent.files.input_files import InputFiles
 from agent.files.listing import Listing, Survey
-from agent.files.partings import (
+from agent.files.missed_names import MissedNames, known_places, since_boot
+from agent.files.shared_by_inputs import SharedByInputs
+from agent.files.source_ends import (
     is_undecided,
     left_unread,
     part,
@@ -38,13 +38,13 @@ from agent.files.partings import (
     settle_orphans,
     unpack,
 )
-from agent.files.shared_by_inputs import SharedByInputs
+from agent.files.source_starts import begin
+from agent.files.unreadable import Left
 from agent.files.unwatched import past_of
-from agent.files.vigil import Vigil, known_places, since_boot
 from agent.history.blind_times import Looked, LookedAt, Patterns
 from agent.history.position import HistoryPosition
-from agent.history.watching import LeftHistory, Watcher
-from agent.kept.keeping import Keeping, KeptKind
+from agent.history.watcher import LeftHistory, Watcher
+from agent.kept.kept_files import Keeping, KeptKind
 from agent.kept.store import HandedOver
 from agent.names import below, folder_of
 from agent.recognition.followed import Followed
@@ -68,18 +68,21 @@ _NEVER: Final[Mapping[str, Looked]] = {}
 
 
 class Files:
-    """See `happenings` for what a look tells, and `followed` for what is read.
+    """The files of all inputs. `happenings` describes what a look reports, `followed` what is read.
 
-    `seen` are the names of inputs that were followed before, also if they have no source yet:
-    `start` is not for them. Without it, those of the known sources are taken. If the journal was
-    damaged, sources may be known as they stood long ago, or not at all, whatever entries of the
-    ledger below `forgotten_before` said of them. If it was `torn`, the last of what was shipped may
-    not be known. `reached` is the position in the history of names that the journal has; `keeping`
-    has the handles kept over a crash; `left` is what was kept, and handed over. `worked` is what
-    this thread has had of a processor. `opening` says which files may be opened.
+    seen              names of inputs that were followed before, even without a source: `start` does
+                      not apply to them. Default: the inputs of the known sources
+    forgotten_before  if the journal was damaged, it may have lost sources and progress that ledger
+                      entries below this number have; otherwise -1
+    torn              the journal may lack the last of what was shipped
+    reached           the journal's position in the history of names
+    keeping           keeps open files over a crash
+    left              descriptors handed over by an earlier process
+    worked            returns the CPU time of this thread
+    opening           decides which files may be opened
     """
 
-    def __init__(  # noqa: PLR0917  the first six are what it is made of
+    def __init__(  # noqa: PLR0917  the first six are its parts
         self,
         inputs: Sequence[FileInput],
         known: Sequence[KnownSource],
@@ -106,7 +109,7 @@ class Files:
     ) -> None:
         self._keeping = keeping
         self._worked = worked
-        self._adopting = Adopting(left, known, keeping)
+        self._adoption = Adoption(left, known, keeping)
         if forgotten_before >= 0:
             reached = None
         watcher = self._watcher(reached, events=events)
@@ -119,44 +122,44 @@ class Files:
         self._next_scan = self._next_listing = self._next_partings = float("-inf")
         self.scanned_millis = 0  # when the last scan of everything began; any thread
         self._looked_ns = self._listed_ns = self._scanned_ns = 0  # by the clock of file systems
-        self._told: set[str] = set()  # of this listing: folders in which something happened
+        self._told: set[str] = set()  # folders with events since the previous listing
         self._said_polling = False
         if torn or forgotten_before >= 0:
-            self._shared.doubtful = {each.id: each.progress.position for each in known}
+            self._shared.doubtful = {source.id: source.progress.position for source in known}
         if forgotten_before >= 0:
             self._shared.forgotten_before = forgotten_before
-            looked = {name: each.if_forgotten() for name, each in looked.items()}
+            looked = {name: look.if_forgotten() for name, look in looked.items()}
         shared = self._shared
         begun_millis = int(wall() * 1000)
         if watcher.goes_on:
             log.info(
-                "history of names continues last_look=%.1fs ago events=%d",
+                "continues the history of names last_look=%.1fs ago events=%d",
                 boot() - watcher.last_look.boot_millis / 1000,
                 watcher.number - (reached.number if reached is not None else 0),
             )
             begun_millis = watcher.last_look.wall_millis
             self._looked_ns = self._listed_ns = self._scanned_ns = begun_millis * _MILLIS
-        shared.attention.begins(begun_millis, is_told_all=True)
-        self._vigil = Vigil(
-            shared, looked, boot, reached if watcher.goes_on else None, self._adopting.known_paths
+        shared.attention.begins(begun_millis, is_caught_up=True)
+        self._missed_names = MissedNames(
+            shared, looked, boot, reached if watcher.goes_on else None, self._adoption.known_paths
         )
         self._by_input: dict[str, InputFiles] = {}
         self._unsure: dict[InputFiles, list[str]] = {}
-        self._unclaimed = {each.id: each for each in known}
+        self._unclaimed = {source.id: source for source in known}
         self._left: list[Left] = []
-        self._seen = set(seen) if seen is not None else {each.input for each in known}
+        self._seen = set(seen) if seen is not None else {source.input for source in known}
         self._follow(inputs)
 
     def _watcher(self, reached: HistoryPosition | None, *, events: bool) -> Watcher:
-        """A watcher that continues the history handed over, if complete, or begins a new one."""
-        kept = [self._adopting.own.get(each) for each in _HISTORY]
+        """A watcher that continues the history handed over, if complete, or starts a new one."""
+        kept = [self._adoption.own.get(each) for each in _HISTORY]
         queue, memory = kept
         left = LeftHistory(queue.fd, memory.fd) if queue and memory else None
         watcher = Watcher(events=events, left=left, reached=reached)
         if left is None:
-            for each in kept:
-                if each is not None:
-                    os.close(each.fd)
+            for descriptor in kept:
+                if descriptor is not None:
+                    os.close(descriptor.fd)
         if self._keeping is not None:
             for kind, fd, was in zip(
                 _HISTORY, (watcher.descriptor, watcher.memory), kept, strict=True
@@ -166,25 +169,25 @@ class Files:
         return watcher
 
     def look(self, now: float) -> list[Happening]:
-        """What has happened since the last one. To be called every 20 to 50 ms."""
+        """Returns what has happened since the last look. Call it every 20 to 50 ms."""
         shared = self._shared
         shared.now = now
         self._looked_ns = time.time_ns()
-        self._vigil.begins()
+        self._missed_names.begins()
         shared.watcher.collect()
         before = shared.attention.millis
         millis = int(shared.wall() * 1000)
-        shared.attention.begins(millis, is_told_all=not shared.watcher.overflowed)
-        if self._vigil.was_blind(self._scan_interval, polling=self._said_polling):
-            self._vigil.begin_again(self._by_input.values(), before)
-        if self._vigil.stood_still:
+        shared.attention.begins(millis, is_caught_up=not shared.watcher.overflowed)
+        if self._missed_names.was_blind(self._scan_interval, polling=self._said_polling):
+            self._missed_names.begin_again(self._by_input.values(), before)
+        if self._missed_names.was_suspended:
             self._next_listing = now
         self._list(now)
         shared.attention.look(now)
-        self._vigil.note_what_was_written(self._by_input.values())
+        self._missed_names.note_what_was_written(self._by_input.values())
         for _ in range(_ROUNDS):
             self._note()
-            self._vigil.note_what_was_written(self._by_input.values())
+            self._missed_names.note_what_was_written(self._by_input.values())
             self._begin()
             again = any(
                 input_files.again or input_files.orphans for input_files in self._by_input.values()
@@ -194,65 +197,64 @@ class Files:
         unpacking = time.thread_time() + _UNPACKING
         for input_files in self._by_input.values():
             unpack(input_files, self._by_input.values(), shared, unpacking)
-        self._vigil.hear(before)
-        # It may have stood still since it began to look.
+        self._missed_names.hear(before)
+        # The process may have been suspended since the look began.
         until = max(millis, int(shared.wall() * 1000))
-        self._vigil.say_what_came_and_went(list(self._by_input.values()), before, until)
+        self._missed_names.report_passing_names(list(self._by_input.values()), before, until)
         if now >= self._next_partings:
             self._next_partings = now + _PARTINGS_EVERY
             for input_files in self._by_input.values():
                 part(input_files, shared)
             release_deleted(list(self._by_input.values()), shared)
-        said, shared.said = shared.said, []
-        return said
+        reported, shared.reported = shared.reported, []
+        return reported
 
     def keep(self, now: float) -> None:
-        """Has open files kept over a crash. After what `look` said was written down: what is kept
-        as a source is one that the journal knows."""
-        self._vigil.was_looked()
+        """Hands open files to the keeper, after the results of `look` were journalled, so that a
+        file kept as a source is one that the journal knows."""
+        self._missed_names.was_looked()
         if self._keeping is not None:
             self._keeping.flush(now)
 
     def history(self) -> HistoryPosition | None:
-        """How far events have been dealt with, if that is news: to be written down after all that
-        was said."""
-        return self._vigil.reached(self._by_input)
+        """The position up to which events have been processed, if it has changed. The caller
+        journals it after all reported happenings."""
+        return self._missed_names.reached(self._by_input)
 
     def history_was_written(self, position: HistoryPosition) -> None:
-        self._vigil.reached_was_written(position)
+        self._missed_names.reached_was_written(position)
 
     def ready(self) -> list[Followed]:
-        """Those with unread bytes; who was read longest ago comes first."""
+        """The files with unread bytes, least recently read first."""
         unread = self._shared.attention.unread
-        for followed in [each for each in unread if not each.unread]:
+        for followed in [file for file in unread if not file.unread]:
             del unread[followed]
-        able = [each for each in unread if not (each.suspect or each.trouble or each.is_away)]
-        return sorted(able, key=lambda each: each.served)
+        able = [file for file in unread if not (file.suspect or file.trouble or file.is_away)]
+        return sorted(able, key=lambda file: file.served)
 
     def following(self) -> Collection[Followed]:
-        """Any thread."""
         every_input = list(self._by_input.values())
-        files = chain.from_iterable(list(each.files.values()) for each in every_input)
+        files = chain.from_iterable(list(input_files.files.values()) for input_files in every_input)
         return [followed for followed in files if followed.source]
 
     @property
     def open_files(self) -> int:
-        """Handles that are held. Any thread."""
+        """The number of open files. Any thread."""
         return len(self._shared.handles)
 
     @property
     def kept_files(self) -> int:
-        """Of those, how many outlive this process. Any thread."""
+        """The number of open files that outlive this process. Any thread."""
         return self._keeping.kept if self._keeping is not None else 0
 
     @property
     def undecided(self) -> set[str]:
-        """Topics with something of which the last look could not say yet what it is: a file that
-        may be a copy, one that is not what it was, a folder still to be listed."""
+        """Topics with something not identified yet: a file that may be a copy, one that has been
+        replaced, a folder still to be listed."""
         shared = self._shared
-        unclear = (each for each in shared.attention.unclear if each.trouble is None)
-        notable = (each for each in shared.handles.notable if isinstance(each, Followed))
-        odd = {each.input for each in chain(unclear, notable)}
+        unclear = (followed for followed in shared.attention.unclear if followed.trouble is None)
+        notable = (handle for handle in shared.handles.notable if isinstance(handle, Followed))
+        odd = {followed.input for followed in chain(unclear, notable)}
         changed = shared.watcher.changed
         return {
             input_files.input.topic
@@ -264,12 +266,13 @@ class Files:
 
     @property
     def barred(self) -> set[str]:
-        """Topics with something that nobody may read."""
-        return {each.input.topic for each in self._by_input.values() if each.barred}
+        """Topics with files or folders that the agent may not read."""
+        return {
+            input_files.input.topic for input_files in self._by_input.values() if input_files.barred
+        }
 
     def means(self, name: str, path: str) -> bool:
-        """Whether this input looks for files of that name, or in a folder of that name. Any
-        thread."""
+        """Whether the input matches a file, or searches a folder, of that path. Any thread."""
         input_files = self._by_input.get(name)
         return input_files is not None and (
             path in input_files.survey.watched or input_files.survey.means(path)
@@ -277,55 +280,58 @@ class Files:
 
     @property
     def at_rest(self) -> bool:
-        """Whether a look would find nothing before inotify, or the next scan."""
+        """Whether looks find nothing until inotify reports something, or the next scan."""
         unpacking = any(input_files.unpacking for input_files in self._by_input.values())
         idle = self._shared.attention.at_rest and not self._shared.watcher.has_news
         return idle and not self.undecided and not unpacking
 
     def looked(self, caught_up: Mapping[str, int]) -> list[LookedAt]:
-        """When inputs were looked at, and how their folders stood: what is news, to be written
-        down after all that was said. `caught_up`: up to when all of a topic is acknowledged."""
-        return self._vigil.looked(self._by_input.items(), caught_up)
+        """New scan times of inputs, and changed stamps of their folders, which the caller journals
+        after all reported happenings. `caught_up`: the time up to which a topic's lines are
+        acknowledged."""
+        return self._missed_names.looked(self._by_input.items(), caught_up)
 
     def looked_was_written(self) -> None:
-        self._vigil.was_written(self._by_input.values())
+        self._missed_names.was_written(self._by_input.values())
 
     def snapshot_of(self, followed: Followed) -> KnownSource:
         return followed.known(self._shared.wall())
 
     def wait(self, seconds: float) -> None:
-        """Until inotify has something, another thread wakes it, or so long."""
+        """Waits for inotify, or `wake`, or the timeout."""
         self._shared.watcher.wait(seconds)
 
     def wake(self) -> None:
         self._shared.watcher.wake()
 
     def reconfigure(self, inputs: Sequence[FileInput]) -> list[Happening]:
-        """Sources of files that still belong to their input go on. What a new input means is
-        found at the next look."""
-        wanted = {each.name: each for each in inputs}
+        """Replaces the inputs. Sources whose files still belong to their input continue. Files of
+        new inputs are found at the next look."""
+        wanted = {input_.name: input_ for input_ in inputs}
         for name, input_files in list(self._by_input.items()):
             new = wanted.get(name)
             if new is None or new.topic != input_files.input.topic:
                 self._remove(name)
             elif new != input_files.input:
                 self._change(input_files, new)
-        self._follow([each for each in inputs if each.name not in self._by_input])
-        self._say_what_was_left()
-        said, self._shared.said = self._shared.said, []
-        return said
+        self._follow([input_ for input_ in inputs if input_.name not in self._by_input])
+        self._report_left_unread()
+        reported, self._shared.reported = self._shared.reported, []
+        return reported
 
     def close(self) -> None:
         for followed in [
-            each for input_files in self._by_input.values() for each in input_files.files.values()
+            file for input_files in self._by_input.values() for file in input_files.files.values()
         ]:
             self._shared.close(followed)
         for unpacking in [
-            each for one in self._by_input.values() for each in one.unpacking.values()
+            unpacking
+            for input_files in self._by_input.values()
+            for unpacking in input_files.unpacking.values()
         ]:
             unpacking.close()
         self._by_input.clear()
-        self._adopting.close()
+        self._adoption.close()
         self._shared.watcher.close()
         if self._keeping is not None:
             self._keeping.close()
@@ -336,8 +342,8 @@ class Files:
         watcher, every_input = self._shared.watcher, list(self._by_input.values())
         everything = now >= self._next_scan or watcher.overflowed
         started = self._worked()
-        if everything or any(each.wants_all for each in every_input):
-            self._adopting.adopt(every_input, self._unclaimed.values(), self._shared)
+        if everything or any(input_files.wants_all for input_files in every_input):
+            self._adoption.adopt(every_input, self._unclaimed.values(), self._shared)
         if everything:
             began = int(self._shared.wall() * 1000)
             if watcher.overflowed:
@@ -351,7 +357,7 @@ class Files:
             self._next_scan = now + max(self._scan_interval, taken / _SCANNING)
             self._listed_ns = self._scanned_ns = self._looked_ns
             self.scanned_millis = began
-            self._vigil.was_scanned()
+            self._missed_names.was_scanned()
         elif now >= self._next_listing:
             self._told = changed = watcher.changed
             watcher.changed = set()
@@ -392,19 +398,19 @@ class Files:
         if before is None and shared.watcher.anew and sought.paths:
             self._say_past(input_files, listing, sought)
         if listing.complete and (before is not None or not sought.paths):
-            input_files.begins_to_be_told()
+            input_files.start_history()
         if before is not None and listing.complete:
             input_files.before = None
             times = before.millis * _MILLIS, self._shared.attention.millis * _MILLIS
-            self._vigil.say(
+            self._missed_names.say(
                 *(input_files, before, listing),
                 known=known,
                 written=input_files.written_unread(*times),
             )
 
     def _say_past(self, input_files: InputFiles, listing: Listing, sought: Patterns) -> None:
-        """Of folders that are new since everything was listed, until they were watched, and that
-        the input sought then."""
+        """Reports what may have happened in new folders before they were watched, for those that
+        the input already searched."""
         anew, survey = self._shared.watcher.anew, None
         for folder in anew.keys() & listing.stamps.keys():
             survey = survey or Survey(*sought, before=lambda _folder: None)
@@ -415,14 +421,14 @@ class Files:
                 continue
             is_above_watched = self._shared.watcher.watch_of(folder_of(folder)) >= 0
             past = past_of(folder, stamp, since_ns)
-            if self._vigil.stood_still and not is_above_watched:
-                past = past or "other folders may have been in its place"
+            if self._missed_names.was_suspended and not is_above_watched:
+                past = past or "another folder may have been in its place"
             if past:
-                self._vigil.say_past(input_files, folder, since_ns // _MILLIS, past)
+                self._missed_names.report_past(input_files, folder, since_ns // _MILLIS, past)
 
     def _told_ns(self, folder: str) -> int:
-        """When it had not happened yet what has made a folder another one: since the look before,
-        if the kernel told of it, else since everything was listed."""
+        """A time before the folder was created or replaced: that of the previous look, if the
+        kernel reported it, otherwise that of the last scan."""
         if self._shared.watcher.anew[folder].instead:
             is_told = folder_of(folder) in self._told
         else:
@@ -431,17 +437,17 @@ class Files:
 
     def _after_scan(self, every_input: Sequence[InputFiles]) -> None:
         shared = self._shared
-        for path in [each for each in shared.unreadable if not os.path.lexists(each)]:
+        for path in [path for path in shared.unreadable if not os.path.lexists(path)]:
             del shared.unreadable[path]
-            shared.say(ReadableAgain(path, gone=True))
+            shared.report(ReadableAgain(path, gone=True))
         folders = {folder for input_files in every_input for folder in input_files.survey.watched}
         shared.watcher.unwatch_folders_but(folders)
         wall = shared.wall()
         for input_files in every_input:
-            shared.say(*(Forgettable(each.id) for each in input_files.memory.forget(wall)))
+            shared.report(*(Forgettable(source.id) for source in input_files.memory.forget(wall)))
 
     def _before_listing(self, folder: str) -> int:
-        """Watched before it is listed, so that nothing comes between. Returns the watch."""
+        """Watches a folder before it is listed, so that nothing is missed. Returns the watch."""
         why = self._shared.watcher.watch_folder(folder)
         if why:
             self._no_events(folder, why)
@@ -450,9 +456,9 @@ class Files:
     def _no_events(self, path: str, why: str) -> None:
         if not self._said_polling:
             self._said_polling = True
-            self._shared.say(Polling(path, why))
+            self._shared.report(Polling(path, why))
 
-    # What is odd
+    # Identification
 
     def _begin(self) -> None:
         unclear, started = self._shared.attention.unclear, self._worked()
@@ -460,18 +466,18 @@ class Files:
             if self._worked() - started > _BEGINNING:
                 return
             del unclear[followed]
-            unclear[followed] = None  # the others come first the next time
+            unclear[followed] = None  # to the end of the queue
             input_files = self._by_input.get(followed.input)
             if input_files is not None and not followed.suspect and followed.trouble is None:
                 begin(input_files, followed, self._shared)
 
     def _note(self) -> None:
-        """What reading and looking have found out."""
+        """Handles the files that reading or looking found changed."""
         shared = self._shared
         notable, shared.handles.notable = shared.handles.notable, set()
-        for each in notable:
-            if isinstance(each, Followed):
-                self._note_one(each)
+        for holder in notable:
+            if isinstance(holder, Followed):
+                self._note_one(holder)
         for input_files in self._by_input.values():
             folders, input_files.again = input_files.again, set()
             folders |= {folder_of(old.current_path) for old, _ in input_files.orphans}
@@ -493,10 +499,10 @@ class Files:
             return
         input_files.originals.note(followed)
         if followed.source and followed.content.reports_fingerprint():
-            shared.say(Grown(followed))
+            shared.report(Grown(followed))
 
     def _question(self, input_files: InputFiles, followed: Followed) -> None:
-        """It is not what it was: truncated, replaced, renamed or gone."""
+        """Handles a file that has changed: truncated, replaced, renamed or gone."""
         followed.trust()
         try:
             fd = followed.fd
@@ -511,7 +517,7 @@ class Files:
                     input_files.lose_file(followed)
                     return
             if doubted(followed.remembered(), followed.seen(fd)) is IdentityVerdict.SAME:
-                self._shared.attention.rouse(followed, self._shared.now)
+                self._shared.attention.make_busy(followed, self._shared.now)
                 return
             input_files.truncated(followed, fd)
         except (FileNotFoundError, NotADirectoryError):
@@ -523,23 +529,23 @@ class Files:
     # Inputs
 
     def _follow(self, inputs: Sequence[FileInput]) -> None:
-        names = {each.name for each in inputs} | self._by_input.keys()
-        for each in inputs:
-            is_new = each.name not in self._seen
-            self._seen.add(each.name)
-            input_files = InputFiles(each, self._shared, self._before_listing, is_new=is_new)
-            self._by_input[each.name] = input_files
-            self._vigil.remember(input_files, each.name)
-        self._claim({each.name: self._by_input[each.name] for each in inputs}, names)
+        names = {input_.name for input_ in inputs} | self._by_input.keys()
+        for input_ in inputs:
+            is_new = input_.name not in self._seen
+            self._seen.add(input_.name)
+            input_files = InputFiles(input_, self._shared, self._before_listing, is_new=is_new)
+            self._by_input[input_.name] = input_files
+            self._missed_names.remember(input_files, input_.name)
+        self._claim({input_.name: self._by_input[input_.name] for input_ in inputs}, names)
 
     def _claim(self, new: Mapping[str, InputFiles], names: Collection[str]) -> None:
-        """Sources that are a new input's, or were those of one that has another name by now."""
+        """Assigns unclaimed sources to new inputs, and to inputs that have been renamed."""
         for known in list(self._unclaimed.values()):
             input_files = new.get(known.input)
             if known.input not in names:
                 input_files = _new_input_of(known, new.values())
                 if input_files is not None:
-                    self._vigil.remember(input_files, known.input)
+                    self._missed_names.remember(input_files, known.input)
             if input_files is not None:
                 del self._unclaimed[known.id]
                 input_files.remember(known)
@@ -548,7 +554,7 @@ class Files:
     def _remove(self, name: str) -> None:
         input_files = self._by_input.pop(name)
         self._unsure.pop(input_files, None)
-        self._vigil.leave(input_files, name)
+        self._missed_names.leave(input_files, name)
         self._left += input_files.barred.leave(
             input_files.input.topic, int(self._shared.wall() * 1000)
         )
@@ -557,7 +563,7 @@ class Files:
                 self._release(input_files, followed)
         for unpacking in input_files.unpacking.values():
             unpacking.close()
-        self._unclaimed |= {each.id: each for each in input_files.memory.all()}
+        self._unclaimed |= {known.id: known for known in input_files.memory.all()}
 
     def _change(self, input_files: InputFiles, new: FileInput) -> None:
         self._left += input_files.change(new, self._before_listing)
@@ -577,26 +583,31 @@ class Files:
         input_files.drop(followed)
         if followed.source:
             self._unclaimed[followed.source] = self.snapshot_of(followed)
-            self._shared.say(Released(followed))
+            self._shared.report(Released(followed))
 
-    def _say_what_was_left(self) -> None:
-        """Unread, by inputs that are for other files now, or gone: where their topic's heartbeats
-        go on, and no other input takes it up."""
+    def _report_left_unread(self) -> None:
+        """Reports unread content of files that were dropped by changed or removed inputs, if their
+        topic has heartbeats, and no other input takes them over."""
         left, self._left = self._left, []
         every_input = self._by_input.values()
         claimed = {
             known.id for input_files in every_input for known in input_files.memory.unfinished()
         }
         for path, unwatched, source in left:
-            mine = [each for each in every_input if each.input.topic == unwatched.topic]
-            if mine and source not in claimed and not any(each.survey.means(path) for each in mine):
-                self._shared.say(NotWatched(unwatched))
+            same_topic = [
+                input_files
+                for input_files in every_input
+                if input_files.input.topic == unwatched.topic
+            ]
+            is_taken_over = any(input_files.survey.means(path) for input_files in same_topic)
+            if same_topic and source not in claimed and not is_taken_over:
+                self._shared.report(NotWatched(unwatched))
 
 
 def _new_input_of(known: KnownSource, inputs: Iterable[InputFiles]) -> InputFiles | None:
     """The input that takes over a source whose own input has been removed or renamed."""
     path = known.last_path or known.path
-    for each in inputs:
-        if each.input.topic == known.topic and each.survey.means(path):
-            return each
+    for input_files in inputs:
+        if input_files.input.topic == known.topic and input_files.survey.means(path):
+            return input_files
     return None

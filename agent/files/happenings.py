@@ -1,8 +1,8 @@
-"""What following files found out: values, for whoever journals, counts and logs.
+"""The events that following files reports, as values to be journalled, counted and logged.
 
-The order within one look is that in which things are to be written down. A source is over with
-`Ended`, or, if nobody saw its end, with `EndUnseen`, and with nothing else; before it, `Lost` says
-what of it nobody can read any more.
+They must be journalled in the order in which a look returns them. A source ends with exactly one
+`Ended`, or `EndUnseen` if its end was not seen; before that, `Lost` reports bytes that can no
+longer be read.
 """
 
 import msgspec
@@ -13,28 +13,28 @@ from agent.runs import SourceId
 
 
 class Appeared(msgspec.Struct, frozen=True):
-    """A source is followed from now on; `known_before`: from a journal or an earlier look."""
+    """A source is now followed; `known_before`: from a journal or an earlier look."""
 
     followed: Followed
     known_before: bool
 
 
 class Renamed(msgspec.Struct, frozen=True):
-    """Its file has another name, or, copied and then truncated, lives on in the copy."""
+    """A source's file has a new name; or it was copied and truncated, and continues in the copy."""
 
     followed: Followed
     former: str
 
 
 class Grown(msgspec.Struct, frozen=True):
-    """Its fingerprint covers more than before: worth writing down."""
+    """A source's fingerprint covers more bytes, and should be journalled."""
 
     followed: Followed
 
 
 class Truncated(msgspec.Struct, frozen=True):
-    """Its file begins anew, as `next`. `lost_bytes`: 0 if a copy has what was unread; else what
-    was there at the last look and was not read. What was written since then nobody knows."""
+    """A source's file was truncated, and starts again as source `next`. `lost_bytes` were there at
+    the last look, and neither read nor copied. Bytes written after that look are unknown."""
 
     followed: Followed
     lost_bytes: int
@@ -42,40 +42,39 @@ class Truncated(msgspec.Struct, frozen=True):
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """It has no name any more; it is read to its end as long as that is allowed."""
+    """A file was deleted; it is read to its end as long as `hold_deleted` allows."""
 
     followed: Followed
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """Nothing more will come, and everything was read or lost."""
+    """A source is complete: everything was read or lost."""
 
     followed: Followed
 
 
 class EndUnseen(msgspec.Struct, frozen=True):
-    """Nothing more will come, and what was known of it was read or lost: but there may have been
-    more, which nobody saw."""
+    """A source is over, and its known bytes were read or lost, but it may have had more."""
 
     followed: Followed
     unwatched: Unwatched
 
 
 class NotWatched(msgspec.Struct, frozen=True):
-    """Nobody looked at a folder for a while."""
+    """A folder was not watched for a time."""
 
     unwatched: Unwatched
 
 
 class Unpacked(msgspec.Struct, frozen=True):
-    """Its file is gone, but was compressed: it is read from there."""
+    """A source's file was compressed and removed, and is now read from the archive."""
 
     followed: Followed
     archive: str
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """So many bytes from there on cannot be read any more; -1 if nobody can know how many."""
+    """Bytes from `position` on can no longer be read; `bytes` is -1 if their number is unknown."""
 
     followed: Followed
     position: int
@@ -84,34 +83,34 @@ class Lost(msgspec.Struct, frozen=True):
 
 
 class Released(msgspec.Struct, frozen=True):
-    """Not followed any more, though not over: no input means it now."""
+    """A source is no longer followed, since no input matches it, but has not ended."""
 
     followed: Followed
 
 
 class Forgettable(msgspec.Struct, frozen=True):
-    """A finished source whose file has not been on disk for long, or is another one's now."""
+    """A finished source whose file has been gone for long, or belongs to another source now."""
 
     source: SourceId
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """A file or folder; tried again at every scan. Said once, until it is readable again."""
+    """A file or folder cannot be read. It is retried at every scan, and reported once."""
 
     path: str
     why: str
 
 
 class ReadableAgain(msgspec.Struct, frozen=True):
-    """Or, if `gone`, not there any more."""
+    """A file or folder can be read again, or is `gone`."""
 
     path: str
     gone: bool = False
 
 
 class Compressed(msgspec.Struct, frozen=True):
-    """A compressed file is not read: said of each once. `is_left`: nobody spoke of it before, as it
-    came while files were looked at, or was there before the input was."""
+    """A compressed file is not read; reported once for each. `is_left`: its content was never
+    reported, since it appeared while files were followed, or existed before the input."""
 
     input: str
     path: str
@@ -120,7 +119,7 @@ class Compressed(msgspec.Struct, frozen=True):
 
 
 class Polling(msgspec.Struct, frozen=True):
-    """Events are not to be had for this folder or file: looked at now and then. Said once."""
+    """A folder or file without inotify events is polled. Reported once."""
 
     path: str
     why: str

@@ -1,10 +1,10 @@
-"""The files of one input: met, recognised, renamed, missing. All that happens to files is held
-against the list of them.
+"""The files of one input: compares each listing with the known files, and finds new, renamed and
+missing ones.
 
-Which file is which, and where, is decided in `identity`; here it is done. A file that is met is
-opened at once and held by `fstat` against what was listed: if it is another one by then, its folder
-is listed once more. `beginnings` says what becomes of a file that is new, `partings` of a source
-that has lost its file, was deleted, or is over.
+`identity` decides which file is which; this module acts on it. A new file is opened at once, and
+its `fstat` is compared with the listing: if it has been replaced since, its folder is listed again.
+`source_starts` handles files without a source, `source_ends` sources that have lost their file,
+were deleted, or are over.
 """
 
 import math
@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from agent.file_inputs import FileInput
-from agent.files.barred import Barred, Left, NeverRead
 from agent.files.happenings import (
     Appeared,
     Compressed,
@@ -26,10 +25,18 @@ from agent.files.happenings import (
 from agent.files.listing import Listing, Survey, places, sighting_of
 from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking
+from agent.files.unreadable import Left, NeverRead, UnreadableFiles
 from agent.files.unwatched import Folders, never_clear
 from agent.history.blind_times import Looked, Traces, may_hide
 from agent.names import DELETED, folder_of
 from agent.recognition.compressed import has_compressed_name
+from agent.recognition.file_search import (
+    device_above,
+    find_by_inode,
+    find_truncated,
+    other_name,
+    was_copied,
+)
 from agent.recognition.followed import Followed
 from agent.recognition.identity import (
     Identity,
@@ -43,23 +50,16 @@ from agent.recognition.identity import (
 )
 from agent.recognition.memory import FoundFile, Memory
 from agent.recognition.originals import Originals
-from agent.recognition.seeking import (
-    device_above,
-    find_by_inode,
-    find_truncated,
-    other_name,
-    was_copied,
-)
 from agent.runs import KnownSource, Progress
 
-_MOST_COMPRESSED = 1_000  # that are spoken of, of an input
+_MOST_COMPRESSED = 1_000  # reported for an input
 
 
 class InputFiles:
-    """`is_new`: the input was never seen before, so `start` applies to what is there now.
+    """The files of one input. `is_new`: it was never followed before, so `start` applies.
 
     A `Followed` without a source is a file that is empty, or may be a copy. `orphans` are sources
-    whose file was truncated or replaced, with the one that follows at that place, if it is known.
+    whose file was truncated or replaced, with the source that follows it there, if known.
     """
 
     def __init__(
@@ -78,8 +78,8 @@ class InputFiles:
         self.leaving: dict[Followed, None] = {}
         self.unpacking: dict[Followed, Unpacking] = {}
         self.orphans: list[tuple[Followed, Followed | None]] = []
-        self.outside: dict[str, None] = {}  # names of what is over that are not meant
-        self.again: set[str] = set()  # folders that must be listed once more
+        self.outside: dict[str, None] = {}  # paths of finished files that the input does not match
+        self.again: set[str] = set()  # folders that must be listed again
         self.wants_all = True
         self.there_at_first: dict[Identity, Sighting] = {}
         self.compressed: dict[Identity, tuple[int, int]] = {}
@@ -87,23 +87,23 @@ class InputFiles:
         self.is_new = is_new
         self.caught_up_millis = 0  # when all that was there had been read and acknowledged
         self.folders = Folders()
-        self.before: Looked | None = None  # how they stood before a time that nobody watched
+        self.before: Looked | None = None  # the last look before an unwatched time
         self.why_before = ""
         self._looked = False
         self._listed_millis = 0  # when everything was listed for the last time
         self._said_compressed: set[Identity] = set()
         self._told_from: float = math.inf  # when the history of names began, in milliseconds
-        self.barred = Barred()
+        self.barred = UnreadableFiles()
 
     def remember(self, known: KnownSource) -> None:
-        """From a journal; before anything is listed."""
+        """Adds a source from the journal, before anything is listed."""
         self.memory.add(known)
         if known.finished and known.last_path and not self.survey.means(known.last_path):
             self.outside[known.last_path] = None
 
     def change(self, of: FileInput, before_listing: Callable[[str], object]) -> list[Left]:
-        """Of the same topic. What the input does not mean any more is for the caller to drop;
-        returns what of that was never read."""
+        """Changes the input's configuration; its topic stays. The caller drops files that no longer
+        match. Returns those of them that were never read."""
         self.input = of
         self.survey = Survey(of.paths, of.exclude, before_listing)
         self.wants_all = True
@@ -111,36 +111,36 @@ class InputFiles:
         return self.barred.leave(of.topic, int(self._shared.wall() * 1000), self.survey)
 
     def go_on_from(self, looked: Looked) -> None:
-        """An earlier process looked at its files then, and nothing that happened since is lost."""
+        """Continues from a look of an earlier process, if no event since then is lost."""
         self.folders.go_on_from(looked)
         self._listed_millis, self._told_from = looked.millis, 0
         self.caught_up_millis = max(self.caught_up_millis, looked.caught_up_millis)
 
     def take(self, listing: Listing) -> None:
-        """What was listed, made true."""
-        found = places(listing.sightings)
+        """Updates the files from a listing."""
+        by_identity = places(listing.sightings)
         for followed in list(self.files.values()):
-            self._follow(followed, *whereabouts(followed, listing, found), listing)
-        for identity, sightings in found.items():
+            self._follow(followed, *whereabouts(followed, listing, by_identity), listing)
+        for identity, sightings in by_identity.items():
             if identity not in self.files:
-                self._meet(best(sightings), found)
+                self._meet(best(sightings), by_identity)
         if self.barred or listing.failures:
-            self._look_at_barred(listing, found)
+            self._look_at_barred(listing, by_identity)
         if listing.complete:
             self._listed_millis = self._shared.attention.millis
-            self._look_outside(found)
+            self._look_outside(by_identity)
             if not self._looked:
                 self._looked = True
-                self._miss_remembered(listing, found)
+                self._miss_remembered(listing, by_identity)
 
     def not_clear(self, followed: Followed, what: str) -> None:
-        """There may have been something in a file of which it was not clear yet what it is."""
+        """Reports that a file without a source was lost with unread content, if it had any."""
         if not followed.source and (followed.size or not followed.sealed):
             now = int(self._shared.wall() * 1000)
-            self._shared.say(NotWatched(never_clear(followed, self.input.topic, what, now)))
+            self._shared.report(NotWatched(never_clear(followed, self.input.topic, what, now)))
 
     def truncated(self, old: Followed, fd: int) -> None:
-        """The same file begins anew, as another source."""
+        """Starts a truncated file again, as a new source."""
         shared = self._shared
         status = os.fstat(fd)
         if old.size:
@@ -158,40 +158,43 @@ class InputFiles:
         self.hold(following, fd)
 
     @property
-    def is_told_all(self) -> bool:
-        """Whether the history of names tells of all its folders, and the journal knows these."""
+    def has_complete_history(self) -> bool:
+        """Whether the history of names covers all its folders, and the journal has them."""
         untold = self._shared.watcher.untold
         is_listed = not self.folders.all_is_news and self.before is None
         return bool(is_listed) and (not untold or untold.isdisjoint(self.survey.watched))
 
-    def is_told_since(self, millis: int) -> bool:
-        return self.is_told_all and self._told_from <= millis
+    def has_history_since(self, millis: int) -> bool:
+        return self.has_complete_history and self._told_from <= millis
 
-    def begins_to_be_told(self) -> None:
-        """Its folders are watched and listed, after a time of which there is no history."""
+    def start_history(self) -> None:
+        """Starts the time that the history of names covers: all folders are watched and listed."""
         self._told_from = self._shared.attention.millis
 
     def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:
-        """Where files are of which nothing was read before, and that were written to or copied in
-        that time; whether only briefly. Nobody knows whether they were emptied meanwhile."""
-        found: dict[str, Traces] = {}
+        """Files of which nothing was read before, and that were written to or copied in that time,
+        perhaps briefly: they may have been emptied in between."""
+        written: dict[str, Traces] = {}
         begun = self._shared.attention.begun
-        is_told = self.is_told_since(since_ns // 1_000_000)
-        for each in self.files.values():
-            if each.source and not each.is_unseen and each not in begun:
+        is_told = self.has_history_since(since_ns // 1_000_000)
+        for followed in self.files.values():
+            if followed.source and not followed.is_unseen and followed not in begun:
                 continue
-            path, from_ns = each.current_path, max(each.born_ns, each.begun_ns, since_ns)
-            written_ns, away_ns = each.mtime_ns - from_ns, until_ns - since_ns
-            # Behind a link nobody watched.
-            traces = may_hide(written_ns, away_ns, is_told=is_told and not each.real_path)
+            path, from_ns = (
+                followed.current_path,
+                max(followed.born_ns, followed.begun_ns, since_ns),
+            )
+            written_ns, away_ns = followed.mtime_ns - from_ns, until_ns - since_ns
+            # The target of a link was not watched.
+            traces = may_hide(written_ns, away_ns, is_told=is_told and not followed.real_path)
             if traces is not Traces.CHANGED and was_copied(path, from_ns, self.survey.means):
                 traces = Traces.CHANGED
             if traces is not Traces.UNCHANGED:
-                found[path] = traces
-        return found
+                written[path] = traces
+        return written
 
     def fails(self, followed: Followed, error: OSError) -> None:
-        """It was opened, and cannot be read any more."""
+        """Closes an open file that can no longer be read."""
         self._shared.cannot_read(followed.current_path, error)
         self._shared.handles.close(followed)
         if not followed.source:
@@ -205,7 +208,7 @@ class InputFiles:
                 self._can_read(followed.identity)
 
     def missing(self, followed: Followed, listing: Listing) -> None:
-        """No name that the input means leads to it."""
+        """Handles a file that is no longer under any path that the input matches."""
         self._retry(followed)
         if followed.fd is None and followed.source:
             self._seek(followed, listing)
@@ -224,7 +227,7 @@ class InputFiles:
         if has_name:
             if path.endswith(DELETED) and not os.path.lexists(path):
                 path = other_name(followed)
-            if not path:  # wherever that is
+            if not path:  # its name is unknown
                 followed.is_missed(self._shared.now)
                 self.leaving[followed] = None
             elif path != followed.current_path:
@@ -232,20 +235,20 @@ class InputFiles:
         elif not followed.nameless:
             followed.lose_name(self._shared.now, status.st_mtime_ns)
             self.leaving[followed] = None
-            self._shared.attention.rouse(followed, self._shared.now)
+            self._shared.attention.make_busy(followed, self._shared.now)
             if followed.source:
-                self._shared.say(Deleted(followed))
+                self._shared.report(Deleted(followed))
 
     def rename(self, followed: Followed, path: str) -> None:
         former = followed.current_path
         followed.rename(path)
         self.leaving[followed] = None
         if followed.source:
-            self._shared.say(Renamed(followed, former))
-        self._shared.attention.rouse(followed, self._shared.now)
+            self._shared.report(Renamed(followed, former))
+        self._shared.attention.make_busy(followed, self._shared.now)
 
     def hold(self, followed: Followed, fd: int) -> None:
-        """It is among the files from now on, with an open handle."""
+        """Adds a file with its open descriptor."""
         self.files[followed.identity] = followed
         if followed.leaving:
             self.leaving[followed] = None
@@ -256,10 +259,10 @@ class InputFiles:
             except OSError as error:
                 self._shared.handles.trouble(followed, error)
         self.originals.note(followed)
-        self._shared.attention.rouse(followed, self._shared.now)
+        self._shared.attention.make_busy(followed, self._shared.now)
 
     def give_up(self, followed: Followed) -> None:
-        """It is not among the files any more. Its handle is not closed."""
+        """Removes a file without closing its descriptor."""
         self.barred.admit(followed.identity)
         self._shared.attention.drop(followed)
         self._shared.handles.take(followed)
@@ -282,7 +285,7 @@ class InputFiles:
         self._said_compressed.add(identity)
         was_wanted = self.is_new and not self.input.starts_at_end(mtime_ns / 1e9)
         is_left = self._looked or was_wanted
-        self._shared.say(Compressed(self.input.name, path, self.input.topic, is_left))
+        self._shared.report(Compressed(self.input.name, path, self.input.topic, is_left))
 
     def _follow(
         self, followed: Followed, where: Where, sighting: Sighting | None, listing: Listing
@@ -291,7 +294,7 @@ class InputFiles:
             followed.is_found()
         self._retry(followed)
         if where is Where.CHANGED:
-            self._shared.attention.rouse(followed, self._shared.now)
+            self._shared.attention.make_busy(followed, self._shared.now)
         elif where is Where.MOVED and sighting is not None:
             self._moved(followed, sighting)
         elif where is Where.MISSING or (
@@ -312,13 +315,13 @@ class InputFiles:
             self._cannot_read(followed.identity, sighting.path, error)
             return
         self._can_read(followed.identity)
-        if fd is None:  # device and inode are another file's by now
+        if fd is None:  # another file has the device and inode by now
             self.lose_file(followed)
         else:
             self.rename(followed, sighting.path)
 
     def lose_file(self, followed: Followed) -> None:
-        """What there was of it is nowhere to be seen under its name, device and inode."""
+        """Drops a file that is gone from its path and inode; its source becomes an orphan."""
         self.not_clear(followed, "gone")
         self.drop(followed)
         self.again.add(folder_of(followed.current_path))
@@ -326,14 +329,14 @@ class InputFiles:
             self.orphans.append((followed, None))
 
     def _seek(self, followed: Followed, listing: Listing) -> None:
-        """Of a source that has no handle: by its last name, then by its inode in its folders."""
+        """Searches for the closed file of a source: by its last path, then by its inode."""
         try:
             is_sought = not self.survey.means(followed.current_path)
             if followed.open(sought=is_sought) is not None:
                 followed.is_back()
                 if followed.current_path != followed.path:
                     self.leaving[followed] = None
-                self._shared.attention.rouse(followed, self._shared.now)
+                self._shared.attention.make_busy(followed, self._shared.now)
                 self._can_read(followed.identity)
                 return
         except OSError as error:
@@ -362,7 +365,7 @@ class InputFiles:
     def _meet(
         self,
         sighting: Sighting,
-        found: dict[Identity, list[Sighting]],
+        by_identity: dict[Identity, list[Sighting]],
         *,
         is_meant: bool = True,
     ) -> None:
@@ -370,7 +373,7 @@ class InputFiles:
         identity, wall = sighting.identity, shared.wall()
         if has_compressed_name(sighting.path):
             self.is_compressed(sighting.path, identity, sighting.mtime_ns)
-            self._lose_remembered(identity)  # an archive may have the inode of what is in it
+            self._lose_remembered(identity)  # an archive may have the inode of the original
             return
         if self.memory.is_unchanged(sighting, wall):
             return
@@ -394,7 +397,7 @@ class InputFiles:
             return
         try:
             file = FoundFile.of(fd, status.st_size)
-            known = self.memory.find(sighting, file, found.__contains__)
+            known = self.memory.find(sighting, file, by_identity.__contains__)
         except OSError as error:
             os.close(fd)
             self._cannot_read(identity, sighting.path, error, is_meant=is_meant)
@@ -433,17 +436,19 @@ class InputFiles:
 
     @property
     def _seen_millis(self) -> int:
-        """When all that was there was listed before this look."""
+        """The time of the last complete listing before this look."""
         if self.before is not None:
             return self.before.millis
         return self._listed_millis or self._shared.attention.last_millis
 
     def _never_read(self, gone: Iterable[NeverRead]) -> None:
         topic, now = self.input.topic, self._shared.attention.millis
-        self._shared.say(*(NotWatched(each.unwatched(topic, now)) for each in gone))
+        self._shared.report(*(NotWatched(each.unwatched(topic, now)) for each in gone))
 
-    def _look_at_barred(self, listing: Listing, found: dict[Identity, list[Sighting]]) -> None:
-        for identity, gone in self.barred.gone(self.survey, listing, found):
+    def _look_at_barred(
+        self, listing: Listing, by_identity: dict[Identity, list[Sighting]]
+    ) -> None:
+        for identity, gone in self.barred.gone(self.survey, listing, by_identity):
             if self.memory.unfinished_at(identity):
                 self._lose_remembered(identity)
             elif identity not in self.files:
@@ -451,28 +456,28 @@ class InputFiles:
         self._never_read(self.barred.shown(self.survey, listing, self._seen_millis))
 
     def go_on(self, followed: Followed, known: KnownSource) -> None:
-        """As the source that it is, or as the next one from there on if that is over."""
+        """Continues a known source, or a new one from its position if that is over."""
         shared = self._shared
         self.memory.remove(known)
         if known.finished or known.topic != self.input.topic:
             if known.finished:
-                shared.say(Forgettable(known.id))
+                shared.report(Forgettable(known.id))
             else:
                 before = self.remembered(known)
                 before.finish()
-                shared.say(Appeared(before, known_before=True), Ended(before))
+                shared.report(Appeared(before, known_before=True), Ended(before))
             following = Progress(known.progress.position)
             followed.become(shared.new_source(), self.input, following)
-            shared.say(Appeared(followed, known_before=False))
+            shared.report(Appeared(followed, known_before=False))
             return
         followed.resume(known)
         shared.attention.may_begin(followed)
         shared.attention.recall(followed, known.seen_millis)
         followed.belong(self.input)
-        shared.say(Appeared(followed, known_before=True))
+        shared.report(Appeared(followed, known_before=True))
         former = known.last_path or known.path
         if former != followed.current_path:
-            shared.say(Renamed(followed, former))
+            shared.report(Renamed(followed, former))
 
     def _is_too_old(self, sighting: Sighting, wall: float) -> bool:
         mtime = sighting.mtime_ns / 1e9
@@ -491,16 +496,16 @@ class InputFiles:
         return followed
 
     def _lose_remembered(self, identity: Identity) -> None:
-        """What is there now is something else."""
+        """Makes orphans of remembered sources whose inode belongs to another file now."""
         for known in self.memory.unfinished_at(identity):
             self.memory.remove(known)
             followed = self.remembered(known)
-            self._shared.say(Appeared(followed, known_before=True))
+            self._shared.report(Appeared(followed, known_before=True))
             self.orphans.append((followed, None))
 
-    def _look_outside(self, found: dict[Identity, list[Sighting]]) -> None:
-        """At files that are over and have names that the input does not mean: some program may
-        still write to them."""
+    def _look_outside(self, by_identity: dict[Identity, list[Sighting]]) -> None:
+        """Checks finished files under paths that the input does not match: a program may still
+        write to them."""
         for path in list(self.outside):
             try:
                 sighting = sighting_of(Path(path), is_link=False)
@@ -508,19 +513,21 @@ class InputFiles:
                 sighting = None
             if sighting is None or not self.memory.has(sighting.identity):
                 del self.outside[path]
-            elif sighting.identity not in self.files and sighting.identity not in found:
-                self._meet(sighting, found, is_meant=False)
+            elif sighting.identity not in self.files and sighting.identity not in by_identity:
+                self._meet(sighting, by_identity, is_meant=False)
 
-    def _miss_remembered(self, listing: Listing, found: dict[Identity, list[Sighting]]) -> None:
-        """After the first look at everything: sources that were not met."""
+    def _miss_remembered(
+        self, listing: Listing, by_identity: dict[Identity, list[Sighting]]
+    ) -> None:
+        """Handles remembered sources that the first complete listing did not find."""
         for known in self.memory.unfinished():
             identity = known.device, known.inode
             if identity in self.files:
                 self._lose_remembered(identity)
-            elif identity not in found and listing.covers(known.last_path or known.path):
+            elif identity not in by_identity and listing.covers(known.last_path or known.path):
                 self.memory.remove(known)
                 followed = self.remembered(known)
-                self._shared.say(Appeared(followed, known_before=True))
+                self._shared.report(Appeared(followed, known_before=True))
                 self.files[identity] = followed
                 self.originals.note(followed)
                 self.missing(followed, listing)

@@ -1,9 +1,8 @@
-"""What lies in the folders that an input's patterns lead to.
+"""Lists the folders that an input's patterns lead to.
 
-A `Survey` remembers which folders these are, so that after an event only the folder concerned is
-listed. A folder that cannot be listed (no permission, a mount that is gone) says nothing of its
-files: they are not missing. Only regular files are sighted, through symbolic links too; nothing is
-opened.
+A `Survey` remembers these folders, so that after an event only the affected one is listed. If a
+folder cannot be listed (no permission, a mount that is gone), its files do not count as missing.
+Only regular files are returned, also through symbolic links; no file is opened.
 """
 
 import os
@@ -21,15 +20,14 @@ from agent.recognition.identity import Identity, Sighting
 
 
 def places(sightings: Iterable[Sighting]) -> dict[Identity, list[Sighting]]:
-    """By device and inode."""
-    found: dict[Identity, list[Sighting]] = {}
+    by_identity: dict[Identity, list[Sighting]] = {}
     for sighting in sightings:
-        found.setdefault(sighting[1:3], []).append(sighting)
-    return found
+        by_identity.setdefault(sighting[1:3], []).append(sighting)
+    return by_identity
 
 
 def sighting_of(file: os.DirEntry[str] | Path, *, is_link: bool) -> Sighting | None:
-    """None if it is no regular file. Raises OSError."""
+    """The sighting of a regular file; None for anything else. Raises OSError."""
     status = file.stat()
     if not stat.S_ISREG(status.st_mode):
         return None
@@ -43,9 +41,9 @@ def sighting_from(status: os.stat_result, path: str, *, is_link: bool = False) -
 
 
 def stamp_of(folder: str) -> Stamp | None:
-    """How a folder stands, or the nearest one above it that is there; None if nobody can know. Read
-    before it is listed, so that a name which comes meanwhile counts as a change."""
-    now_ns = time.time_ns()  # as file systems have it, whatever clock others believe
+    """The stamp of a folder, or of the nearest existing one above it; None if unknown. Read it
+    before listing, so that a name that comes meanwhile counts as a change."""
+    now_ns = time.time_ns()  # the clock of file systems
     while True:
         try:
             status = Path(folder).stat()
@@ -61,16 +59,16 @@ def stamp_of(folder: str) -> Stamp | None:
 
 
 class Listing(msgspec.Struct):
-    """What was found in some folders. Of other folders it says nothing."""
+    """The content of some folders, or of all (`complete`)."""
 
     sightings: list[Sighting] = []
-    folders: set[str] = set()  # listed, or known not to be there
+    folders: set[str] = set()  # listed, or known not to exist
     failures: dict[str, OSError] = {}  # folders and files
     stamps: dict[str, Stamp] = {}  # of folders whose names matter
     complete: bool = False
 
     def covers(self, path: str) -> bool:
-        """Whether a file of that path would have been sighted."""
+        """Whether a file of that path would have been listed."""
         if path in self.failures:
             return False
         folder = folder_of(path)
@@ -84,8 +82,8 @@ class Listing(msgspec.Struct):
 
 
 class Survey:
-    """The folders of one input. `before` is called for each of them before it is listed, and says
-    as what it is watched: where that is something else than before, it is another folder."""
+    """The folders of one input. `before` is called for a folder before it is listed, and returns
+    its watch: if that differs from the last time, it is another folder."""
 
     def __init__(
         self, paths: Collection[str], exclude: Collection[str], before: Callable[[str], object]
@@ -102,18 +100,18 @@ class Survey:
         return self._above | self.folders.keys()
 
     def means(self, path: str) -> bool:
-        """Whether a file of this name would be the input's."""
+        """Whether the input matches a file of this path."""
         folder, _, name = path.rpartition("/")
         step = steps(self._rests_of(folder))
         meant = name in step.literal_files or (step.files and step.files.match(name))
         return bool(meant) and not self._excluded(name, path)
 
     def asks(self, folder: str) -> bool:
-        """Whether names in it would matter, if it were there."""
+        """Whether the input searches a folder of this path, if it exists."""
         return steps(self._rests_of(folder)).matters
 
     def _rests_of(self, folder: str) -> Rests:
-        """What is sought below it."""
+        """The rests of patterns below a folder."""
         at, rests = "/", self._roots.get("/", frozenset())
         for part in [part for part in folder.split("/") if part]:
             rests = steps(rests).below(part, is_link=False) if rests else rests
@@ -124,7 +122,7 @@ class Survey:
         return rests
 
     def leads_to(self, folder: str, name: str) -> bool:
-        """Whether a folder of that name there would be searched, or one below it."""
+        """Whether a folder of that name, or one below it, would be searched."""
         rests = self.folders.get(folder)
         if rests and steps(rests).below(name, is_link=False):
             return True
@@ -132,12 +130,12 @@ class Survey:
         return any(root == path or root.startswith(below(path, "")) for root in self._roots)
 
     def may_mean(self, path: str) -> bool:
-        """Whether a file of this name would be the input's, or be sought in such a folder."""
+        """Whether the input matches a file of this path, or searches a folder of this path."""
         folder, _, name = path.rpartition("/")
         return self.means(path) or self.leads_to(folder or "/", name)
 
     def finds(self, path: str) -> bool:
-        """The same of what is there: a file is not sought in."""
+        """Like `may_mean`, for an existing file or folder."""
         if Path(path).is_dir():
             return self.may_mean(path)
         return self.means(path) and os.path.lexists(path)
@@ -153,7 +151,7 @@ class Survey:
         return listing
 
     def _await(self, root: str) -> None:
-        """A folder that is not there comes with an event of what is above it."""
+        """Watches the nearest existing folder, for the event that creates a missing root."""
         watched = ""
         while (above := _nearest(root)) not in {watched, root}:
             self._above.add(above)
@@ -161,7 +159,7 @@ class Survey:
             watched = above
 
     def some(self, folders: Collection[str]) -> Listing:
-        """Those folders, and what is new below them, or is below another folder by that name."""
+        """Lists the folders, and new or replaced ones below them."""
         listing = Listing()
         for folder in sorted(folders):
             if folder in self._roots:
@@ -171,13 +169,13 @@ class Survey:
         return listing
 
     def concerned(self, folders: Collection[str]) -> set[str]:
-        """Which of its own folders events in those folders are about."""
-        found = {folder for folder in folders if folder in self.folders}
+        """The input's folders that events in `folders` affect."""
+        affected = {folder for folder in folders if folder in self.folders}
         for root in self._roots:
             parents = {root[: at or 1] for at, character in enumerate(root) if character == "/"}
             if not parents.isdisjoint(folders):
-                found.add(root)
-        return found
+                affected.add(root)
+        return affected
 
     def _walk(self, folder: str, rests: Rests, listing: Listing) -> None:
         waiting = [(folder, rests)]
@@ -194,11 +192,11 @@ class Survey:
             if not listing.complete:
                 self._drop_all_but(folder, below, listing)
             if not listing.complete and is_same:
-                below = {each: more for each, more in below.items() if each not in self.folders}
+                below = {path: more for path, more in below.items() if path not in self.folders}
             waiting.extend(below.items())
 
     def _list(self, folder: str, rests: Rests, listing: Listing) -> dict[str, Rests]:
-        """The files go into the listing; returns the folders below that matter."""
+        """Adds the files to the listing; returns the folders below to search."""
         step = steps(rests)
         listing.folders.add(folder)
         if step.matters:
@@ -206,7 +204,7 @@ class Survey:
             if stamp is not None:
                 listing.stamps[folder] = stamp
         try:
-            found = self._list_names(folder, step, listing) if step.needs_listing else {}
+            folders = self._list_names(folder, step, listing) if step.needs_listing else {}
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except OSError as error:
@@ -219,12 +217,12 @@ class Survey:
         for name, rest in step.literal_folders:
             path = below(folder, name)
             if not self._excluded(name, path):
-                found[path] = found.get(path, frozenset()) | {rest}
-        return found
+                folders[path] = folders.get(path, frozenset()) | {rest}
+        return folders
 
     def _list_names(self, folder: str, step: Steps, listing: Listing) -> dict[str, Rests]:
         matches = step.files.match if step.files else None
-        found: dict[str, Rests] = {}
+        folders: dict[str, Rests] = {}
         with os.scandir(folder) as entries:
             for entry in entries:
                 name = entry.name
@@ -237,10 +235,10 @@ class Survey:
                 is_folder = step.has_folders and _is_folder(entry)
                 rests = step.below(name, is_link=is_link) if is_folder else None
                 if rests:
-                    found[entry.path] = rests
+                    folders[entry.path] = rests
                 elif is_file and (is_link or entry.is_file(follow_symlinks=False)):
                     self._sight(entry, listing, is_link=is_link)
-        return found
+        return folders
 
     def _sight(self, file: os.DirEntry[str] | Path, listing: Listing, *, is_link: bool) -> None:
         try:
@@ -254,24 +252,24 @@ class Survey:
             listing.sightings.append(sighting)
 
     def _drop_all_but(self, folder: str, below: Collection[str], listing: Listing) -> None:
-        """Folders that have vanished from `folder` are listed: there is nothing in them."""
+        """Marks folders that have vanished from `folder` as listed, and empty."""
         if folder in listing.failures:
             return
         start = folder.rstrip("/") + "/"
-        for each in [each for each in self.folders if each.startswith(start)]:
-            top = start + each[len(start) :].partition("/")[0]
+        for path in [path for path in self.folders if path.startswith(start)]:
+            top = start + path[len(start) :].partition("/")[0]
             if top not in below:
-                if each not in self._roots:
-                    del self.folders[each]
-                self._watched_as.pop(each, None)
-                listing.folders.add(each)
+                if path not in self._roots:
+                    del self.folders[path]
+                self._watched_as.pop(path, None)
+                listing.folders.add(path)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
     except PermissionError:
-        return True  # a link to where nobody may look: listing it says so
+        return True  # a link to where the agent may not look: listing it reports that
     except OSError:
         return False
 
@@ -284,12 +282,12 @@ def _is_link(path: str) -> bool:
 
 
 def _nearest(folder: str) -> str:
-    """The folder itself, or what there is above it."""
+    """The folder itself, or the nearest existing one above it."""
     while len(folder) > 1:
         try:
             if Path(folder).is_dir():
                 break
         except OSError:
-            break  # it may be there, but is not for us
+            break  # it may exist, but is not accessible
         folder = folder_of(folder)
     return folder

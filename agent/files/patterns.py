@@ -1,9 +1,9 @@
-"""Which names an input means: patterns with `*`, `?`, `[…]` and `**`, and what is excluded.
+"""Matches the paths of an input: patterns with `*`, `?`, `[…]` and `**`, and exclusions. Pure.
 
-As in a shell, `*` stays within one name and does not match a leading dot; `**` stands for any
-number of folders, which are not reached through symbolic links and whose names have no leading
-dot. A pattern is followed folder by folder: a folder is known by the set of what may still follow
-below it, its *rests*, so that several patterns need one listing. Pure.
+As in a shell, `*` stays within one name and does not match a leading dot; `**` matches any number
+of folders, but neither symbolic links nor names with a leading dot. Patterns are matched folder by
+folder: a folder has a set of *rests*, the parts of patterns that may follow below it, so that
+several patterns need one listing.
 """
 
 import fnmatch
@@ -15,7 +15,7 @@ from functools import lru_cache
 import msgspec
 
 Rest = tuple[str, ...]
-"""The parts of a pattern that lie below a folder: at least one; the last is a file's name."""
+"""The parts of a pattern below a folder: at least one; the last matches a file's name."""
 
 Rests = frozenset[Rest]
 
@@ -23,7 +23,7 @@ ANY_DEPTH = "**"
 
 
 def split(pattern: str) -> tuple[str, Rest]:
-    """The folder up to which a pattern is literal, and what follows."""
+    """The literal folder at the beginning of a pattern, and the rest."""
     parts = [part for part in os.path.normpath(pattern).split("/") if part]
     if not parts:
         parts = [ANY_DEPTH]
@@ -40,16 +40,16 @@ def is_magic(part: str) -> bool:
 
 
 def roots(patterns: Sequence[str]) -> dict[str, Rests]:
-    """Where to begin, and what is sought there."""
-    found: dict[str, Rests] = {}
+    """The literal folders at which patterns begin, with their rests."""
+    rests: dict[str, Rests] = {}
     for pattern in patterns:
         root, rest = split(pattern)
-        found[root] = found.get(root, frozenset()) | {rest}
-    return found
+        rests[root] = rests.get(root, frozenset()) | {rest}
+    return rests
 
 
 class Steps(msgspec.Struct, frozen=True):
-    """What may follow directly below a folder."""
+    """What the rests of a folder match directly below it."""
 
     literal_files: frozenset[str]
     files: re.Pattern[str] | None
@@ -63,7 +63,6 @@ class Steps(msgspec.Struct, frozen=True):
 
     @property
     def matters(self) -> bool:
-        """Whether it matters which names come and go there."""
         return self.needs_listing or bool(self.literal_files)
 
     @property
@@ -71,12 +70,12 @@ class Steps(msgspec.Struct, frozen=True):
         return bool(self.folders or self.deep)
 
     def below(self, name: str, *, is_link: bool) -> Rests:
-        """What is sought in the folder of that name; nothing if it is of no interest."""
-        found = {rest for literal, rest in self.literal_folders if literal == name}
-        found |= {rest for pattern, rest in self.folders if pattern.match(name)}
+        """The rests of the folder of that name; none if it is not searched."""
+        rests = {rest for literal, rest in self.literal_folders if literal == name}
+        rests |= {rest for pattern, rest in self.folders if pattern.match(name)}
         if self.deep and not is_link and not name.startswith("."):
-            found |= self.deep
-        return frozenset(found)
+            rests |= self.deep
+        return frozenset(rests)
 
 
 @lru_cache(maxsize=4096)
@@ -102,11 +101,11 @@ def steps(rests: Rests) -> Steps:
 
 
 class Exclusion:
-    """What is left out, folders with all that is in them. A pattern without `/` is a name's."""
+    """Matches excluded files and folders. A pattern without `/` matches names, others paths."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        names = [fnmatch.translate(each) for each in patterns if "/" not in each]
-        paths = [_path_expression(each) for each in patterns if "/" in each]
+        names = [fnmatch.translate(pattern) for pattern in patterns if "/" not in pattern]
+        paths = [_path_expression(pattern) for pattern in patterns if "/" in pattern]
         self._names = re.compile("|".join(names)) if names else None
         self._paths = re.compile("|".join(paths)) if paths else None
 
@@ -123,23 +122,23 @@ def _expression(part: str) -> str:
 
 
 def _path_expression(pattern: str) -> str:
-    """A pattern for whole paths; one that is relative may begin in any folder."""
+    """A pattern as a regular expression for paths; a relative one may begin in any folder."""
     beginning = "/" if pattern.startswith("/") else "(?:.*/)?"
     *folders, name = pattern.strip("/").split("/")
-    inner = ["(?:[^/]+/)*" if each == ANY_DEPTH else _within(each) + "/" for each in folders]
+    inner = ["(?:[^/]+/)*" if part == ANY_DEPTH else _within(part) + "/" for part in folders]
     return f"(?s:{beginning}{''.join(inner)}{'.+' if name == ANY_DEPTH else _within(name)})\\Z"
 
 
 def _within(part: str) -> str:
     """A part of a pattern as a regular expression that never matches a slash."""
-    found = []
+    expressions = []
     for piece in re.findall(r"\[!?\]?[^\]]*\]|.", part, re.DOTALL):
         if piece == "*":
-            found.append("[^/]*")
+            expressions.append("[^/]*")
         elif piece == "?":
-            found.append("[^/]")
+            expressions.append("[^/]")
         elif len(piece) > 1:
-            found.append("(?!/)" + fnmatch.translate(piece).removesuffix(r"\Z"))
+            expressions.append("(?!/)" + fnmatch.translate(piece).removesuffix(r"\Z"))
         else:
-            found.append(re.escape(piece))
-    return "".join(found)
+            expressions.append(re.escape(piece))
+    return "".join(expressions)

@@ -1,6 +1,5 @@
-"""What the files of all inputs share, and what is said of them in one look.
-
-The kernel's events, the handles, the clock. What is one input's stands in `input_files`.
+"""The state that the files of all inputs share: inotify, open files, clocks, and the happenings of
+the current look. `input_files` has the state of one input.
 """
 
 import os
@@ -12,7 +11,7 @@ import msgspec
 from agent.config import HoldDeleted
 from agent.files.attention import Attention
 from agent.files.happenings import Happening, ReadableAgain, Unreadable
-from agent.history.watching import Watcher
+from agent.history.watcher import Watcher
 from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles
 from agent.runs import SourceId
@@ -26,41 +25,41 @@ class SharedByInputs(msgspec.Struct):
     wall: Callable[[], float]
     hold: HoldDeleted
     spool: Path | None  # where archives are unpacked
-    rest: float  # how long a file that has been renamed must be quiet to be over
+    rest: float  # the quiet time after which a renamed file is over
     now: float = 0.0
-    said: list[Happening] = []
+    reported: list[Happening] = []
     unreadable: dict[str, str] = {}
-    doubtful: dict[SourceId, int] = {}  # positions, if it may know less
-    forgotten_before: int = -1  # of a damaged journal: the ledger's next entry
+    doubtful: dict[SourceId, int] = {}  # positions, if the journal may lack later progress
+    forgotten_before: int = -1  # the ledger's next entry, if the journal was damaged
 
     def is_doubtful(self, followed: Followed) -> bool:
-        """Whether more of it may have been shipped than anybody remembers."""
+        """Whether more of a source may have been shipped than the journal has."""
         return self.doubtful.get(followed.source) == followed.progress.position
 
-    def say(self, *happenings: Happening) -> None:
-        self.said.extend(happenings)
+    def report(self, *happenings: Happening) -> None:
+        self.reported.extend(happenings)
 
     def cannot_read(self, path: str, error: OSError) -> None:
-        """Said once for each reason."""
+        """Reports a path that cannot be read, once for each reason."""
         why = os.strerror(error.errno) if error.errno else str(error)
         if error.strerror and error.strerror != why:
             why = error.strerror
         if self.unreadable.get(path) != why:
             self.unreadable[path] = why
-            self.say(Unreadable(path, why))
+            self.report(Unreadable(path, why))
 
     def can_read(self, path: str) -> None:
         if self.unreadable and self.unreadable.pop(path, None) is not None:
-            self.say(ReadableAgain(path))
+            self.report(ReadableAgain(path))
 
     def close(self, followed: Followed) -> None:
-        """Nothing of it is wanted any more."""
+        """Closes a file that is no longer followed."""
         self.attention.drop(followed)
         self.handles.close(followed)
         self.handles.notable.discard(followed)
 
     def retry(self, followed: Followed) -> None:
-        """After an error of its file, which may be over."""
+        """Tries to read a file again after an error."""
         try:
             fd = followed.open()
             if fd is not None:
@@ -69,6 +68,6 @@ class SharedByInputs(msgspec.Struct):
             self.handles.close(followed)
             self.cannot_read(followed.current_path, error)
             return
-        self.handles.untrouble(followed)
+        self.handles.clear_trouble(followed)
         self.can_read(followed.current_path)
-        self.attention.rouse(followed, self.now)
+        self.attention.make_busy(followed, self.now)

@@ -1,15 +1,15 @@
-"""Sources whose file is gone, read from an archive that a rotator made of it.
+"""Reads a source whose file was compressed and removed from its archive.
 
-Which archive beside the file is its own is decided in `identity`. The source goes on there, at its
-position in the unpacked content, and is finished with it.
+`identity` decides which archive beside the file belongs to it. The source continues there, at its
+position in the unpacked content, and ends with it.
 
-What is unpacked goes into a file without a name, a few megabytes ahead of what was read; what lies
-before the position is looked at and left out. So a source that is read from an archive is a deleted
-file as any other. A crash forgets the file: the next start finds the archive again, and goes on at
-the position that the journal has.
+The content is unpacked into a nameless file, a few megabytes ahead of the reader; everything before
+the position is compared and left out. So for its readers the source is an ordinary deleted file.
+A crash discards the nameless file: the next start finds the archive again, and continues at the
+journal's position.
 
-Nothing here takes long: each look does a little. An archive can claim to be endless: of what was
-not read yet, at most `hold_deleted.bytes` are unpacked, and what lies beyond is unknown.
+Unpacking is spread over many looks. An archive may be endless: at most `hold_deleted.bytes` of
+unread content are unpacked, and everything beyond is reported as unknown.
 """
 
 import os
@@ -26,6 +26,7 @@ from agent.recognition.compressed import (
     unpacked,
     without_compression,
 )
+from agent.recognition.file_search import related_names
 from agent.recognition.followed import Followed
 from agent.recognition.identity import (
     FULL,
@@ -35,7 +36,6 @@ from agent.recognition.identity import (
     may_be_archive,
     may_be_archived,
 )
-from agent.recognition.seeking import related_names
 
 AHEAD: Final = 8 * 1024 * 1024
 _MOST_ARCHIVES: Final = 64
@@ -43,8 +43,8 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class Unpacking:
-    """One source, and the archives that may be its file's. `archive` is the one that is, once it is
-    found; `error` says why it gives nothing more, `complete` that it has given everything."""
+    """A source, and the archives that may contain its file. `archive` is the right one, once found;
+    `error` is why it cannot be read further; `complete`: it was unpacked to its end."""
 
     def __init__(self, followed: Followed, archives: list[str], spool: Path | None) -> None:
         self.followed = followed
@@ -57,7 +57,7 @@ class Unpacking:
         self._fd = self._file = -1
         self._path = ""
         self._pieces: Iterator[bytes] | None = None
-        self._unwritten = b""  # a piece for which there was no room yet
+        self._unwritten = b""  # a piece that did not fit on the disk yet
         self._head = b""
         self._end = 0  # of what was unpacked
         self._not_before = 0.0
@@ -72,12 +72,12 @@ class Unpacking:
         return without_compression(self.archive)
 
     def may_be_of(self, original: str) -> bool:
-        """Whether the archive of that file may still turn out to be the one."""
+        """Whether an archive of that file may still turn out to be the source's."""
         sought = (self._path, *self._archives) if self._pieces is not None else self._archives
         return not self.archive and original in map(without_compression, sought)
 
     def close(self) -> None:
-        """What was found stays with the source."""
+        """Closes the archive; the source keeps its unpacked file."""
         for fd in (self._fd, self._file):
             if fd >= 0:
                 os.close(fd)
@@ -85,11 +85,11 @@ class Unpacking:
         self._pieces = None
 
     def take(self) -> int:
-        """The file into which its archive is unpacked, for the source to hold."""
+        """A descriptor of the unpacked file, for the source."""
         return os.dup(self._file)
 
     def seek(self, shared: SharedByInputs, until: float) -> bool | None:
-        """Whether an archive was found; None as long as that is not known."""
+        """Searches for the source's archive. Returns whether there is one; None if not done yet."""
         while time.thread_time() < until and shared.now >= self._not_before:
             if self._pieces is None and not self._open_next(shared):
                 return False
@@ -110,7 +110,7 @@ class Unpacking:
         return None
 
     def go_on(self, shared: SharedByInputs, until: float) -> None:
-        """More of it, if more is wanted."""
+        """Unpacks more if the reader is close to the end of the unpacked content."""
         followed = self.followed
         while (
             not self.is_over
@@ -119,7 +119,7 @@ class Unpacking:
             and shared.now >= self._not_before
         ):
             if self._end - self._start > shared.hold.bytes:
-                self.error = "more of it was not read than hold_deleted.bytes"
+                self.error = "unread content exceeds hold_deleted.bytes"
                 break
             try:
                 if self._pieces is not None:
@@ -147,7 +147,7 @@ class Unpacking:
         return False
 
     def _advance(self) -> bool:
-        """A piece; whether what was read before is behind it now."""
+        """Unpacks a piece. Returns whether the source's position was reached."""
         assert self._pieces is not None
         piece = self._unwritten or next(self._pieces, None)
         if piece is None:
@@ -161,7 +161,7 @@ class Unpacking:
         return self._end >= self._start
 
     def _write(self, piece: bytes) -> None:
-        """The first bytes, and what stands before and behind the position: the rest is a hole."""
+        """Writes the first bytes, and those around and after the position; the rest is a hole."""
         if self._end < FULL:
             _write_whole(self._file, piece[: FULL - self._end], self._end)
         skipped = max(0, self._start - TAIL - self._end)
@@ -176,38 +176,38 @@ class Unpacking:
         return archived(known, self._head, before) is IdentityVerdict.COPY
 
     def _put_off(self, shared: SharedByInputs, error: OSError) -> None:
-        """There may be room later."""
+        """Retries later, when the disk may have room."""
         shared.cannot_read(self._path, error)
         self._not_before = shared.now + _RETRY_SECONDS
 
 
 def archives_of(followed: Followed) -> list[str]:
-    """Compressed files beside it that may be its own, the newest first."""
+    """Compressed files beside a source's file that may contain it, newest first."""
     if not followed.fingerprint.size:
         return []
-    found = {
+    statuses = {
         path: status
         for path, status in related_names(followed)
         if has_compressed_name(path)
         and may_be_archive(followed.remembered(), status.st_mtime_ns, status.st_ctime_ns)
     }
-    newest = sorted(found, key=lambda path: -found[path].st_ctime_ns)
+    newest = sorted(statuses, key=lambda path: -statuses[path].st_ctime_ns)
     return newest[:_MOST_ARCHIVES]
 
 
 def _write_whole(fd: int, data: bytes, at: int) -> None:
-    """Where room runs out, a write is cut short; only the next one fails."""
+    """Writes all data. On a full disk, a write is cut short, and only the next one fails."""
     written = 0
     while written < len(data):
         written += os.pwrite(fd, data[written:], at + written)
 
 
 def _nameless(directory: Path | None) -> int:
-    """A new file that nobody else can open, and that is gone with its last handle."""
+    """A new file without name, which is removed when it is closed."""
     if directory is not None:
         try:
             return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        except OSError:  # the file system knows of none
+        except OSError:  # the file system does not support it
             pass
     with tempfile.TemporaryFile(dir=directory) as file:
         return os.dup(file.fileno())

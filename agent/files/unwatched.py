@@ -1,13 +1,11 @@
-"""What the folders of an input tell of a time in which nobody watched them.
+"""Reports what may have happened in an input's folders while they were not watched.
 
-The rules are those of `blind_times`; here it is remembered how the folders stood, and they are
-asked for names.
+`blind_times` has the rules; this module remembers the stamps of folders, and compares names.
 
-A folder that was just made, or has just got its name, has a past that no event tells of: until it
-was watched, names may have come and gone. Its time of modification is that of the last one that
-did. If that was the coming of something that is there, in a moment, it had no past worth the name:
-a folder is made, and something in it. If names came or went for longer, or the last one went,
-nobody knows what there was.
+A new or renamed folder has a past without events: names may have come and gone before it was
+watched. Its mtime is the time of the last such change. If that was the creation of something that
+still exists, soon after the folder itself, nothing is unknown: the folder was made, then its
+content. If names came or went for longer, or the last change was a removal, the past is unknown.
 """
 
 import os
@@ -35,29 +33,29 @@ from agent.history.blind_times import (
     statements,
 )
 from agent.names import folder_of
+from agent.recognition.file_properties import born_ns
 from agent.recognition.followed import Followed
-from agent.recognition.seen import born_ns
 from agent.runs import SourceId
 
 Place = tuple[str, tuple[int, int]]
-"""A path, and the device and inode of what was there."""
+"""A path, and the device and inode of the file there."""
 
 
 class Folders(msgspec.Struct):
-    """How those of one input stand, and what of it is still to be written down: all of it at first,
-    and when it has other patterns."""
+    """The stamps of an input's folders, and which of them must be journalled: all at first and
+    after a change of patterns."""
 
     stamps: dict[str, Stamp] = {}
     patterns: Patterns = NOT_KNOWN
-    scanned_millis: int = 0  # when the last look at all of them began
+    scanned_millis: int = 0  # when the last scan of all folders began
     news: dict[str, Stamp] = {}
     gone: set[str] = set()
-    has_more: bool = False  # than are remembered
+    has_more: bool = False  # more folders than are remembered
     is_news: bool = False
     all_is_news: bool = True
 
     def go_on_from(self, looked: Looked) -> None:
-        """As they stood when an earlier process wrote that down."""
+        """Continues from the stamps that an earlier process journalled."""
         self.stamps, self.patterns = dict(looked.folders), looked.patterns
         self.scanned_millis, self.has_more = looked.millis, looked.has_more
         self.all_is_news = False
@@ -66,7 +64,7 @@ class Folders(msgspec.Struct):
         stamps = listing.stamps.copy()
         stamps |= dict.fromkeys(listing.failures.keys() & stamps.keys(), NOWHERE)
         has_more = self._keep_to_most(stamps, complete=listing.complete)
-        news = {path: each for path, each in stamps.items() if self.stamps.get(path) != each}
+        news = {path: stamp for path, stamp in stamps.items() if self.stamps.get(path) != stamp}
         if listing.complete:
             gone = self.stamps.keys() - stamps.keys()
             self.scanned_millis, self.is_news, self.has_more = millis, True, has_more
@@ -86,7 +84,7 @@ class Folders(msgspec.Struct):
         self.gone -= news.keys()
 
     def _keep_to_most(self, stamps: dict[str, Stamp], *, complete: bool) -> bool:
-        """Of new folders, as many as there is room for; whether that is not all."""
+        """Removes new folders beyond the limit. Returns whether there were any."""
         new = [path for path in stamps if path not in self.stamps]
         kept = len(stamps) - len(new) if complete else len(self.stamps)
         surplus = new[max(0, MOST_FOLDERS - kept) :]
@@ -95,8 +93,10 @@ class Folders(msgspec.Struct):
         return bool(surplus)
 
     def unsure(self) -> list[str]:
-        """Those that are to be listed once more."""
-        return [path for path, each in self.stamps.items() if not each.is_sure and each != NOWHERE]
+        """The folders that must be listed again."""
+        return [
+            path for path, stamp in self.stamps.items() if not stamp.is_sure and stamp != NOWHERE
+        ]
 
     def looked_at(self, name: str, caught_up_millis: int, booted_millis: int) -> LookedAt:
         times = self.scanned_millis, caught_up_millis, booted_millis
@@ -120,7 +120,7 @@ class Folders(msgspec.Struct):
         self.is_news = False
 
 
-def told(
+def blind_statements(
     survey: Survey,
     listing: Listing,
     now: Mapping[str, Stamp],
@@ -130,26 +130,28 @@ def told(
     known: set[Place],
     written: Mapping[str, Traces],
 ) -> list[Unwatched]:
-    """What is to be said, after everything was listed. `known` are the files that were known,
-    `written` the files that may have been emptied. Folders and files that only new patterns lead to
-    have no blind time: nobody had asked for what was in them."""
+    """The statements about a blind time, after everything was listed. `known` are the files known
+    before, `written` those that may have been emptied. Folders and files that only new patterns
+    lead to have no blind time: no input had asked for them."""
     now = {**listing.stamps, **now}
-    unreadable = [each for each in listing.failures if each in before.folders]
+    unreadable = [folder for folder in listing.failures if folder in before.folders]
     if before.patterns.paths:
         sought = Survey(*before.patterns, before=_do_nothing)
-        written = {path: each for path, each in written.items() if sought.means(path)}
+        written = {path: traces for path, traces in written.items() if sought.means(path)}
         now = {
-            path: each for path, each in now.items() if path in before.folders or sought.asks(path)
+            path: stamp
+            for path, stamp in now.items()
+            if path in before.folders or sought.asks(path)
         }
     elsewhere: list[Unwatched] = []
     if before.has_more:
         elsewhere = [not_remembered(blind, before.folders.keys() | now, MOST_FOLDERS)]
-        now = {path: each for path, each in now.items() if path in before.folders}
-    unsought = [each for each in before.folders if not survey.asks(each)]
-    changed = [path for path, each in now.items() if not _is_same(before.folders.get(path), each)]
+        now = {path: stamp for path, stamp in now.items() if path in before.folders}
+    unsought = [folder for folder in before.folders if not survey.asks(folder)]
+    changed = [path for path, stamp in now.items() if not _is_same(before.folders.get(path), stamp)]
     names = {}
     if len(changed) <= MOST_SAID:
-        names = {each: _names(each, listing, known) for each in changed}
+        names = {folder: _names(folder, listing, known) for folder in changed}
     return elsewhere + statements(
         *(blind, before.folders, now),
         unreadable=unreadable,
@@ -172,7 +174,7 @@ def by_folder(written: Mapping[str, Traces]) -> dict[str, MaybeEmptied]:
 
 
 def _do_nothing(_folder: str) -> None:
-    """Its folders are not listed."""
+    """For a survey that lists no folders."""
 
 
 def _is_same(before: Stamp | None, now: Stamp) -> bool:
@@ -180,13 +182,13 @@ def _is_same(before: Stamp | None, now: Stamp) -> bool:
 
 
 def _names(folder: str, listing: Listing, known: Iterable[Place]) -> Names:
-    sighted = {each.path: each.identity for each in listing.sightings}
-    mine = {path: identity for path, identity in known if folder_of(path) == folder}
-    identities = set(mine.values())
+    sighted = {sighting.path: sighting.identity for sighting in listing.sightings}
+    before = {path: identity for path, identity in known if folder_of(path) == folder}
+    identities = set(before.values())
     here = [path for path in sighted if folder_of(path) == folder]
     return Names(
         new=[_name(path) for path in here if sighted[path] not in identities],
-        gone=[_name(path) for path, identity in mine.items() if sighted.get(path) != identity],
+        gone=[_name(path) for path, identity in before.items() if sighted.get(path) != identity],
     )
 
 
@@ -195,7 +197,7 @@ def _name(path: str) -> str:
 
 
 def changed(topic: str, folder: str, since: int, now: int, why: str) -> Unwatched:
-    """A time in which there was something in a folder that nobody has read."""
+    """The statement that a folder had content that was not read."""
     return of_folder(topic, folder, since, now, why, traces=Traces.CHANGED)
 
 
@@ -210,11 +212,11 @@ def of_folder(
 
 
 def never_clear(followed: Followed, topic: str, what: str, now_millis: int) -> Unwatched:
-    """A file that had no source: all that was in it is unknown, since before it was met."""
+    """The statement that all content of a file without a source is unknown."""
     path = followed.current_path
     born_millis = followed.born_ns // 1_000_000 or now_millis
     since = min(followed.look.met_millis, born_millis, now_millis)
-    reason = f"{what} before it was clear what it is: {_name(path)}"
+    reason = f"{what} before it was identified: {_name(path)}"
     return Unwatched(
         *(topic, folder_of(path), SourceId(""), -1),
         *(since, max(followed.look.looked_millis, now_millis) + 1, Traces.CHANGED, reason),
@@ -226,7 +228,7 @@ _TICK_NS: Final = 20_000_000
 
 
 def past_of(folder: str, stamp: Stamp, since_ns: int) -> str:
-    """What came and went in it from then until now; empty if nothing did, or if it is gone."""
+    """What came and went in a folder since then; empty if nothing did, or if the folder is gone."""
     if stamp.mtime_ns < since_ns - _TICK_NS:
         return ""
     try:
@@ -239,8 +241,8 @@ def past_of(folder: str, stamp: Stamp, since_ns: int) -> str:
 
 
 def _has_come(folder: str, stamp: Stamp) -> bool:
-    """Whether something is there that was made or moved there when a name came or went for the last
-    time; or may have been, where nobody knows when files were made."""
+    """Whether an entry was created or moved there at the folder's mtime; or may have been, if
+    creation times are unknown."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if _is_near(entry.stat(follow_symlinks=False).st_ctime_ns, stamp):

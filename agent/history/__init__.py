@@ -1,1 +1,1 @@
-"""What happened to names in folders, in order, also while no agent ran (decision 129)."""
+"""Records what happens to names in folders, in order, also while no agent runs (decision 129)."""

@@ -1,14 +1,13 @@
-"""Times in which nobody watched: what they are, and what folders tell of them afterwards. Pure.
+"""Decides what is known about times in which an input's folders were not watched. Pure.
 
-Whoever looks at an input's files remembers when that was and how the folders stood: a folder's own
-times change with every name that comes or goes in it. So after a time in which nobody looked, a
-folder is `UNCHANGED`, and it is as if somebody had been there, or it is `CHANGED`: files may have
-come and gone, and nobody knows what was in them. That every file which is known was found again
-does not make up for it.
+A scan remembers its time and the stamps of the folders: a folder's own times change with every name
+that comes or goes in it. So after an unwatched time a folder is `UNCHANGED`, which is as good as
+having watched it, or `CHANGED`: files with unknown content may have come and gone, even if every
+known file was found again.
 
-A clock that ticks slower than names come and go would hide a change: what happens in the tick in
-which a folder was looked at leaves its times as they are. Such a look is not `sure`, and counts as
-a change, until a later one has confirmed it.
+A coarse file system clock could hide a change: one within the same tick as the scan does not alter
+the folder's times. Such a stamp is not `sure`, and counts as a change until a later scan has
+confirmed it.
 """
 
 from collections import defaultdict
@@ -23,10 +22,10 @@ from msgspec.structs import replace
 from agent.runs import SourceId
 
 MOST_FOLDERS: Final = 10_000
-"""Of so many folders of an input it is remembered how they stood."""
+"""The number of folders of an input whose stamps are remembered."""
 
 MOST_SAID: Final = 20
-"""Folders of a topic that have a statement of their own; if there are more, one speaks of all."""
+"""The number of folders with a statement each; if there are more, one statement covers all."""
 
 _MOMENT_NS: Final = 5_000_000_000
 _TICK_NS: Final = 20_000_000
@@ -37,8 +36,7 @@ _NO_SOURCE: Final = SourceId("")
 
 
 class Traces(StrEnum):
-    """What can be told afterwards. The words are the ledger's; one that only a later release knows
-    is `OTHER`."""
+    """What can be known afterwards, as the ledger names it. Unknown names read as `OTHER`."""
 
     OTHER = "other"
     UNCHANGED = "unchanged"
@@ -53,7 +51,7 @@ class Traces(StrEnum):
 
 
 class Unwatched(msgspec.Struct, frozen=True):
-    """A time that an agent cannot vouch for: of a folder, or of a source from `position` on."""
+    """A statement that a time of a folder, or of a source from `position` on, is unknown."""
 
     topic: str
     path: str
@@ -66,7 +64,7 @@ class Unwatched(msgspec.Struct, frozen=True):
 
 
 def united(one: Unwatched, other: Unwatched) -> Unwatched:
-    """One for two about the same topic, and for the time between them."""
+    """Merges two statements about a topic into one that also covers the time between them."""
     return Unwatched(
         other.topic,
         commonpath((one.path, other.path)),
@@ -75,22 +73,22 @@ def united(one: Unwatched, other: Unwatched) -> Unwatched:
         min(one.from_millis, other.from_millis),
         max(one.to_millis, other.to_millis),
         Traces.BRIEF if one.traces is other.traces is Traces.BRIEF else Traces.CHANGED,
-        "more such times than can wait one by one",
+        "merged: too many unwatched times wait to be published",
     )
 
 
 class Stamp(NamedTuple):
-    """How a folder stood; of one that was not there, how the nearest one above it did."""
+    """The identity and times of a folder, or of the nearest existing one above it."""
 
     device: int
     inode: int
     mtime_ns: int
     ctime_ns: int
     is_sure: bool
-    """Whether a change since then shows."""
+    """Whether every later change alters the times."""
 
     def shows(self, now: "Stamp") -> bool:
-        """Whether nothing came or went between the two."""
+        """Whether nothing came or went between the two stamps."""
         return self.is_sure and self[:4] == now[:4]
 
 
@@ -98,14 +96,14 @@ NOWHERE: Final = Stamp(0, 0, 0, 0, is_sure=False)
 
 
 def is_sure(mtime_ns: int, ctime_ns: int, now_ns: int) -> bool:
-    """Whether whatever happens to a folder after now gives it another time."""
+    """Whether every change of a folder after now gives it another time."""
     last = max(mtime_ns, ctime_ns)
     is_coarse = not mtime_ns % _SECOND_NS and not ctime_ns % _SECOND_NS
     return now_ns - last > (_COARSE_TICK_NS if is_coarse else _TICK_NS)
 
 
 class Patterns(NamedTuple):
-    """What an input sought. Without paths, that is not known."""
+    """The patterns of an input. Without paths, they are unknown."""
 
     paths: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
@@ -115,10 +113,10 @@ NOT_KNOWN: Final = Patterns()
 
 
 class Looked(msgspec.Struct, frozen=True):
-    """When an input's files were all looked at the last time, and how its folders stood.
+    """The time of an input's last scan, and the stamps of its folders.
 
-    `caught_up_millis`: whatever was there to be read then has been acknowledged. `booted_millis`
-    is the time since the host was started, which goes on while its clock is set.
+    Everything that could be read at `caught_up_millis` has been acknowledged. `booted_millis` is
+    the time since the boot, which does not depend on the clock's settings.
     """
 
     millis: int
@@ -126,16 +124,16 @@ class Looked(msgspec.Struct, frozen=True):
     booted_millis: int = 0
     folders: Mapping[str, Stamp] = {}
     patterns: Patterns = NOT_KNOWN
-    has_more: bool = False  # than these folders
+    has_more: bool = False  # more folders than these
 
     def if_forgotten(self) -> "Looked":
-        """What it is worth if what was found at that look is not known any more."""
+        """The last scan that still counts if the journal has lost the results of later ones."""
         return replace(self, millis=min(self.millis, self.caught_up_millis or self.millis))
 
 
 class LookedAt(msgspec.Struct, frozen=True):
-    """What is new about it since it was last told; `is_whole`: all there is. Patterns that are not
-    known are as before."""
+    """The changes of a `Looked` since it was last journalled; `is_whole`: the complete state.
+    Unknown patterns mean the previous ones."""
 
     input: str
     millis: int
@@ -165,15 +163,15 @@ class LookedAt(msgspec.Struct, frozen=True):
 
 
 class Names(msgspec.Struct, frozen=True):
-    """Names in a folder that nobody knew, and names that were known and are not there."""
+    """New names in a folder, and known names that are gone."""
 
     new: Sequence[str] = ()
     gone: Sequence[str] = ()
 
 
 class MaybeEmptied(msgspec.Struct, frozen=True):
-    """Names of files of which nothing had been read, and that were written to: they may have been
-    emptied in between, which leaves no trace. Those that could only within a moment are apart."""
+    """Names of files that were written to before anything of them was read: they may have been
+    emptied in between, which leaves no trace. `briefly` are those that had only a moment for it."""
 
     names: Sequence[str] = ()
     briefly: Sequence[str] = ()
@@ -184,7 +182,7 @@ _NOWHERE: Final[Mapping[str, MaybeEmptied]] = {}
 
 
 class Blind(msgspec.Struct, frozen=True):
-    """A time in which nobody looked at the files of a topic, and why."""
+    """A time in which the files of a topic were not watched, and the reason."""
 
     topic: str
     from_millis: int
@@ -195,8 +193,8 @@ class Blind(msgspec.Struct, frozen=True):
 def blind_since(
     topic: str, looked: Looked, *, now_millis: int, booted_millis: int, reason: str
 ) -> Blind:
-    """From the last look until now. If the clock was set back meanwhile, all times that it may have
-    shown: those of the last look, of now, and of what went by between."""
+    """The time from the last look until now. If the clock was set back meanwhile, it covers all
+    times that the clock may have shown in between."""
     begin, end = looked.millis, now_millis + 1
     if end <= begin:
         passed = max(0, booted_millis - looked.booted_millis)
@@ -215,52 +213,53 @@ def statements(
     written: Mapping[str, MaybeEmptied] = _NOWHERE,
     unsought: Collection[str] = (),
 ) -> list[Unwatched]:
-    """What is to be said of the folders of an input: one statement for each, or, if they are many,
-    one for all that changed and one for all that did not. `written` has those where files may have
-    been emptied. `unsought` are those that no pattern leads to now. With nothing `before`, it was
-    forgotten how any of them stood.
-    """
-    found: dict[Traces, dict[str, str]] = defaultdict(dict)
+    """The statements about an input's folders for a blind time: one for each, or, if they are many,
+    one for all changed and one for all unchanged folders. `written` are the files that may have
+    been emptied, by folder. `unsought` are folders that no pattern leads to any more. An empty
+    `before` means that all earlier stamps were lost."""
+    reasons: dict[Traces, dict[str, str]] = defaultdict(dict)
     for path in unreadable:
-        found[Traces.OTHER][path] = "it cannot be read"
+        reasons[Traces.OTHER][path] = "the folder cannot be read"
     for path, stamp in now.items():
-        if path in found[Traces.OTHER]:
+        if path in reasons[Traces.OTHER]:
             continue
         known = before.get(path)
         is_same = known is not None and known.shows(stamp)
         emptied = written.get(path, _NONE)
         if not is_same:
             how = _how_changed(known, stamp, names.get(path, Names()))
-            found[Traces.CHANGED][path] = how if before else "how it stood is not known any more"
+            reasons[Traces.CHANGED][path] = how if before else "its previous state is unknown"
         elif emptied.names:
-            found[Traces.CHANGED][path] = may_be_emptied(emptied.names)
+            reasons[Traces.CHANGED][path] = may_be_emptied(emptied.names)
         elif emptied.briefly:
-            found[Traces.BRIEF][path] = may_be_emptied(emptied.briefly)
+            reasons[Traces.BRIEF][path] = may_be_emptied(emptied.briefly)
         else:
-            found[Traces.UNCHANGED][path] = "no name came or went"
-    for path in before.keys() - now.keys() - found[Traces.OTHER].keys():
+            reasons[Traces.UNCHANGED][path] = "no name came or went"
+    for path in before.keys() - now.keys() - reasons[Traces.OTHER].keys():
         is_unsought = path in unsought
-        how = (
-            "no pattern leads there any more" if is_unsought else "the folder is not there any more"
-        )
-        found[Traces.CHANGED][path] = how
-    return [each for traces, paths in found.items() for each in _said(blind, traces, paths)]
+        how = "no pattern leads there any more" if is_unsought else "the folder is gone"
+        reasons[Traces.CHANGED][path] = how
+    return [
+        unwatched
+        for traces, paths in reasons.items()
+        for unwatched in _statements_of(blind, traces, paths)
+    ]
 
 
 def not_remembered(blind: Blind, folders: Iterable[str], most: int) -> Unwatched:
-    """What is to be said of an input that had more than so many folders; these are known of."""
+    """The statement about an input with more than `most` folders; `folders` are remembered."""
     times = blind.from_millis, blind.to_millis
-    how = f"of more folders than {most} it is not remembered how they stood"
+    how = f"the state of no more than {most} folders is remembered"
     return Unwatched(
         *(blind.topic, commonpath([*folders] or ["/"]), _NO_SOURCE, -1),
         *(*times, Traces.OTHER, f"{blind.reason}; {how}"),
     )
 
 
-def _said(blind: Blind, traces: Traces, paths: Mapping[str, str]) -> list[Unwatched]:
+def _statements_of(blind: Blind, traces: Traces, paths: Mapping[str, str]) -> list[Unwatched]:
     if len(paths) > MOST_SAID:
-        some = ", ".join(sorted(paths)[:_MOST_NAMES])
-        paths = {commonpath(paths): f"{len(paths)} folders below it: {some} and others"}
+        first = ", ".join(sorted(paths)[:_MOST_NAMES])
+        paths = {commonpath(paths): f"{len(paths)} folders below it: {first} and others"}
     return [
         Unwatched(
             blind.topic,
@@ -280,11 +279,11 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
     if before is None:
         how = "the folder is new"
     elif before[:2] != now[:2]:
-        how = "another folder has its place"
+        how = "the folder was replaced"
     elif not before.is_sure and before[:4] == now[:4]:
-        how = "it had changed when it was last looked at, and may have done so again"
+        how = "the folder changed just before the last look, and may have changed after it"
     elif before.mtime_ns == now.mtime_ns:
-        how = "its times or rights were set"
+        how = "its times or permissions were set"
     else:
         how = "names came or went"
     parts = [how]
@@ -293,16 +292,16 @@ def _how_changed(before: Stamp | None, now: Stamp, names: Names) -> str:
 
 
 def _news(names: Names) -> list[tuple[str, Sequence[str]]]:
-    told = (("new", names.new), ("gone", names.gone))
-    return [(word, each) for word, each in told if each]
+    news = (("new", names.new), ("gone", names.gone))
+    return [(word, changed) for word, changed in news if changed]
 
 
 def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
-    """What to say of a file of which nothing was read before, and that was written to for so long,
-    in a time in which nobody looked for so long: it may have been emptied in place.
+    """The verdict on an unread file that was written to during an unwatched time: it may have been
+    emptied in place. `written_ns` and `away_ns` are the lengths of writing and of that time.
 
-    Where the history of names is complete (`is_told`), that is all that can have happened to it,
-    and it is said without waiting for anybody to accept it. Where there is none, only a moment is.
+    If the history of names is complete (`is_told`), nothing else can have happened to the file, so
+    the verdict is `BRIEF`, which nobody has to accept. Otherwise only a moment is `BRIEF`.
     """
     if written_ns <= 0:
         return Traces.UNCHANGED
@@ -311,15 +310,15 @@ def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
 
 
 def may_hide_since_copied(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
-    """The same of a file that was copied and truncated: that comes soon after the copy."""
+    """The verdict on a file that was copied and truncated, which happens soon after the copy."""
     return may_hide(written_ns - _TICK_NS, away_ns, is_told=is_told)
 
 
 def may_be_emptied(names: Sequence[str]) -> str:
-    return f"copied, or written to, and may have been emptied: {some_of(names)}"
+    return f"copied or written to, may have been emptied: {some_of(names)}"
 
 
 def some_of(names: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
+    """The first names, and the number of others."""
     more = len(names) - _MOST_NAMES
     return ", ".join(sorted(names)[:_MOST_NAMES]) + (f" and {more} others" if more > 0 else "")

@@ -1,26 +1,26 @@
-"""The kernel's events, in memory that outlives the process that read them.
+"""Stores the kernel's events in memory that outlives the process that read them.
 
-Rule 1: inotify's queue is read straight into this memory, behind what is there. No length is
-written anywhere: a successor parses until a zero watch number, zeroes the rest, and goes on with
-the queue. So an event is in the queue or here, however and whenever a process ends.
+Rule 1: inotify's queue is read straight into this memory, after the events already there. No length
+is stored: a successor parses up to a zero watch number, zeroes the rest, and continues with the
+queue. So an event is in the queue or here, however and whenever a process ends.
 
-Rule 2: a page fault that failed amid a read would lose an event. The memory is allocated, mapped
-and, where the system allows it, locked before anything is read into it; it is zeroed before it is
+Rule 2: a page fault that failed during a read would lose an event. So the memory is allocated,
+mapped and, if the system allows it, locked before anything is read into it, and zeroed before it is
 used again.
 
-Rule 3: the sequence explains itself. A note says which folder a watch number stands for from there
-on; it looks like an event, and its watch number is written last.
+Rule 3: the sequence is self-contained. A note assigns a folder to a watch number from there on; it
+has the form of an event, and its watch number is written last.
 
-Rule 4: every event has a number, counted from the beginning of an epoch. An epoch ends where the
-kernel lost events. The journal says up to which number events have had their consequences; what
-stands before that is dropped when room is needed. Where the journal cannot be written, the memory
-fills up, nothing more is read, and the kernel's queue takes what comes.
+Rule 4: every event has a number, counted from the beginning of an epoch. An epoch ends when the
+kernel loses events. The journal has the number below which events are processed; these are dropped
+when room is needed. If the journal cannot be written, the memory fills up, reading stops, and
+events wait in the kernel's queue.
 
     header     magic, active segment, time of the last look, two descriptors of segments
     segment    notes about all folders watched at its beginning, then events and notes, then zeros
 
-A segment is replaced by a new one that has been written completely; one byte says which of the two
-is active.
+A segment is replaced by a new one that has been written completely; one byte selects the active
+one.
 """
 
 import ctypes
@@ -51,7 +51,7 @@ _EVENT: Final = struct.Struct("@iIII")  # watch, mask, cookie, size of the name
 _ALIGNED: Final = 16
 _NOTE: Final = -2
 _FOLDER: Final = struct.Struct("=QQ")  # device and inode, before its path
-_IGNORED: Final = 0x8000  # the kernel tells nothing more of that watch
+_IGNORED: Final = 0x8000  # the last event of a watch
 _LONGEST_NAME: Final = 4096 + _FOLDER.size + _ALIGNED
 
 _SMALLEST: Final = 256 * 1024
@@ -60,7 +60,7 @@ _ROOM: Final = 32 * 1024  # below this a segment is replaced before the next rea
 
 
 class RawEvent(NamedTuple):
-    """As the kernel wrote it, and its number in the epoch."""
+    """An event as the kernel wrote it, and its number in the epoch."""
 
     watch: int
     mask: int
@@ -70,15 +70,15 @@ class RawEvent(NamedTuple):
 
 
 class NoteKind(IntEnum):
-    """What a note says of a folder and its watch number, from there on."""
+    """What happened to the watch of a folder."""
 
     WATCHED = 1
-    GIVEN_UP = 2  # but what the kernel had told by then is still to come
-    LEFT = 3  # the kernel said that the folder is gone from there
+    GIVEN_UP = 2  # removed by the agent; queued events are still to come
+    LEFT = 3  # the kernel reported that the folder is gone from its path
 
 
 class FolderNote(NamedTuple):
-    """What a watch number stands for."""
+    """The folder of a watch number."""
 
     kind: NoteKind
     watch: int
@@ -88,7 +88,7 @@ class FolderNote(NamedTuple):
 
 
 class LastLook(msgspec.Struct, frozen=True):
-    """When files were looked at last: by the wall clock, and since the boot."""
+    """The time of the last look at files: by the wall clock, and since the boot."""
 
     wall_millis: int
     boot_millis: int
@@ -102,15 +102,16 @@ class _Segment(NamedTuple):
 
 
 class EventMemory:
-    """Used by one thread. `fd` is for the descriptor store; it is closed here."""
+    """The memory of events. Belongs to one thread. `fd` is for the descriptor store; `close` closes
+    it."""
 
     _map_bytes: mmap.mmap
 
     def __init__(self, fd: int, *, is_new: bool, largest: int = LARGEST) -> None:
-        """Closes `fd` if it raises: ValueError if it is not such a memory, or OSError."""
+        """Raises ValueError if `fd` is not a memory of events, or OSError; then `fd` is closed."""
         self.fd = fd
         self._largest = largest
-        self.is_full = False  # nothing more is read until some of it is no longer needed
+        self.is_full = False  # reading waits until some events are no longer needed
         self._lent: memoryview | None = None
         try:
             self._begin(is_new=is_new)
@@ -120,13 +121,13 @@ class EventMemory:
 
     @classmethod
     def made(cls, largest: int = LARGEST) -> Self:
-        """A new one, with a new epoch. Raises OSError."""
+        """Creates a memory with a new epoch. Raises OSError."""
         fd = os.memfd_create("penstock-history", os.MFD_CLOEXEC)
         return cls(fd, is_new=True, largest=largest)
 
     @classmethod
     def adopted(cls, fd: int) -> Self:
-        """One that an earlier process has left. Raises ValueError or OSError."""
+        """Opens the memory of an earlier process. Raises ValueError or OSError."""
         return cls(fd, is_new=False)
 
     def _begin(self, *, is_new: bool) -> None:
@@ -146,7 +147,7 @@ class EventMemory:
         self._end, self.next = self._parsed_to()
         self._bytes[self._end : self._limit] = bytes(self._limit - self._end)
 
-    # What is asked
+    # Queries
 
     @property
     def epoch(self) -> str:
@@ -154,16 +155,15 @@ class EventMemory:
 
     @property
     def first(self) -> int:
-        """Number of the oldest event that is here."""
         return self._segment.first
 
     @property
     def is_filling(self) -> bool:
-        """Whether the journal should record again which events are no longer needed."""
+        """Whether it is time to journal which events are no longer needed."""
         return self._end - self._recorded_at > self._segment.size // 4
 
     def dealt_with(self) -> None:
-        """The journal has just recorded that."""
+        """Notes that this was journalled."""
         self._recorded_at = self._end
 
     @property
@@ -174,15 +174,14 @@ class EventMemory:
         _LOOK.pack_into(self._bytes, _LOOK_AT, look.wall_millis, look.boot_millis)
 
     def records(self) -> Iterator[RawEvent | FolderNote]:
-        """All that is here, in order."""
         for _, record in self._parse(self._segment.position, self._segment.first):
             yield record
 
-    # What is done
+    # Changes
 
     def read(self, queue: int, needed_from: int) -> list[RawEvent]:
-        """What is in the queue of inotify; as much as there is room for. Events before number
-        `needed_from` may be dropped."""
+        """Reads inotify's queue, as far as there is room. Events before number `needed_from` may be
+        dropped for it."""
         events: list[RawEvent] = []
         self.is_full = False
         while size := _waiting(queue):
@@ -202,7 +201,7 @@ class EventMemory:
         return events
 
     def note(self, note: FolderNote, needed_from: int) -> bool:
-        """False if there is no room for it: then this memory does not tell the whole history."""
+        """Adds a note. Returns False if there is no room: then the history is incomplete."""
         record = _note_record(note)
         if self._limit - self._end < len(record) + _ROOM and not self._renew(
             needed_from, len(record) + _ROOM
@@ -213,7 +212,7 @@ class EventMemory:
         return True
 
     def begin_epoch(self) -> None:
-        """After events were lost: what is here is forgotten, but for which folders are watched."""
+        """Drops all events after the kernel has lost some; keeps the notes of watched folders."""
         self._renew(self.next, _ROOM, epoch=os.urandom(16))
 
     def close(self) -> None:
@@ -225,7 +224,7 @@ class EventMemory:
             os.close(self.fd)
             self.fd = -1
 
-    # How
+    # Implementation
 
     @property
     def _bytes(self) -> memoryview:
@@ -234,7 +233,7 @@ class EventMemory:
 
     @property
     def _limit(self) -> int:
-        """Where a zero watch number still fits behind what was read."""
+        """The end of the segment, less room for a zero watch number."""
         return self._segment.position + self._segment.size - _ALIGNED
 
     def _map(self, size: int) -> None:
@@ -256,7 +255,7 @@ class EventMemory:
         segment = _Segment(*_DESCRIPTOR.unpack_from(self._map_bytes, at))
         end = segment.position + segment.size
         if segment.position < _HEADER or end > len(self._map_bytes):
-            raise ValueError("a segment is not within its memory")
+            raise ValueError("segment outside its memory")
         return segment
 
     def _activate(self, index: int, segment: _Segment) -> None:
@@ -264,7 +263,7 @@ class EventMemory:
         self._map_bytes[_ACTIVE_AT] = index
 
     def _parsed_to(self) -> tuple[int, int]:
-        """Where the zeros begin, and the number of the next event."""
+        """The position where the zeros begin, and the number of the next event."""
         end, number = self._segment.position, self._segment.first
         for behind, record in self._parse(end, number):
             end = behind
@@ -273,7 +272,7 @@ class EventMemory:
         return end, number
 
     def _parse(self, at: int, number: int) -> Iterator[tuple[int, RawEvent | FolderNote]]:
-        """Each with the position behind it. Raises ValueError where it makes no sense."""
+        """The records with their end positions. Raises ValueError for an invalid one."""
         data, limit = self._bytes, self._limit
         while at < limit:
             watch, mask, cookie, size = _EVENT.unpack_from(data, at)
@@ -281,7 +280,7 @@ class EventMemory:
                 return
             begin, at = at + _EVENT.size, at + _EVENT.size + size
             if size > _LONGEST_NAME or at > limit:
-                raise ValueError("an event is longer than what is there")
+                raise ValueError("event exceeds its segment")
             raw = bytes(data[begin:at])
             if watch == _NOTE:
                 device, inode = _FOLDER.unpack_from(raw)
@@ -292,12 +291,12 @@ class EventMemory:
                 number += 1
 
     def _write(self, record: bytes, at: int) -> None:
-        """Its watch number, which makes it one, comes last."""
+        """Writes a record; its watch number, which makes it valid, comes last."""
         self._bytes[at + 4 : at + len(record)] = record[4:]
         struct.pack_into("@i", self._bytes, at, _NOTE)
 
     def _renew(self, needed_from: int, room: int, epoch: bytes = b"") -> bool:
-        """Goes over to another segment, which has what is needed, and so much room."""
+        """Switches to a new segment with the events still needed, and `room` bytes of space."""
         table = _Table()
         kept_at, number = self._segment.position, self._segment.first
         for end, record in self._parse(kept_at, number):
@@ -330,8 +329,7 @@ class EventMemory:
         return True
 
     def _place_for(self, size: int) -> tuple[int, int]:
-        """The descriptor that is not active, and where a segment of that size can be. May raise
-        OSError."""
+        """The index of the inactive descriptor, and a position for a segment. May raise OSError."""
         index = 1 - self._map_bytes[_ACTIVE_AT]
         at = _DESCRIPTORS_AT + index * _DESCRIPTOR.size
         other = _Segment(*_DESCRIPTOR.unpack_from(self._map_bytes, at))
@@ -346,11 +344,11 @@ class EventMemory:
 
 
 class _Table:
-    """Which watch numbers stand for which folders, where a sequence is cut."""
+    """The folders of watch numbers at a position in the sequence."""
 
     def __init__(self) -> None:
         self._watched: dict[int, dict[str, FolderNote]] = {}  # by their paths
-        self._leaving: dict[int, list[FolderNote]] = {}  # until the kernel's last word
+        self._leaving: dict[int, list[FolderNote]] = {}  # until the kernel's last event
 
     def take(self, record: RawEvent | FolderNote) -> None:
         if isinstance(record, RawEvent):
@@ -373,7 +371,6 @@ class _Table:
 
 
 def _waiting(queue: int) -> int:
-    """Bytes of events in a queue of inotify."""
     size = array("i", [0])
     fcntl.ioctl(queue, termios.FIONREAD, size)
     return size[0]
@@ -390,7 +387,7 @@ _mlock.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 
 
 def _lock(memory: mmap.mmap) -> None:
-    """As far as the limit on locked memory allows: what is not locked is mapped all the same."""
+    """Locks the memory, as far as the limit on locked memory allows."""
     begin = ctypes.c_char.from_buffer(memory)
     _mlock(ctypes.addressof(begin), len(memory))
     del begin

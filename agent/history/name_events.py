@@ -1,14 +1,14 @@
-"""Follows files by their names through what inotify tells of folders. Pure.
+"""Follows files by name through inotify's events of folders. Pure.
 
-A file that comes, is renamed and goes is one file, across folders where both are watched: the two
-halves of a move have one cookie, and each comes once for every path of its folder. A move from
-where nobody watches is a file that came; one to where nobody watches is a file that went. Of
-contents and inodes all this says nothing.
+A file that is created, renamed and removed is one file, also across watched folders: the two events
+of a move share a cookie, and each comes once for every path of its folder. A move from an unwatched
+folder is a new file; one to an unwatched folder is a removal. Content and inodes are not
+considered.
 
-What comes in a folder that is then moved itself, or is not watched any more, is adrift: it has not
-gone, and its path is another folder's, or nobody's.
+A file is adrift if its folder was moved, or is no longer watched: the file is not gone, but its
+path now belongs to another folder, or to none.
 
-What stands for a folder is for the caller to choose: a watch, or a path.
+The caller chooses what identifies a folder: a watch, or a path.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ F = TypeVar("F")
 
 
 class Event(NamedTuple, Generic[F]):
-    """As inotify has it: in which folder, what, with which other one, of which name."""
+    """An event of inotify: the folder, the kind, the cookie of a move, the name."""
 
     folder: F
     mask: int
@@ -39,21 +39,21 @@ class Event(NamedTuple, Generic[F]):
 
 
 class NameHistory(Generic[F]):
-    """A file or folder, and where it was: (folder, name), the first one first."""
+    """A file or folder, and its places in order: (folder, name)."""
 
     __slots__ = ("is_folder", "is_made", "is_new", "number", "places", "since")
 
     def __init__(self, place: tuple[F, str], mask: int, number: int, *, is_new: bool) -> None:
         self.places: list[tuple[F, str]] = [place]
-        self.is_new = is_new  # it came; else it was there before
-        self.is_made = mask & CREATE != 0  # there, and not moved there
+        self.is_new = is_new  # rather than there before the first event
+        self.is_made = mask & CREATE != 0  # created there rather than moved there
         self.is_folder = mask & IS_FOLDER != 0
         self.number = number  # of the first event about it
-        self.since = 0  # when it had not come yet; for who follows it to say
+        self.since = 0  # a time before it came; set by the caller
 
 
 Places = dict[tuple[F, str], NameHistory[F]]
-"""By the folder and the name where it is now."""
+"""Files by their current folder and name."""
 
 
 def follow(
@@ -61,11 +61,10 @@ def follow(
     there: Places[F],
     adrift: dict[int, list[NameHistory[F]]] | None = None,
 ) -> list[NameHistory[F]]:
-    """What is gone, or is nobody knows where, in the order in which it went.
+    """Processes events. Returns the files that were removed or moved out of sight, in order.
 
-    `there` is what has come, or has another name, and is there: before these events, and afterwards
-    with them. `adrift` is what is there no more as its folder is not that one any more, by the
-    cookie of the event that said so.
+    Updates `there`, the new and renamed files that still exist, and `adrift`, the files whose
+    folder is no longer at its path, by the cookie of the event that reported it.
     """
     moving: defaultdict[int, list[NameHistory[F]]] = defaultdict(list)  # one for each path
     arrived = set()
@@ -84,7 +83,7 @@ def follow(
                 gone.append(named)
             else:
                 moving[cookie].append(named)
-        elif mask & CREATE:  # what was at that path has not gone, but was moved with its folder
+        elif mask & CREATE:  # a file known at that path is not gone, but was moved with its folder
             there[place] = NameHistory(place, mask, number, is_new=True)
         elif mask & MOVED_TO:
             if place in there:  # something is renamed over it

@@ -1,4 +1,4 @@
-"""How far an agent has come in its history of names: what its journal says of it."""
+"""The agent's position in its history of names, as journalled."""
 
 from typing import Final, NamedTuple
 
@@ -6,16 +6,16 @@ import msgspec
 
 
 class Pending(NamedTuple):
-    """A file or folder whose first event has this number, and that may not have been opened yet.
-    It did not exist at `since`, in milliseconds."""
+    """A file or folder that may not have been opened yet: the number of its first event. It did not
+    exist at `since`, in milliseconds."""
 
     number: int
     since: int
 
 
 class HistoryPosition(msgspec.Struct, frozen=True):
-    """Events below `number` have had their consequences, and these are in the journal; but for
-    those of what is pending. `inputs` names the inputs all of whose folders were watched."""
+    """Events below `number` are processed and their results journalled, except for pending files.
+    `inputs` are the names of inputs with all folders watched."""
 
     epoch: str
     number: int
@@ -25,8 +25,8 @@ class HistoryPosition(msgspec.Struct, frozen=True):
     @property
     def needed_from(self) -> int:
         """The first event that a successor has to read."""
-        return min([self.number, *(each.number for each in self.pending)])
+        return min([self.number, *(pending.number for pending in self.pending)])
 
 
 MOST_PENDING: Final = 1_000
-"""With more than these the position stays where it was, until they are fewer."""
+"""With more pending files than this, the position does not advance."""

@@ -1,9 +1,8 @@
-"""An agent's pages, /metrics, /healthz, /readyz and /status, from when their address can be had.
+"""Serves the agent's pages /metrics, /healthz, /readyz and /status.
 
-An agent follows files, whoever has its port and whether the network is up or not: what is written
-before may be gone by then. So the address is tried on a thread of its own, and again every few
-seconds for as long as it cannot be had, nor the files by which somebody is let in. Nothing is left
-behind in a crash.
+An agent must follow files even if its port is in use or the network is down, since files may be
+gone later. So a thread tries to listen, and retries every few seconds while the address or the
+certificate and token files are not available. A crash leaves nothing behind.
 """
 
 import threading
@@ -32,8 +31,8 @@ def agent_pages(
     stuck: Callable[[], str],
     more: Callable[[], Iterable[Metric]] = tuple,
 ) -> Mapping[str, Callable[[], Page]]:
-    """`stuck` says why the agent does not move any more; empty while it does. `more` metrics than
-    those of its status."""
+    """The pages by path. `stuck` returns why the agent makes no progress, or empty text; `more`
+    returns metrics in addition to those of the status."""
     exposition = exposition_of(lambda: (*families(status()), *more()))
     return {
         "/metrics": lambda: Page(exposition(), EXPOSITION_TYPE),
@@ -48,8 +47,8 @@ def _health(stuck: str) -> Page:
 
 
 class _StatusPage:
-    """Of 10,000 files it has megabytes: it is kept for a moment, so that many clients who read it
-    slowly hold one of them."""
+    """The status page. With 10,000 files it has megabytes, so it is cached for a moment: many slow
+    clients share one copy."""
 
     def __init__(self, status: Callable[[], Status]) -> None:
         self._status = status
@@ -65,13 +64,13 @@ class _StatusPage:
 
 
 _AGAIN_SECONDS: Final = 3.0
-_FIRST_SECONDS: Final = 1.0  # a name may be looked for longer than that
+_FIRST_SECONDS: Final = 1.0  # resolving a name may take longer
 _END_SECONDS: Final = 1.0
 
 
 class AgentServer:
-    """`refused` says why nobody can ask; it is empty once somebody can. Started and stopped by one
-    thread."""
+    """The server of the agent's pages. `refused` is why it does not listen yet, or empty. One
+    thread starts and stops it."""
 
     def __init__(
         self,
@@ -91,15 +90,14 @@ class AgentServer:
         self._tried = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._try, name="http address", daemon=True)
-        self.refused = f"it is not known yet whether {host}:{port} can be listened on"
+        self.refused = f"still trying to listen on {host}:{port}"
 
     @property
     def port(self) -> int:
-        """0 while nobody can ask."""
         return self._server.port if self._server is not None else 0
 
     def start(self) -> None:
-        """Waits for a moment, so that usually it is known how the first attempt ended."""
+        """Starts the thread, and waits a moment for its first attempt."""
         self._thread.start()
         self._tried.wait(_FIRST_SECONDS)
 
@@ -117,7 +115,7 @@ class AgentServer:
             try:
                 door = PageDoor(self._locks, self._refusals)
                 server = PageServer(self._host, self._port, self._pages, door)
-            # No files left, no such name.
+            # No descriptors left, or unknown host name.
             except (BadLocks, CannotListen, OSError, UnicodeError) as error:
                 self.refused = str(error)
             else:

@@ -1,1 +1,1 @@
-"""What an agent remembers over restarts and crashes (decision 17)."""
+"""Keeps the agent's state over restarts and crashes (decision 17)."""

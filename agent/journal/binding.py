@@ -1,8 +1,8 @@
-"""Whose a journal is: the machine, and the directory on it. A copy of the directory is another's.
+"""Binds a journal to its machine and directory, so that a copy of the directory is recognised.
 
-What is copied along with a host's image must not be shipped twice, nor under the same source ids.
-A directory that was renamed within its file system, or whose device has another number since the
-host restarted, is no copy. One that was moved to another file system cannot be told from a copy.
+Batches copied with a host's image must not be shipped twice, nor lines under the same source ids.
+A directory that was renamed within its file system, or whose device number changed at a reboot, is
+not a copy. One that was moved to another file system looks like a copy, and is treated as one.
 """
 
 import os
@@ -17,7 +17,7 @@ _MACHINE_IDS: Final = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id")
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """A directory on a machine. `machine_id` is empty where machines have none."""
+    """A directory on a machine. `machine_id` is empty if the machine has none."""
 
     machine_id: str
     path: str
@@ -26,13 +26,12 @@ class Binding(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, directory: Path) -> Self:
-        """This machine's; makes the directory if it is not there. Raises JournalError."""
+        """The binding of a directory here; creates it if missing. Raises JournalError."""
         try:
             make_private(directory)
             status = directory.stat()
         except OSError as error:
-            words = f"the journal's directory {directory} cannot be used: {error.strerror}"
-            raise JournalError(words) from error
+            raise JournalError(f"cannot use data_dir {directory}: {error.strerror}") from error
         return cls(_machine_id(), os.path.realpath(directory), status.st_dev, status.st_ino)
 
     def is_same_directory(self, other: "Binding") -> bool:
@@ -47,7 +46,7 @@ class Binding(msgspec.Struct, frozen=True):
 
 
 def make_private(directory: Path) -> None:
-    """Nobody else may look into it: what is shipped may be secret."""
+    """Creates a directory that only this user can read, since shipped lines may be secret."""
     if not directory.is_dir():
         directory.parent.mkdir(parents=True, exist_ok=True)
         directory.mkdir(mode=0o700, exist_ok=True)
@@ -56,9 +55,9 @@ def make_private(directory: Path) -> None:
 def _machine_id() -> str:
     for path in _MACHINE_IDS:
         try:
-            found = path.read_text(encoding="ascii", errors="replace").strip()
+            machine_id = path.read_text(encoding="ascii", errors="replace").strip()
         except OSError:
             continue
-        if found and found != "uninitialized":
-            return found
+        if machine_id and machine_id != "uninitialized":
+            return machine_id
     return ""

@@ -1,10 +1,11 @@
-"""What a journal holds, and how each of its entries changes it. No I/O, no clock, no threads.
+"""The contents of a journal, and how each entry changes them. No I/O, no clock, no threads.
 
-The same entries in the same order lead to the same contents: that is how a journal is read. So
-nothing here may depend on anything but the contents and the entry.
+Replaying the same entries in the same order gives the same contents. So changes may depend only on
+the contents and the entry.
 
-Invariants: every open batch's sources are known; a source with an open batch is neither forgotten
-nor said to be finished; a statement's number is its batch's, and no number is used twice.
+Invariants: the sources of every open batch are known; a source with an open batch is neither
+forgotten nor reported as finished; a statement has the number of its batch, and no number is used
+twice.
 """
 
 from collections import ChainMap, Counter
@@ -34,31 +35,31 @@ from client.identity import Identity
 from wire.batch import BatchHeader
 
 MOST_WAITING = 100_000
-"""So many statements and runs wait for the ledger, some 30 MB. Beyond that the oldest are given up,
-and counted: lines go on, but what passed cannot be shown for them."""
+"""The number of statements and runs that may wait for the ledger, about 30 MB. Beyond that, the
+oldest are given up, and counted: lines are still shipped, but the ledger lacks their proof."""
 
 MOST_NOT_SEEN = 10_000
-"""Times that nobody can vouch for wait beside them and are never given up, since a heartbeat would
-go beyond them. Of so many each waits by itself; beyond that, a new one takes in the last one about
-its topic, with the time between."""
+"""The number of statements about unwatched times that wait in addition. They are never given up,
+since a heartbeat would cover them; beyond this number, a new one is merged with the last one about
+its topic, including the time between."""
 
 MOST_ALTERED: Final = 10_000
-"""So many statements of altered text wait beside both; beyond that the oldest are given up. They
-take no room from others: a remark must not cost the proof that lines arrived."""
+"""The number of statements about altered text that wait in addition; beyond that, the oldest are
+given up. They have a limit of their own, so that remarks never displace proofs of delivery."""
 
 MOST_LOOKED: Final = 1_000
-"""Of so many inputs it is remembered when they were last looked at, whether or not they are still
-configured; beyond that, those that were looked at longest ago are forgotten."""
+"""The number of inputs, configured or not, whose last look is remembered; beyond that, the oldest
+are forgotten."""
 
 Numbering = tuple[int, Identity, int, int]  # number, identity, base sequence, CRC
 
 
-class Unfitting(ValueError):
-    """An entry speaks of something that is not there."""
+class InconsistentEntry(ValueError):
+    """An entry refers to something that the contents do not have."""
 
 
 class JournalContents(msgspec.Struct):
-    """Everything. `known` holds sources as they were last told; how far they are is `progress`."""
+    """The contents. `known` has the sources as last journalled; their progress is in `progress`."""
 
     agent_id: str
     known: dict[SourceId, KnownSource] = {}
@@ -67,27 +68,27 @@ class JournalContents(msgspec.Struct):
     statements: dict[int, Statement] = {}
     not_seen: dict[int, None] = {}  # statements that are never given up
     altered: dict[int, None] = {}  # statements of altered text
-    withheld: dict[int, int] = {}  # statements, and the batches before it
+    withheld: dict[int, int] = {}  # statements that wait for batches up to this number
     ending: dict[SourceId, int] = {}  # finished, but not acknowledged
-    leaving: dict[SourceId, None] = {}  # to be forgotten, but spoken of
+    leaving: dict[SourceId, None] = {}  # to be forgotten, but still mentioned
     open_runs: Counter[SourceId] = msgspec.field(default_factory=Counter)  # of each source
-    # in open runs and statements
-    spoken_of: Counter[SourceId] = msgspec.field(default_factory=Counter)
-    silent: set[SourceId] = set()  # not any more, since they were looked at
-    moved: dict[SourceId, None] = {}  # have another file: not said yet
+    # the number of open runs and statements that mention a source
+    mentions: Counter[SourceId] = msgspec.field(default_factory=Counter)
+    silent: set[SourceId] = set()  # no longer mentioned since the last check
+    moved: dict[SourceId, None] = {}  # moved to another file, which is not published yet
     partitions: dict[str, Chosen] = {}
     acknowledged_offsets: dict[TopicPartition, int] = {}
     looked: dict[str, Looked] = {}  # by input
-    history: HistoryPosition | None = None  # up to which what names led to is here
+    history: HistoryPosition | None = None  # events of names up to here are processed
     ledger_seq: int = 0
     next_number: int = 0
     given_up: int = 0  # statements
     waiting: int = 0  # statements and their runs
     open_bytes: int = 0
-    keeps_statements: bool = True  # or nobody wants them
+    keeps_statements: bool = True  # False without a ledger
 
     def copy(self) -> "JournalContents":
-        """As it is now, for whoever writes it down while this goes on."""
+        """A copy, to be written while these contents change."""
         return replace(
             self,
             known=self.known.copy(),
@@ -100,7 +101,7 @@ class JournalContents(msgspec.Struct):
             ending=self.ending.copy(),
             leaving=self.leaving.copy(),
             open_runs=self.open_runs.copy(),
-            spoken_of=self.spoken_of.copy(),
+            mentions=self.mentions.copy(),
             silent=self.silent.copy(),
             moved=self.moved.copy(),
             partitions=self.partitions.copy(),
@@ -108,10 +109,11 @@ class JournalContents(msgspec.Struct):
             looked=self.looked.copy(),
         )
 
-    # What entries do
+    # Changes by entries
 
     def source(self, known: KnownSource) -> None:
-        """Its progress counts at first sight only: from then on, parcels say how far it is."""
+        """Adds or updates a source. Its progress counts the first time only; after that, parcels
+        have it."""
         self.progress.setdefault(known.id, known.progress)
         self.leaving.pop(known.id, None)
         before = self.known.get(known.id)
@@ -122,7 +124,7 @@ class JournalContents(msgspec.Struct):
 
     def parcel(self, parcel: Parcel) -> None:
         self.check_parcel(parcel)
-        self._open((each, (each.number,)) for each in parcel.batches)
+        self._open((outgoing, (outgoing.number,)) for outgoing in parcel.batches)
         self._state(parcel.eventless)
         for altered in parcel.altered:
             self._count(altered.number)
@@ -132,7 +134,9 @@ class JournalContents(msgspec.Struct):
                 self._go_on(source)
             self.progress[source] = progress
         self.ledger_seq += sum(
-            each.batch.records for each in parcel.batches if each.kind is BatchKind.LEDGER
+            outgoing.batch.records
+            for outgoing in parcel.batches
+            if outgoing.kind is BatchKind.LEDGER
         )
 
     def numbered(self, numberings: Iterable[Numbering]) -> None:
@@ -160,7 +164,7 @@ class JournalContents(msgspec.Struct):
     ) -> None:
         self.check_new(batches)
         old = self._close(number)
-        self._open((each, (*old.place, index)) for index, each in enumerate(batches))
+        self._open((outgoing, (*old.place, index)) for index, outgoing in enumerate(batches))
         self._state(eventless)
         self._end(old.outgoing)
         self._let_leave()
@@ -168,21 +172,21 @@ class JournalContents(msgspec.Struct):
     def finished(self, source: SourceId, number: int, millis: int) -> None:
         self.check_known((source,))
         known = self.known[source]
-        seen = max(known.seen_millis, millis)  # at least when it was born, whatever the clock says
+        seen = max(known.seen_millis, millis)  # not before its creation, even if the clock is
         self.known[source] = replace(known, finished=True, seen_millis=seen)
         self._count(number)
         self.ending[source] = number
         self._end_if_acknowledged(source)
 
     def unwatched(self, statement: NotSeen) -> None:
-        """A source whose end was not seen is over with it, and never said to be finished."""
+        """Adds the statement. A source that it names is over, and never reported as finished."""
         source = statement.unwatched.source
         if source:
             self.check_known((source,))
             self.known[source] = replace(self.known[source], finished=True)
             self.ending.pop(source, None)
         self._count(statement.number)
-        self._add(self._united(statement) if _must_be_said(statement) else statement)
+        self._add(self._united(statement) if _must_be_published(statement) else statement)
 
     def looked_at(self, at: LookedAt) -> None:
         self.looked[at.input] = at.after(self.looked.pop(at.input, None))
@@ -195,46 +199,49 @@ class JournalContents(msgspec.Struct):
     def partition(self, topic: str, chosen: Chosen) -> None:
         before = self.partitions.get(topic)
         if before is not None and before.topic_id != chosen.topic_id:
-            for target in [each for each in self.acknowledged_offsets if each.topic == topic]:
-                del self.acknowledged_offsets[target]
+            self.acknowledged_offsets = {
+                target: offset
+                for target, offset in self.acknowledged_offsets.items()
+                if target.topic != topic
+            }
         self.partitions[topic] = chosen
 
     def begins(self, target: TopicPartition, offset: int) -> None:
-        """Where nothing was acknowledged yet, nothing of ours lies before this offset."""
+        """Notes that the agent has no records before this offset, unless some were acknowledged."""
         self.acknowledged_offsets.setdefault(target, offset - 1)
 
     def forget(self, source: SourceId) -> None:
-        """As soon as nothing of it is open, and the ledger has said everything. If it is told of
-        before that, it stays."""
+        """Forgets a source once nothing of it is open or unpublished; not if it is journalled again
+        before that."""
         if source in self.known:
             self.leaving[source] = None
             self.silent.add(source)
             self._let_leave()
 
     def reopen(self, batch: OpenBatch) -> None:
-        """One that was open when the file was begun."""
+        """Adds a batch that was open when the file was begun."""
         outgoing = batch.outgoing
         self.open[outgoing.number] = batch
         self.open_bytes += outgoing.batch.size
         for run in outgoing.runs:
             self.open_runs[run.source] += 1
-            self.spoken_of[run.source] += 1
+            self.mentions[run.source] += 1
 
     def restate(self, statement: Statement) -> None:
-        """One that waited when the file was begun."""
+        """Adds a statement that waited when the file was begun."""
         self._add(statement)
 
-    # Whether an entry fits
+    # Checks
 
     def check_known(self, sources: Iterable[SourceId]) -> None:
         for source in sources:
             if source not in self.known:
-                raise Unfitting(f"source {source} is not known")
+                raise InconsistentEntry(f"unknown source {source}")
 
     def check_new(self, batches: Iterable[Outgoing]) -> None:
-        for each in batches:
-            if each.number in self.open:
-                raise Unfitting(f"batch {each.number} is there already")
+        for outgoing in batches:
+            if outgoing.number in self.open:
+                raise InconsistentEntry(f"batch {outgoing.number} exists already")
 
     def check_parcel(self, parcel: Parcel) -> None:
         self.check_known(parcel.progress)
@@ -244,9 +251,9 @@ class JournalContents(msgspec.Struct):
         try:
             return self.open[number]
         except KeyError:
-            raise Unfitting(f"batch {number} is not open") from None
+            raise InconsistentEntry(f"batch {number} is not open") from None
 
-    # What is asked
+    # Queries
 
     def sources(self) -> tuple[KnownSource, ...]:
         return tuple(map(self.known_source, self.known))
@@ -259,22 +266,24 @@ class JournalContents(msgspec.Struct):
         return tuple(sorted(self.open.values(), key=lambda each: each.place))
 
     def unpublished(self) -> tuple[Statement, ...]:
-        """Those that are in no open batch of the ledger either, and are true by now."""
-        unsaid = {number for each in self.open.values() for number in each.outgoing.covers}
+        """The statements that can be published: neither in an open ledger batch nor withheld."""
+        excluded = {number for batch in self.open.values() for number in batch.outgoing.covers}
         if self.withheld:
             oldest: dict[str, int] = {}
-            for each in self.open.values():
-                topic, number = each.outgoing.batch.target.topic, each.place[0]
+            for batch in self.open.values():
+                topic, number = batch.outgoing.batch.target.topic, batch.place[0]
                 oldest[topic] = min(number, oldest.get(topic, number))
-            unsaid.update(
+            excluded.update(
                 number
                 for number, before in self.withheld.items()
                 if oldest.get(self.statements[number].topic, before + 1) <= before
             )
-        return tuple(each for each in self.statements.values() if each.number not in unsaid)
+        return tuple(
+            statement for statement in self.statements.values() if statement.number not in excluded
+        )
 
     def has_taken(self, parcel: Parcel) -> bool:
-        """Whether this very parcel was taken over, and nothing has become of it yet."""
+        """Whether this very parcel was added, and is still unchanged."""
         for batch in parcel.batches:
             there = self.open.get(batch.number)
             return there is not None and there.outgoing is batch
@@ -283,7 +292,7 @@ class JournalContents(msgspec.Struct):
             return self.statements.get(statement.number) is statement
         return False
 
-    # How
+    # Implementation
 
     def _open(self, batches: Iterable[tuple[Outgoing, tuple[int, ...]]]) -> None:
         for outgoing, place in batches:
@@ -296,23 +305,23 @@ class JournalContents(msgspec.Struct):
         self.open_bytes -= done.outgoing.batch.size
         for run in done.outgoing.runs:
             _count_down(self.open_runs, run.source)
-            self._speak_less_of(run.source)
+            self._drop_mention(run.source)
         return done
 
     def _state(self, eventless: Sequence[Eventless]) -> None:
-        for each in eventless:
-            self._count(each.number)
-        for each in eventless:
-            self._add(each)
-            if each.run.events and each.number in self.statements:  # batches hold them
-                self.withheld[each.number] = self.next_number - 1
+        for statement in eventless:
+            self._count(statement.number)
+        for statement in eventless:
+            self._add(statement)
+            if statement.run.events and statement.number in self.statements:  # batches have them
+                self.withheld[statement.number] = self.next_number - 1
 
     def _add(self, statement: Statement) -> None:
         if self.keeps_statements:
             self.statements[statement.number] = statement
             self.waiting += _weight(statement)
-            self.spoken_of.update(_sources_of(statement))
-            if _must_be_said(statement):
+            self.mentions.update(_sources_of(statement))
+            if _must_be_published(statement):
                 self.not_seen[statement.number] = None
             if isinstance(statement, AlteredText):
                 self.altered[statement.number] = None
@@ -323,7 +332,7 @@ class JournalContents(msgspec.Struct):
             self._give_up()
 
     def _give_up(self) -> None:
-        """The oldest that can be: those before it go behind the others."""
+        """Gives up the oldest statement that may be; those before it move to the end."""
         kept = ChainMap(self.not_seen, self.altered)
         while (number := next(iter(self.statements))) in kept:
             self.statements[number] = self.statements.pop(number)
@@ -331,8 +340,9 @@ class JournalContents(msgspec.Struct):
         self.given_up += 1
 
     def _united(self, statement: NotSeen) -> NotSeen:
-        """With the last one about its topic, if too many wait. It has a number that no entry of the
-        ledger can cover yet, so it is said whatever becomes of the other one."""
+        """Merges the statement with the last one about its topic, if too many wait. It keeps its
+        new number, which no entry of the ledger covers yet, so it is published even if the other
+        one already was."""
         for number in reversed(self.not_seen) if len(self.not_seen) >= MOST_NOT_SEEN else ():
             before = self.statements[number]
             if isinstance(before, NotSeen) and before.topic == statement.topic:
@@ -348,10 +358,10 @@ class JournalContents(msgspec.Struct):
             self.altered.pop(number, None)
             self.withheld.pop(number, None)
             for source in _sources_of(statement):
-                self._speak_less_of(source)
+                self._drop_mention(source)
 
-    def _speak_less_of(self, source: SourceId) -> None:
-        if _count_down(self.spoken_of, source):
+    def _drop_mention(self, source: SourceId) -> None:
+        if _count_down(self.mentions, source):
             self.silent.add(source)
 
     def _count(self, number: int) -> None:
@@ -367,10 +377,10 @@ class JournalContents(msgspec.Struct):
         counts = sorted(outgoing.windows, key=lambda each: each.start)
         size = outgoing.batch.size
         windows = [
-            WindowPassed(each.start, each.events, size, crc)
-            if each is counts[0]
-            else WindowPassed(each.start, each.events, 0, 0)
-            for each in counts
+            WindowPassed(count.start, count.events, size, crc)
+            if count is counts[0]
+            else WindowPassed(count.start, count.events, 0, 0)
+            for count in counts
         ]
         return Shipped(
             number=outgoing.number,
@@ -387,7 +397,7 @@ class JournalContents(msgspec.Struct):
         )
 
     def _go_on(self, source: SourceId) -> None:
-        """A source that was finished has grown again."""
+        """Reopens a finished source that has grown."""
         if self.known[source].finished:
             self.known[source] = replace(self.known[source], finished=False)
             self.ending.pop(source, None)
@@ -409,12 +419,12 @@ class JournalContents(msgspec.Struct):
     def _let_leave(self) -> None:
         silent, self.silent = self.silent, set()
         for source in silent:
-            if source in self.leaving and not self._is_spoken_of(source):
+            if source in self.leaving and not self._is_mentioned(source):
                 del self.leaving[source], self.known[source], self.progress[source]
                 self.moved.pop(source, None)
 
-    def _is_spoken_of(self, source: SourceId) -> bool:
-        return source in self.spoken_of or source in self.ending
+    def _is_mentioned(self, source: SourceId) -> bool:
+        return source in self.mentions or source in self.ending
 
 
 def _has_moved(before: KnownSource, known: KnownSource) -> bool:
@@ -422,7 +432,7 @@ def _has_moved(before: KnownSource, known: KnownSource) -> bool:
 
 
 def _count_down(counts: Counter[SourceId], source: SourceId) -> bool:
-    """Whether that was the last."""
+    """Counts down. Returns whether the count is 0 now."""
     counts[source] -= 1
     if counts[source]:
         return False
@@ -430,15 +440,15 @@ def _count_down(counts: Counter[SourceId], source: SourceId) -> bool:
     return True
 
 
-def _must_be_said(statement: Statement) -> bool:
-    """Whether something may have happened that nobody knows of."""
+def _must_be_published(statement: Statement) -> bool:
+    """Whether the statement reports something unknown, so that it must be published."""
     return isinstance(statement, NotSeen) and statement.unwatched.traces is not Traces.UNCHANGED
 
 
 def _weight(statement: Statement) -> int:
-    """A backlog's events may lie in thousands of windows, each a quarter of a run. What is never
-    given up has none, and what is given up apart."""
-    if _must_be_said(statement) or isinstance(statement, AlteredText):
+    """The share of a statement in `MOST_WAITING`. A window counts a quarter of a run, since a
+    backlog may have thousands. Statements with a limit of their own count nothing."""
+    if _must_be_published(statement) or isinstance(statement, AlteredText):
         return 0
     if not isinstance(statement, Shipped):
         return 2

@@ -1,4 +1,4 @@
-"""The agent's values as entries, and back: each function has its counterpart."""
+"""Converts the agent's values to journal entries and back, with a function for each direction."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -66,7 +66,10 @@ def run_entry(run: Run) -> RunEntry:
         run.position,
         run.end_position,
         run.lines,
-        tuple((each.fate.value, each.count, each.bytes, text(each.reason)) for each in run.excepted)
+        tuple(
+            (excepted.fate.value, excepted.count, excepted.bytes, text(excepted.reason))
+            for excepted in run.excepted
+        )
         if run.excepted
         else (),
     )
@@ -81,7 +84,7 @@ def outgoing_entry(outgoing: Outgoing) -> OutgoingEntry:
         batch.target.partition,
         len(batch.data),
         tuple(map(run_entry, outgoing.runs)),
-        tuple((each.start, each.events) for each in outgoing.windows),
+        tuple((window.start, window.events) for window in outgoing.windows),
         tuple(outgoing.delays),
         tuple(outgoing.covers),
         outgoing.window_millis,
@@ -93,7 +96,10 @@ def outgoing_entries(batches: Iterable[Outgoing]) -> tuple[OutgoingEntry, ...]:
 
 
 def eventless_entries(eventless: Iterable[Eventless]) -> tuple[EventlessEntry, ...]:
-    return tuple((each.number, each.topic, run_entry(each.run)) for each in eventless)
+    return tuple(
+        (eventless_run.number, eventless_run.topic, run_entry(eventless_run.run))
+        for eventless_run in eventless
+    )
 
 
 def source_entry(known: KnownSource, progress: Progress) -> SourceEntry:
@@ -145,7 +151,8 @@ def statement_entry(statement: Shipped | Eventless | Finished | NotSeen) -> Stat
             statement.base_offset,
             statement.offsets,
             tuple(
-                (each.start, each.events, each.bytes, each.crc_sum) for each in statement.windows
+                (window.start, window.events, window.bytes, window.crc_sum)
+                for window in statement.windows
             ),
             tuple(map(run_entry, statement.runs)),
             statement.delays,
@@ -223,7 +230,7 @@ def history_entry(position: HistoryPosition, before: HistoryPosition | None = No
 
 
 def text(value: str) -> str:
-    """As UTF-8 can hold it."""
+    """The text without surrogates, which UTF-8 cannot encode."""
     return value if value.isascii() else value.encode(errors="replace").decode()
 
 
@@ -244,7 +251,7 @@ def outgoing_of(entry: OutgoingEntry, data: bytes) -> Outgoing:
         _KIND_OF[entry.kind],
         Batch(TopicPartition(entry.topic, entry.partition), data),
         tuple(map(run_of, entry.runs)),
-        tuple(WindowCount(*each) for each in entry.windows),
+        tuple(WindowCount(*window) for window in entry.windows),
         entry.delays,
         entry.covers,
         entry.window_millis,
@@ -252,7 +259,7 @@ def outgoing_of(entry: OutgoingEntry, data: bytes) -> Outgoing:
 
 
 def outgoing_all(entries: Iterable[OutgoingEntry], body: bytes) -> Iterator[Outgoing]:
-    """The batches, one after the other from the body."""
+    """The batches, whose bytes follow each other in the body."""
     start = 0
     for entry in entries:
         yield outgoing_of(entry, body[start : start + entry.size])
@@ -306,7 +313,7 @@ def statement_of(entry: StatementEntry) -> Statement:
             entry.leader_epoch,
             entry.base_offset,
             entry.offsets,
-            tuple(WindowPassed(*each) for each in entry.windows),
+            tuple(WindowPassed(*window) for window in entry.windows),
             tuple(map(run_of, entry.runs)),
             entry.delays,
             entry.window_millis,
@@ -369,7 +376,7 @@ def history_of(entry: HistoryEntry, before: HistoryPosition | None) -> HistoryPo
     if inputs is None:
         inputs = before.inputs if before is not None else ()
     return HistoryPosition(
-        entry.epoch, entry.number, tuple(Pending(*each) for each in entry.pending), inputs
+        entry.epoch, entry.number, tuple(Pending(*pending) for pending in entry.pending), inputs
     )
 
 
@@ -378,7 +385,7 @@ def _folder_of(entry: FolderEntry) -> tuple[str, Stamp]:
 
 
 def looked_at(name: str, looked: Looked) -> LookedAt:
-    """All of it."""
+    """The complete state, as a `LookedAt`."""
     return LookedAt(
         name,
         looked.millis,

@@ -1,16 +1,15 @@
-"""Entries as they are written down: MessagePack, each value an array of its fields.
+"""The format of journal entries: MessagePack, each value an array of its fields.
 
-    BEGIN           first in every file: whose journal it is
-    STATE           a part of everything there was when the file was begun
-    OPEN            the same, of one open batch; its bytes are the frame's body
-    STANDS          the file holds all that its predecessor held, and from here on takes its place
+    BEGIN           first in every file: the owner of the journal
+    STATE           a part of the contents when the file was begun
+    OPEN            an open batch when the file was begun; its bytes are the frame's body
+    STANDS          the file has everything that its predecessor has, and replaces it from here on
     SOURCE, PARCEL, NUMBERED, ACKNOWLEDGED, REPLACED, FINISHED, PARTITION, FORGOTTEN, OFFSET,
     UNWATCHED, LOOKED, HISTORY
-                    what the methods of `Journal` are told; batches' bytes are the frame's body
+                    the arguments of `Journal`'s methods; batches' bytes are the frame's body
 
-The format is this module's own, and does not follow the classes of the agent: a field may be added
-at the end, with a default, and nothing else may change within a version. Paths are bytes, since
-names of files need not be text.
+The format is independent of the agent's classes: within a version, fields may only be added at the
+end, with a default. Paths are bytes, since names of files need not be text.
 """
 
 from enum import IntEnum
@@ -19,7 +18,7 @@ import msgspec
 
 
 class EntryKind(IntEnum):
-    """What an entry says. A number is never given to another kind."""
+    """The kinds of entries. Numbers are never reused."""
 
     BEGIN = 1
     STATE = 2
@@ -161,7 +160,7 @@ class OffsetEntry(_Array, frozen=True):
 
 
 class UnwatchedEntry(_Array, frozen=True, tag="u"):
-    """The entry, and the statement."""
+    """Used as an entry, and as a statement in the state."""
 
     number: int
     topic: str
@@ -178,8 +177,8 @@ FolderEntry = tuple[bytes, int, int, int, int, bool]  # path, device, inode, mti
 
 
 class LookedEntry(_Array, frozen=True):
-    """Of an input: what is new since the last one. In a part of the state, all there is. `paths`
-    and `exclude` are its patterns; without paths they are as before."""
+    """The changes of an input's look since the last entry; in STATE, the complete look. `paths` and
+    `exclude` are its patterns; without paths they are unchanged."""
 
     input: str
     millis: int
@@ -194,7 +193,7 @@ class LookedEntry(_Array, frozen=True):
 
 
 class HistoryEntry(_Array, frozen=True):
-    """Without `inputs`, they are as before."""
+    """Without `inputs`, they are unchanged."""
 
     epoch: str
     number: int
@@ -241,8 +240,6 @@ StatementEntry = ShippedStatement | EventlessStatement | FinishedStatement | Unw
 
 
 class StateEntry(_Array, frozen=True):
-    """Several of these make up the whole."""
-
     sources: tuple[SourceEntry, ...] = ()
     statements: tuple[StatementEntry, ...] = ()
     withheld: tuple[tuple[int, int], ...] = ()
@@ -255,11 +252,11 @@ class StateEntry(_Array, frozen=True):
     given_up: int = 0
     looked: tuple[LookedEntry, ...] = ()
     history: HistoryEntry | None = None
-    altered: tuple[tuple[int, AlteredEntry], ...] = ()  # each with its place among the statements
+    altered: tuple[tuple[int, AlteredEntry], ...] = ()  # with their indexes among the statements
 
 
 class StandsEntry(_Array, frozen=True):
-    """The counters as they are now: parts of the state may be lost, these must not go back."""
+    """The counters, which must not go back even if parts of the state are lost."""
 
     ledger_seq: int
     next_number: int

@@ -1,15 +1,15 @@
-"""How an entry lies in a file: framed, so that what is torn or damaged is told from what is whole.
+"""Frames entries in a file, so that torn and damaged ones are recognised.
 
     magic "PJ" | version u8 | kind u8 | size of meta u32 | size of body u32 | CRC u32 | CRC u32
     meta … | body …
 
-All little-endian. The first CRC-32C is that of meta and body; the second that of the frame up to
-itself, begun with the journal's salt, so that what only looks like an entry, in a log line that was
-shipped, say, is none. `meta` is the entry; `body` the record batches that belong to it, byte for
-byte. This layout is the same in every version.
+All little-endian. The first CRC-32C covers meta and body; the second covers the header before it,
+starting with the journal's salt, so that bytes that look like an entry, for example in a shipped
+log line, are not taken for one. `meta` is the entry; `body` has its record batches, byte for byte.
+This layout is the same in every version.
 
-A process that is killed leaves the beginning of a frame at the end of a file: it is torn. Anything
-else that is wrong is damage.
+A process that is killed leaves the beginning of a frame at the end of a file: a torn entry. Any
+other invalid bytes are damage.
 """
 
 import os
@@ -33,7 +33,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class JournalFrame(msgspec.Struct, frozen=True):
-    """One whole entry, and where it lies."""
+    """A whole entry, and its position."""
 
     position: int
     end: int
@@ -44,14 +44,14 @@ class JournalFrame(msgspec.Struct, frozen=True):
 
 
 class FrameFault(msgspec.Struct, frozen=True):
-    """What stands at `position` is no whole entry. `torn`: nothing can follow it."""
+    """There is no whole entry at `position`. `torn`: nothing can follow it."""
 
     position: int
     torn: bool
 
 
 def framed(kind: int, meta: bytes, body: Sequence[Buffer] = (), *, salt: int) -> list[Buffer]:
-    """The pieces to be written; those of the body are not copied."""
+    """The pieces of a frame to write; those of the body are not copied."""
     crc = crc32c(meta)
     size = 0
     for piece in body:
@@ -62,7 +62,7 @@ def framed(kind: int, meta: bytes, body: Sequence[Buffer] = (), *, salt: int) ->
 
 
 class JournalFrameReader:
-    """Reads frames of one file, which does not change meanwhile."""
+    """Reads the frames of a file, which must not change meanwhile."""
 
     def __init__(self, fd: int, salt: int = 0) -> None:
         self._fd = fd
@@ -72,18 +72,18 @@ class JournalFrameReader:
         self.size = os.fstat(fd).st_size
 
     def at(self, position: int) -> JournalFrame | FrameFault | None:
-        """None at the end of the file."""
-        left = self.size - position
-        if left <= 0:
+        """The frame at a position; None at the end of the file."""
+        remaining = self.size - position
+        if remaining <= 0:
             return None
-        header = self._read(position, min(left, HEADER_SIZE))
+        header = self._read(position, min(remaining, HEADER_SIZE))
         if len(header) < HEADER_SIZE:
             return FrameFault(position, torn=True)
         magic, version, kind, meta_size, body_size, crc = _START.unpack_from(header)
         (header_crc,) = _END.unpack_from(header, _START.size)
         if magic != _MAGIC or header_crc != crc32c(header[: _START.size], self.salt):
             return FrameFault(position, torn=self._is_blank(position))
-        if HEADER_SIZE + meta_size + body_size > left:
+        if HEADER_SIZE + meta_size + body_size > remaining:
             return FrameFault(position, torn=True)
         meta = self._read(position + HEADER_SIZE, meta_size)
         body = self._read(position + HEADER_SIZE + meta_size, body_size)
@@ -93,16 +93,15 @@ class JournalFrameReader:
         return JournalFrame(position, end, version, kind, meta, body)
 
     def whole_after(self, position: int) -> Iterator[JournalFrame]:
-        """What is whole from there on, whatever lies between."""
-        while (found := self._find(position)) is not None:
-            frame = self.at(found)
-            position = found + 1
+        """The whole entries from a position on, skipping anything else."""
+        while (start := self._find(position)) is not None:
+            frame = self.at(start)
+            position = start + 1
             if isinstance(frame, JournalFrame):
                 yield frame
                 position = frame.end
 
     def _find(self, position: int) -> int | None:
-        """Where the next magic stands."""
         while position < self.size:
             chunk = self._read(position, min(_WINDOW, self.size - position))
             at = chunk.find(_MAGIC)
@@ -114,7 +113,7 @@ class JournalFrameReader:
         return None
 
     def _is_blank(self, position: int) -> bool:
-        """Zeros to the end: the file had grown when power failed, and nothing was written yet."""
+        """Whether only zeros follow: power failed when the file had grown but was not written."""
         for start in range(position, self.size, _WINDOW):
             if self._read(start, min(_WINDOW, self.size - start)).strip(b"\0"):
                 return False
@@ -130,7 +129,7 @@ class JournalFrameReader:
         return self._window[start : start + size]
 
     def _pread(self, position: int, size: int) -> bytes:
-        found = os.pread(self._fd, size, position)
-        if len(found) < min(size, self.size - position):
-            raise OSError(f"{len(found)} bytes instead of {size} at byte {position}")
-        return found
+        data = os.pread(self._fd, size, position)
+        if len(data) < min(size, self.size - position):
+            raise OSError(f"read {len(data)} bytes instead of {size} at byte {position}")
+        return data

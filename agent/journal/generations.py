@@ -1,7 +1,7 @@
-"""The journal's files, `journal-{generation}.log`: made, appended to, found.
+"""The journal's files, `journal-{generation}.log`: creates, extends and lists them.
 
-A file is made beside (`.tmp`), filled with everything there is, flushed, and then given its name.
-What is appended is there as a whole or not at all: a write that fails half-way is cut off again.
+A file is created under a temporary name (`.tmp`), filled with the complete contents, flushed, and
+then renamed. Appends are all or nothing: a write that fails half-way is cut off again.
 """
 
 import contextlib
@@ -21,17 +21,17 @@ _COPIED_AT_ONCE: Final = 1024 * 1024
 
 
 class GenerationFile:
-    """A file that is appended to. One thread at a time, but for `sync`."""
+    """A file to append to. Used by one thread at a time, except for `sync`."""
 
     def __init__(self, path: Path, fd: int, size: int) -> None:
         self.path = path
         self.size = size
-        self.uncut = False  # holds half an entry that could not be removed
+        self.uncut = False  # has half an entry that could not be removed
         self._fd = fd
 
     @classmethod
     def make(cls, directory: Path, generation: int) -> Self:
-        """Beside, until `publish`."""
+        """Creates a file under a temporary name; `publish` renames it."""
         path = path_of(directory, generation)
         temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
@@ -39,7 +39,7 @@ class GenerationFile:
 
     @classmethod
     def reopen(cls, path: Path, size: int) -> Self:
-        """To go on after `size` bytes; what follows is cut off."""
+        """Opens a file to continue after `size` bytes; the rest is cut off."""
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             if os.fstat(fd).st_size > size:
@@ -51,13 +51,13 @@ class GenerationFile:
         return cls(path, fd, size)
 
     def publish(self) -> None:
-        """Flushed, and under its name for ever."""
+        """Flushes the file, and gives it its name."""
         self.sync()
         self.path.with_name(self.path.name + TEMPORARY_SUFFIX).rename(self.path)
         sync_directory(self.path.parent)
 
     def append(self, pieces: Sequence[Buffer]) -> int:
-        """All of it, or OSError and nothing; how many bytes it was."""
+        """Appends all pieces, or raises OSError and appends nothing. Returns the size."""
         at = self.size
         try:
             for start in range(0, len(pieces), _MOST_PIECES):
@@ -70,12 +70,12 @@ class GenerationFile:
 
     @property
     def room(self) -> int | None:
-        """How much fits on the disk, if it says so. Raises OSError."""
+        """The free bytes of the disk, if known. Raises OSError."""
         disk = os.fstatvfs(self._fd)
         return disk.f_bavail * disk.f_frsize if disk.f_blocks else None
 
     def copy_from(self, other: "GenerationFile", start: int, end: int) -> None:
-        """Append what another file holds from `start` to `end`."""
+        """Appends the bytes of another file from `start` to `end`."""
         while start < end:
             piece = os.pread(other._fd, min(_COPIED_AT_ONCE, end - start), start)
             if not piece:
@@ -83,14 +83,14 @@ class GenerationFile:
             start += self.append([piece])
 
     def sync(self) -> None:
-        """Any thread, also while another one appends."""
+        """Flushes the file. Any thread, also while another one appends."""
         os.fdatasync(self._fd)
 
     def close(self) -> None:
         os.close(self._fd)
 
     def discard(self) -> None:
-        """Closed and gone, under whichever name."""
+        """Closes and removes the file, under either name."""
         self.close()
         for path in (self.path, self.path.with_name(self.path.name + TEMPORARY_SUFFIX)):
             with contextlib.suppress(OSError):
@@ -108,25 +108,25 @@ def path_of(directory: Path, generation: int) -> Path:
 
 
 def found(directory: Path) -> dict[int, Path]:
-    """By generation, in ascending order."""
+    """The files by generation, in ascending order."""
     names = ((_NAME.fullmatch(path.name), path) for path in directory.iterdir())
     return dict(sorted((int(name[1]), path) for name, path in names if name))
 
 
 def before(path: Path) -> list[Path]:
     """All files older than this one."""
-    return [each for each in found(path.parent).values() if each.name < path.name]
+    return [older for older in found(path.parent).values() if older.name < path.name]
 
 
 def remove(paths: Sequence[Path]) -> None:
-    """Those that are not needed. That they stay on a failure does no harm."""
+    """Removes files that are no longer needed. It is harmless if one cannot be removed."""
     for path in paths:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
 
 
 def remove_unfinished(directory: Path) -> None:
-    """What a crash left of a file that was being made."""
+    """Removes files that a crash has left unfinished."""
     remove([path for path in directory.iterdir() if path.name.endswith(f".log{TEMPORARY_SUFFIX}")])
 
 

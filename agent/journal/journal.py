@@ -1,22 +1,22 @@
-"""What an agent remembers over restarts and crashes: sources, batches on their way, what to tell.
+"""The journal: keeps sources, open batches and ledger statements over restarts and crashes.
 
-In `directory`, which nobody else may read or use meanwhile:
+It has these files in `directory`, which must be private and is locked:
 
     .lock                             held as long as the journal is open
-    journal-{generation}.log          the newest holds everything, the one before what it began with
-    ledger-numbers                    which numbers of ledger entries were handed out
+    journal-{generation}.log          the newest has everything, the previous one what it began with
+    ledger-numbers                    the numbers of ledger entries that were handed out
 
-What a method was told is written down when it returns, in the order of the calls, whichever thread
-they came from. With `sync`, parcels and numbers are on disk then; an entry of the ledger always is,
-with all that was written before it. A method that raises JournalFull has changed nothing that
-counts and can be called again with the same; `acknowledged` never raises it, since what it says
-stays true: it is written down with the next entry.
+A method's entry is written when it returns, in the order of the calls of all threads. With `sync`,
+parcels and numbers are on disk then; an entry of the ledger always is, with everything before it.
+A method that raises JournalFull has changed nothing that counts, and can be repeated with the same
+arguments; `acknowledged` never raises it, since an acknowledgement stays true: it is written with
+the next entry.
 
-A crash loses the entry that was being written, and nothing else. Losing an acknowledgement costs a
-look into the log at the next start; losing a parcel, reading its lines again; losing numbers
-nothing, as batches are sent after `numbered` has returned.
+A crash loses only the entry that was being written. Losing an acknowledgement costs a lookup in the
+log at the next start; losing a parcel, reading its lines again; losing numbers nothing, since
+batches are sent after `numbered` has returned.
 
-Batches' bytes are kept in memory once: those that the parcel brought.
+Batches' bytes are in memory once, as the parcel brought them.
 """
 
 import threading
@@ -39,7 +39,7 @@ from agent.journal.ledger_numbers import LedgerNumbers
 from agent.journal.opening import OpenedJournal, lock, new_id, opened
 from agent.journal.replay import encode
 from agent.journal.state import Chosen, JournalState, NotSeen, OpenBatch, Statement
-from agent.journal.writing import JournalWriter
+from agent.journal.writer import JournalWriter
 from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
 from agent.runs import KnownSource, SourceId
 from client.delivery import TopicPartition
@@ -47,7 +47,7 @@ from ground.directory_lock import DirectoryLock
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """For metrics. `given_up` counts statements that were dropped, as too many waited."""
+    """Sizes for metrics. `given_up` counts statements dropped because too many waited."""
 
     file_bytes: int
     generation: int
@@ -60,7 +60,7 @@ class Sizes(msgspec.Struct, frozen=True):
 
 
 class Journal:
-    """One agent's. Any thread."""
+    """The journal of an agent. Thread-safe."""
 
     @classmethod
     def open(
@@ -72,36 +72,37 @@ class Journal:
         host_binding: Binding,
         ledger: bool = True,
     ) -> tuple[Self, JournalState]:
-        """Raises JournalError. Without `ledger`, no statements are kept."""
-        held = lock(directory)
+        """Opens or creates the journal. Without `ledger`, no statements are kept. Raises
+        JournalError."""
+        directory_lock = lock(directory)
         try:
-            found = opened(directory, host_binding, ledger=ledger)
-            journal = cls(found, held, sync=sync, limit_bytes=limit_bytes)
+            parts = opened(directory, host_binding, ledger=ledger)
+            journal = cls(parts, directory_lock, sync=sync, limit_bytes=limit_bytes)
         except BaseException:
-            held.close()
+            directory_lock.close()
             raise
-        return journal, journal._state(found)
+        return journal, journal._state(parts)
 
     def __init__(
-        self, found: OpenedJournal, held: DirectoryLock, *, sync: bool, limit_bytes: int
+        self, parts: OpenedJournal, directory_lock: DirectoryLock, *, sync: bool, limit_bytes: int
     ) -> None:
-        self._held = held
-        self._contents: Final = found.contents
+        self._directory_lock = directory_lock
+        self._contents: Final = parts.contents
         self._writer: Final = JournalWriter(
-            found.file,
-            found.generation,
-            found.stood_at,
-            found.owner,
-            found.contents,
+            parts.file,
+            parts.generation,
+            parts.stood_at,
+            parts.owner,
+            parts.contents,
             sync=sync,
             limit_bytes=limit_bytes,
         )
         self._lock: Final[threading.Lock] = self._writer.lock
-        self._next_number = found.contents.next_number
-        self._together: int | None = None  # the thread that writes several things at once
-        directory, agent_id = found.file.path.parent, found.contents.agent_id
+        self._next_number = parts.contents.next_number
+        self._together: int | None = None  # the thread that is within `together`
+        directory, agent_id = parts.file.path.parent, parts.contents.agent_id
         self._ledger_numbers: Final = LedgerNumbers(directory, agent_id)
-        self._ledger_numbers.hand_out(found.contents.ledger_seq)
+        self._ledger_numbers.hand_out(parts.contents.ledger_seq)
 
     def __enter__(self) -> Self:
         return self
@@ -114,34 +115,34 @@ class Journal:
     ) -> None:
         self.close()
 
-    # What happened
+    # Changes
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What this thread says of files within it is written at once: all of it or nothing, but
-        for the death of the process amid writing, or if another thread has something to write.
-        Raises JournalFull at its end; then it is written before anything else is."""
+        """Writes this thread's entries about files within the block in one append. They are written
+        earlier if another thread writes. If the process dies while writing, some may be lost.
+        Raises JournalFull at its end; then they are written before anything else."""
         self._together = threading.get_ident()
         try:
             yield
         finally:
             self._together = None
             with self._lock:
-                if self._writer.owes:
+                if self._writer.has_postponed:
                     self._writer.prepare()
                     self._writer.append(())
                     self._writer.renew_if_due()
 
     def _append(self, pieces: list[Buffer]) -> None:
-        """Of what may be written together."""
+        """Appends an entry, or postpones it within `together`."""
         if self._together == threading.get_ident():
-            self._writer.owe_later(pieces)
+            self._writer.postpone(pieces)
         else:
             self._writer.append(pieces)
 
     def source(self, known: KnownSource) -> None:
-        """One that is new, was renamed, or whose fingerprint has grown. Its progress counts the
-        first time only, and whether it is finished is for `finished` to say."""
+        """Records a new source, a new name, or a longer fingerprint. Its progress counts the first
+        time only; `finished` ends it."""
         pieces = self._framed(
             EntryKind.SOURCE, encode(conversion.source_entry(known, known.progress))
         )
@@ -152,34 +153,34 @@ class Journal:
             self._writer.renew_if_due()
 
     def parcel(self, parcel: Parcel) -> None:
-        """All of it or nothing. Its sources must be known."""
+        """Records a parcel, all or nothing. Its sources must be known."""
         entry = entries.ParcelEntry(
             conversion.outgoing_entries(parcel.batches),
             conversion.eventless_entries(parcel.eventless),
             tuple(
-                (source, each.position, each.seq, each.dead_seq, each.mark)
-                for source, each in parcel.progress.items()
+                (source, progress.position, progress.seq, progress.dead_seq, progress.mark)
+                for source, progress in parcel.progress.items()
             ),
             conversion.altered_entries(parcel.altered) if parcel.altered else (),
         )
-        body = [each.batch.data for each in parcel.batches]
+        body = [outgoing.batch.data for outgoing in parcel.batches]
         pieces = self._framed(EntryKind.PARCEL, encode(entry), body)
         with self._lock:
             self._writer.prepare()
-            if not self._contents.has_taken(parcel):  # the second try after a flush that failed
+            if not self._contents.has_taken(parcel):  # else a retry after a failed flush
                 self._contents.check_parcel(parcel)
                 self._writer.append(pieces)
                 self._contents.parcel(parcel)
             mark, ledger_seq = self._writer.written, self._contents.ledger_seq
             self._writer.renew_if_due()
-        says_something = any(each.kind is BatchKind.LEDGER for each in parcel.batches)
-        self._writer.make_durable(mark, anyway=says_something)
-        if says_something:
+        has_ledger = any(outgoing.kind is BatchKind.LEDGER for outgoing in parcel.batches)
+        self._writer.make_durable(mark, anyway=has_ledger)
+        if has_ledger:
             self._ledger_numbers.hand_out(ledger_seq)
 
     def numbered(self, batches: Sequence[Numbering]) -> None:
-        """Batches that are about to be sent under numbers that nobody has seen: their number in
-        this journal, identity, base sequence, and the stamped batch's CRC."""
+        """Records the numbers under which batches are about to be sent for the first time: number
+        in this journal, identity, base sequence, and the stamped batch's CRC."""
         entry = entries.NumberedEntry(
             tuple((number, *identity, base, crc) for number, identity, base, crc in batches)
         )
@@ -194,13 +195,14 @@ class Journal:
         self._writer.make_durable(mark)
 
     def acknowledged(self, number: int, base_offset: int, leader_epoch: int = -1) -> None:
-        """It becomes a statement; one of the ledger ends the statements that it covers."""
+        """Records that a batch was acknowledged, and makes a statement of it. A batch of the ledger
+        ends the statements that it covers instead."""
         entry = entries.AcknowledgedEntry(number, base_offset, leader_epoch)
         pieces = self._framed(EntryKind.ACKNOWLEDGED, encode(entry))
         with self._lock:
             self._writer.check_open()
             self._contents.acknowledged(number, base_offset, leader_epoch)
-            self._writer.owe(pieces)
+            self._writer.append_or_postpone(pieces)
 
     def replaced(
         self,
@@ -208,13 +210,13 @@ class Journal:
         batches: Sequence[Outgoing],
         eventless: Sequence[Eventless] = (),
     ) -> None:
-        """These instead of it, at its place: split, clamped, dead-lettered."""
+        """Replaces an open batch by others in the same place: split, clamped, dead-lettered."""
         entry = entries.ReplacedEntry(
             number,
             conversion.outgoing_entries(batches),
             conversion.eventless_entries(eventless),
         )
-        body = [each.batch.data for each in batches]
+        body = [batch.batch.data for batch in batches]
         pieces = self._framed(EntryKind.REPLACED, encode(entry), body)
         with self._lock:
             self._writer.prepare()
@@ -224,8 +226,8 @@ class Journal:
             self._contents.replaced(number, batches, eventless)
 
     def finished(self, source: SourceId, now_millis: int) -> None:
-        """Nothing more will come of it. A statement says so once all of it is acknowledged. If it
-        goes on all the same, a later parcel takes that back."""
+        """Records the end of a source. It becomes a statement once everything is acknowledged. A
+        later parcel of the source reopens it."""
         with self._lock:
             self._writer.prepare()
             self._contents.check_known((source,))
@@ -237,8 +239,8 @@ class Journal:
             self._contents.finished(source, number, now_millis)
 
     def unwatched(self, unwatched: Unwatched) -> None:
-        """A time that nobody can vouch for. A source that it names is over: its end was not seen,
-        so nothing will say that it is finished."""
+        """Records an unwatched time. A source that it names is over with an unseen end, and is
+        never reported as finished."""
         with self._lock:
             self._writer.prepare()
             source = unwatched.source
@@ -252,18 +254,18 @@ class Journal:
             self._contents.unwatched(statement)
 
     def looked(self, at: Sequence[LookedAt]) -> None:
-        """When files of inputs were looked at, and how their folders stood then. What could not be
-        written is lost with the next crash: then the time before that counts."""
+        """Records the scans of inputs, and the stamps of their folders. After a crash, the last one
+        written counts."""
         with self._lock:
             self._writer.prepare()
-            for each in at:
-                entry = conversion.looked_entry(each)
+            for looked_at in at:
+                entry = conversion.looked_entry(looked_at)
                 self._append(self._framed(EntryKind.LOOKED, encode(entry)))
-                self._contents.looked_at(each)
+                self._contents.looked_at(looked_at)
             self._writer.renew_if_due()
 
     def history(self, position: HistoryPosition) -> None:
-        """How far the history of names is gone through; after all that it led to."""
+        """Records the position up to which the history of names was processed."""
         with self._lock:
             self._writer.prepare()
             entry = conversion.history_entry(position, self._contents.history)
@@ -272,8 +274,8 @@ class Journal:
             self._writer.renew_if_due()
 
     def forget(self, source: SourceId) -> None:
-        """At once, or when nothing of it is open and the ledger has said everything; not if it is
-        told of again before that."""
+        """Forgets a source, once nothing of it is open or unpublished; not if it is journalled
+        again before that."""
         pieces = self._framed(EntryKind.FORGOTTEN, encode(entries.ForgottenEntry(source)))
         with self._lock:
             self._writer.prepare()
@@ -282,7 +284,7 @@ class Journal:
                 self._contents.forget(source)
 
     def partition(self, topic: str, topic_id: str, partition: int, partitions: int = 0) -> None:
-        """Chosen for life. Another topic id begins another life."""
+        """Records the partition for a topic, which holds as long as the topic id."""
         chosen = Chosen(topic_id, partition, partitions)
         entry = entries.PartitionEntry(topic, topic_id, partition, partitions)
         pieces = self._framed(EntryKind.PARTITION, encode(entry))
@@ -292,8 +294,8 @@ class Journal:
             self._contents.partition(topic, chosen)
 
     def begins(self, target: TopicPartition, offset: int) -> None:
-        """Nothing of this agent lies in that partition before this offset: as long as nothing is
-        acknowledged, its batches need not be looked for there."""
+        """Records that the partition has nothing of this agent before this offset, so that batches
+        need not be searched for there before the first acknowledgement."""
         entry = entries.OffsetEntry(*target, offset)
         pieces = self._framed(EntryKind.OFFSET, encode(entry))
         with self._lock:
@@ -305,7 +307,7 @@ class Journal:
     # Numbers
 
     def next_number(self) -> int:
-        """Of a batch or an eventless run: ascending, never the same."""
+        """A new number for a batch or statement: unique and ascending."""
         with self._lock:
             return self._take_number()
 
@@ -314,11 +316,11 @@ class Journal:
 
     @property
     def ledger_seq(self) -> int:
-        """That of the ledger's next entry. A parcel with a batch of the ledger moves it on by the
-        batch's records."""
+        """The number of the ledger's next entry. A parcel with batches of the ledger advances it by
+        their records."""
         return self._contents.ledger_seq
 
-    # What there is
+    # Queries
 
     @property
     def agent_id(self) -> str:
@@ -336,32 +338,33 @@ class Journal:
 
     @property
     def moved(self) -> tuple[SourceId, ...]:
-        """Sources that have another file than they had, as long as that is not said."""
+        """Sources that have moved to another file, until that is published."""
         with self._lock:
             return tuple(self._contents.moved)
 
-    def moves_are_said(self, moved: Iterable[SourceId]) -> None:
+    def moves_published(self, moved: Iterable[SourceId]) -> None:
         with self._lock:
-            for each in moved:
-                self._contents.moved.pop(each, None)
+            for source in moved:
+                self._contents.moved.pop(source, None)
 
     @property
     def open_batches(self) -> tuple[OpenBatch, ...]:
-        """In the order in which they are sent."""
+        """The open batches, in the order in which they are sent."""
         with self._lock:
             return self._contents.open_in_order()
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """All that the ledger has not acknowledged, the oldest first; where too many waited, what
-        is never given up stands behind others."""
+        """The statements that the ledger has not acknowledged, oldest first; if too many waited,
+        those never given up come after others."""
         with self._lock:
             return tuple(self._contents.statements.values())
 
     @property
     def unpublished(self) -> tuple[Statement, ...]:
-        """Those of them that can be published now: no open batch of the ledger covers them, and of
-        events that are stated without offsets no batch is open that may hold them."""
+        """The statements that can be published now. These are not in an open batch of the ledger. A
+        statement about events without offsets also waits for the batches that may have these
+        events."""
         with self._lock:
             return self._contents.unpublished()
 
@@ -369,17 +372,17 @@ class Journal:
         return self._contents.partitions.get(topic)
 
     def acknowledged_offset(self, target: TopicPartition) -> int | None:
-        """The last one, or the one before that of `begins`."""
+        """The last acknowledged offset, or the one before that of `begins`."""
         return self._contents.acknowledged_offsets.get(target)
 
     @property
     def ledger_keeps_up(self) -> bool:
-        """Whether what waits for the ledger is less than a tenth of what may."""
+        """Whether the ledger's backlog is below a tenth of its limit."""
         return self._contents.waiting < MOST_WAITING // 10
 
     @property
     def trouble(self) -> str | None:
-        """What could not be written the last time; None when it could."""
+        """The error of the last write; None if it succeeded."""
         return self._writer.trouble
 
     @property
@@ -398,10 +401,10 @@ class Journal:
             )
 
     def close(self) -> None:
-        """What was told is on disk, and the directory others' to have."""
-        if not self._held.closed:
+        """Flushes and closes the journal, and unlocks the directory."""
+        if not self._directory_lock.closed:
             self._writer.close()
-            self._held.close()
+            self._directory_lock.close()
 
     def _take_number(self) -> int:
         number = self._next_number
@@ -411,13 +414,13 @@ class Journal:
     def _framed(self, kind: EntryKind, meta: bytes, body: Sequence[Buffer] = ()) -> list[Buffer]:
         return framed(kind, meta, body, salt=self._writer.salt)
 
-    def _state(self, found: OpenedJournal) -> JournalState:
+    def _state(self, parts: OpenedJournal) -> JournalState:
         contents = self._contents
         return JournalState(
             agent_id=contents.agent_id,
-            is_copy_of=found.is_copy_of,
-            copied=found.copied,
-            damage=found.damage,
+            is_copy_of=parts.is_copy_of,
+            copied=parts.copied,
+            damage=parts.damage,
             sources=contents.sources(),
             open=contents.open_in_order(),
             statements=tuple(contents.statements.values()),
@@ -425,6 +428,6 @@ class Journal:
             acknowledged_offsets=dict(contents.acknowledged_offsets),
             ledger_seq=contents.ledger_seq,
             looked=dict(contents.looked),
-            is_torn=found.is_torn,
+            is_torn=parts.is_torn,
             history=contents.history,
         )

@@ -1,15 +1,15 @@
-"""Up to which number entries of the ledger were handed out, outside the journal: `ledger-numbers`.
+"""Stores the next number of ledger entries outside the journal, in the file `ledger-numbers`.
 
-A journal that has lost its end cannot say so: it is whole, and older. It would give numbers again
-that are in the ledger, and whoever reads them takes the new entries for the old ones. So the data
-directory has one small file with the agent's id and its next number. It is written between the
-journal's entry and its sending, and synced each time: once in `ledger_interval`, as a rule.
+A journal that has lost its end looks whole, only older. It would reuse numbers that are already in
+the ledger, and readers would take the new entries for the old ones. So the data directory has a
+small file with the agent's id and its next number. It is written and synced between journalling an
+entry and sending it, usually once in `ledger_interval`.
 
-    after a kill, a clean stop, a loss of power     no less than what was sent
+    after a kill, a clean stop or a power loss     at least the number of what was sent
 
-It never says more than the journal has had, so a journal that stands lower has lost something. A
-file that is missing, damaged or another agent's says nothing, and is written anew. One that cannot
-be written stops nothing: entries go on, and that is said.
+It is never ahead of what the journal once had, so a journal with a lower number has lost entries. A
+file that is missing, damaged or another agent's is ignored and replaced. If it cannot be written,
+the agent logs that, and goes on.
 """
 
 import logging
@@ -35,10 +35,10 @@ log = logging.getLogger(__name__)
 
 
 class LedgerNumbers:
-    """One agent's. Any thread. `given`: the numbers below it were handed out."""
+    """The numbers of an agent. Thread-safe. Numbers below `given` were handed out."""
 
     def __init__(self, directory: Path, agent_id: str) -> None:
-        """Raises JournalError where there is a file that cannot be read."""
+        """Raises JournalError if the file exists but cannot be read."""
         self._path = directory / FILE_NAME
         self._agent_id = agent_id.encode("ascii")
         self._lock = threading.Lock()
@@ -46,14 +46,14 @@ class LedgerNumbers:
         self.given = self._read()
 
     def hand_out(self, below: int) -> None:
-        """Returns when it is on disk."""
+        """Records that numbers below `below` are handed out. Returns once it is on disk."""
         with self._lock:
             if below <= self.given:
                 return
             try:
                 self._write(below)
             except OSError as error:
-                self._say(error)
+                self._warn(error)
                 return
             self.given = below
             self._is_troubled = False
@@ -65,9 +65,9 @@ class LedgerNumbers:
             return 0
         except OSError as error:
             raise JournalError(f"{self._path}: {error.strerror}") from error
-        body, told = content[: _RECORD.size], content[_RECORD.size :]
-        if len(content) < _SIZE or _SUM.unpack(told) != (crc32c(body),):
-            log.warning("numbers of ledger entries are damaged, not believed path=%s", self._path)
+        body, checksum = content[: _RECORD.size], content[_RECORD.size :]
+        if len(content) < _SIZE or _SUM.unpack(checksum) != (crc32c(body),):
+            log.warning("ignoring damaged numbers of ledger entries path=%s", self._path)
             return 0
         agent_id, given = _RECORD.unpack(body)
         return int(given) if agent_id == self._agent_id else 0
@@ -84,12 +84,12 @@ class LedgerNumbers:
         if is_new:
             sync_directory(self._path.parent)
 
-    def _say(self, error: OSError) -> None:
+    def _warn(self, error: OSError) -> None:
         if not self._is_troubled:
             self._is_troubled = True
             log.warning(
-                "numbers of ledger entries cannot be written down: if the journal loses its end,"
-                " they are given again path=%s error=%s",
+                "cannot write the numbers of ledger entries: they may be reused if the journal"
+                " loses its end path=%s error=%s",
                 self._path,
                 error.strerror,
             )

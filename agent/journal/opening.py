@@ -1,4 +1,4 @@
-"""A journal opened: the directory locked, the files read, the copy of another's made one's own."""
+"""Opens a journal: locks the directory, reads the files, and takes over a copied journal."""
 
 import secrets
 from pathlib import Path
@@ -14,7 +14,7 @@ from agent.journal.contents import JournalContents
 from agent.journal.generations import GenerationFile
 from agent.journal.ledger_numbers import LedgerNumbers
 from agent.journal.recovery import JournalOwner, RecoveredJournal, hold_against, recover
-from agent.journal.writing import made
+from agent.journal.writer import made
 from agent.runs import Progress, SourceId
 from ground.directory_lock import DirectoryLock, InUse
 
@@ -23,7 +23,7 @@ _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 class OpenedJournal(msgspec.Struct, frozen=True):
-    """The file to go on in, and what all files together hold."""
+    """The file to append to, and the contents of all files together."""
 
     owner: JournalOwner
     contents: JournalContents
@@ -37,27 +37,26 @@ class OpenedJournal(msgspec.Struct, frozen=True):
 
 
 def new_id() -> str:
-    """Of an agent or a source: 100 random bits, never given again by anybody."""
+    """A new id for an agent or a source: 100 random bits, unique."""
     bits = secrets.randbits(100)
     return "".join(_ALPHABET[bits >> shift & 31] for shift in range(0, 100, 5))
 
 
 def lock(directory: Path) -> DirectoryLock:
-    """The directory is this process's until that is closed. Raises JournalError."""
+    """Locks the directory for this process until the lock is closed. Raises JournalError."""
     try:
         make_private(directory)
         return DirectoryLock(directory / _LOCK)
     except InUse:
         raise JournalError(
-            f"{directory} is in use: another agent runs on it. Stop that one, or choose another "
-            "`data_dir`"
+            f"{directory} is in use by another agent. Stop that agent, or choose another `data_dir`"
         ) from None
     except OSError as error:
-        raise _impossible(directory, error) from error
+        raise _cannot_open(directory, error) from error
 
 
 def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> OpenedJournal:
-    """What there is, or a journal that is new. The directory is locked. Raises JournalError."""
+    """Opens the journal in a locked directory, or creates one. Raises JournalError."""
     try:
         generations.remove_unfinished(directory)
         files = generations.found(directory)
@@ -65,76 +64,84 @@ def opened(directory: Path, binding: Binding, *, ledger: bool = True) -> OpenedJ
             owner = _new_owner(binding)
             contents = JournalContents(owner.agent_id, keeps_statements=ledger)
             return _founded(directory, 0, owner, contents)
-        found = recover(tuple(files.items()), ledger=ledger)
-        if not found.owner.binding.is_same_directory(binding):
-            return _copied(directory, max(files), found, binding)
-        hold_against(found, LedgerNumbers(directory, found.owner.agent_id).given)
-        if found.damage:
-            return _begun_anew(directory, max(files), found, binding)
-        return _continued(directory, files, found, binding)
+        recovered = recover(tuple(files.items()), ledger=ledger)
+        if not recovered.owner.binding.is_same_directory(binding):
+            return _copied(directory, max(files), recovered, binding)
+        hold_against(recovered, LedgerNumbers(directory, recovered.owner.agent_id).given)
+        if recovered.damage:
+            return _begun_anew(directory, max(files), recovered, binding)
+        return _continued(directory, files, recovered, binding)
     except OSError as error:
-        raise _impossible(directory, error) from error
+        raise _cannot_open(directory, error) from error
 
 
 def _continued(
-    directory: Path, files: dict[int, Path], found: RecoveredJournal, binding: Binding
+    directory: Path, files: dict[int, Path], recovered: RecoveredJournal, binding: Binding
 ) -> OpenedJournal:
-    if found.owner.binding != binding:  # the same directory under another name or number
+    if recovered.owner.binding != binding:  # the same directory under another name or number
         try:
-            return _begun_anew(directory, max(files), found, binding)
+            return _begun_anew(directory, max(files), recovered, binding)
         except OSError:
             if generations.path_of(directory, max(files) + 1).exists():
                 raise
-            # The disk is full: it need not be written down today.
-    generations.remove([path for each, path in files.items() if each > found.generation])
-    file = GenerationFile.reopen(found.path, found.end)
+            # The disk is full: the new binding can be written at a later start.
+    newer = [path for generation, path in files.items() if generation > recovered.generation]
+    generations.remove(newer)
+    file = GenerationFile.reopen(recovered.path, recovered.end)
     return OpenedJournal(
-        found.owner, found.contents, file, found.generation, found.stood_at, found.is_torn
+        recovered.owner,
+        recovered.contents,
+        file,
+        recovered.generation,
+        recovered.stood_at,
+        recovered.is_torn,
     )
 
 
 def _begun_anew(
-    directory: Path, newest: int, found: RecoveredJournal, binding: Binding
+    directory: Path, newest: int, recovered: RecoveredJournal, binding: Binding
 ) -> OpenedJournal:
-    """The file that was read stays, as the one before."""
-    owner = replace(found.owner, binding=binding)
-    file = made(directory, newest + 1, owner, found.contents)
-    generations.remove(generations.before(found.path))
+    """Writes the contents to a new file; the file that was read stays as its predecessor."""
+    owner = replace(recovered.owner, binding=binding)
+    file = made(directory, newest + 1, owner, recovered.contents)
+    generations.remove(generations.before(recovered.path))
     return OpenedJournal(
-        *(owner, found.contents, file, newest + 1, file.size, found.is_torn), damage=found.damage
+        *(owner, recovered.contents, file, newest + 1, file.size, recovered.is_torn),
+        damage=recovered.damage,
     )
 
 
 def _copied(
-    directory: Path, newest: int, found: RecoveredJournal, binding: Binding
+    directory: Path, newest: int, recovered: RecoveredJournal, binding: Binding
 ) -> OpenedJournal:
-    theirs = found.contents
+    theirs = recovered.contents
     owner = _new_owner(binding)
     contents = JournalContents(owner.agent_id, keeps_statements=theirs.keeps_statements)
     for known in theirs.sources():
         progress = Progress(known.progress.position, mark=known.progress.mark)
         contents.source(replace(known, id=SourceId(new_id()), progress=progress))
-    events = sum(each.outgoing.batch.records for each in theirs.open.values())
+    events = sum(batch.outgoing.batch.records for batch in theirs.open.values())
     words = (
-        f"{directory} is a copy of that of agent {theirs.agent_id} ({found.owner.binding}). This "
-        f"is agent {owner.agent_id} from now on: files go on where they were, as sources of its "
-        f"own. {len(theirs.open)} batches with {events} events that were not acknowledged, and "
-        f"{len(theirs.statements)} statements for the ledger, are left to the other agent"
+        f"{directory} is a copy of the data_dir of agent {theirs.agent_id} "
+        f"({recovered.owner.binding}). This agent is {owner.agent_id} from now on, and continues "
+        f"the files at their positions as new sources. It leaves {len(theirs.open)} unacknowledged "
+        f"batches with {events} events, and {len(theirs.statements)} statements for the ledger, "
+        "to the other agent"
     )
     founded = _founded(directory, newest, owner, contents)
     return replace(
         founded,
         is_copy_of=theirs.agent_id,
         copied=words,
-        is_torn=found.is_torn,
-        damage=found.damage,
+        is_torn=recovered.is_torn,
+        damage=recovered.damage,
     )
 
 
 def _founded(
     directory: Path, newest: int, owner: JournalOwner, contents: JournalContents
 ) -> OpenedJournal:
-    """Twice, so that there is always one before."""
+    """Creates a journal with two files, so that the newest always has a predecessor."""
     before = made(directory, newest + 1, owner, contents)
     before.close()
     file = made(directory, newest + 2, owner, contents)
@@ -146,5 +153,5 @@ def _new_owner(binding: Binding) -> JournalOwner:
     return JournalOwner(new_id(), binding, secrets.randbits(32))
 
 
-def _impossible(directory: Path, error: OSError) -> JournalError:
-    return JournalError(f"the journal in {directory} cannot be opened: {error.strerror or error}")
+def _cannot_open(directory: Path, error: OSError) -> JournalError:
+    return JournalError(f"cannot open the journal in {directory}: {error.strerror or error}")

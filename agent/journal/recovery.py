@@ -1,20 +1,18 @@
-"""The journal read: what it holds, where it goes on, and what to say if it is damaged.
+"""Reads a journal: its contents, where to append, and what was damaged. Changes nothing on disk.
 
-The newest file that stands is read. A file stands from its entry STANDS on: before it, the one of
-the generation before is current, and holds the same. So
+It reads the newest file that is complete. A file is complete once it has the entry STANDS; before
+that, the file of the previous generation is current, and has the same contents. So
 
-- a torn end is cut off. As a rule the entry was not finished, and nobody was told that it was; but
-  if power was lost it may have been, and what it said of bytes shipped is not known any more;
-- a newest file that does not stand yet is none;
-- damage before STANDS costs nothing as long as the file before is whole: what it ends with is what
-  the newer one begins with;
-- damage behind STANDS loses what follows: sources go back to where they were, and the last look at
-  files is the one that stands before it. What is whole behind it is read all the same for what
-  stays true (`replay.salvage`);
-- a file that has lost its end is whole, and only what it had handed out to the ledger tells
-  (`ledger_numbers`): that is damage, too.
-
-Reads only; changes nothing on disk.
+- a torn end is cut off. Usually the entry was not finished, and its method had not returned; but
+  after a power loss it may have been, and then what it recorded as shipped is unknown;
+- a newest file without STANDS is ignored;
+- damage before STANDS costs nothing as long as the previous file is whole: its end has the contents
+  with which the newer one begins;
+- damage after STANDS loses what follows: sources go back to their positions before it, and the last
+  look at files is the one before it. Whole entries after it are still read for the facts that
+  remain true (`replay.salvage`);
+- a file that has lost its end looks whole; only the numbers handed out for the ledger show it
+  (`ledger_numbers`): that counts as damage, too.
 """
 
 import os
@@ -26,7 +24,7 @@ import msgspec
 
 from agent.errors import JournalError
 from agent.journal.binding import Binding
-from agent.journal.contents import JournalContents, Unfitting
+from agent.journal.contents import InconsistentEntry, JournalContents
 from agent.journal.entries import BeginEntry, EntryKind
 from agent.journal.frames import VERSION, FrameFault, JournalFrame, JournalFrameReader
 from agent.journal.replay import apply, decode_begin, salvage
@@ -35,7 +33,7 @@ _KINDS: Final = frozenset(EntryKind)
 
 
 class JournalOwner(msgspec.Struct, frozen=True):
-    """Whose journal it is. `salt` is what its frames' CRCs begin with."""
+    """The owner of a journal. `salt` is the initial value of its frames' CRCs."""
 
     agent_id: str
     binding: Binding
@@ -43,8 +41,8 @@ class JournalOwner(msgspec.Struct, frozen=True):
 
 
 class RecoveredJournal(msgspec.Struct):
-    """`path` can be appended to from `end` on, unless there is damage. `stood_at` is where what it
-    holds of its own begins."""
+    """A journal that was read. `path` can be extended at `end`, unless there is damage. `stood_at`
+    is the position after STANDS."""
 
     owner: JournalOwner
     contents: JournalContents
@@ -57,39 +55,37 @@ class RecoveredJournal(msgspec.Struct):
 
 
 def recover(paths: Sequence[tuple[int, Path]], *, ledger: bool = True) -> RecoveredJournal:
-    """From generations and their files, the newest last. Raises JournalError.
+    """Reads the journal from its files by generation, the newest last. Raises JournalError.
 
-    Without `ledger` statements are nothing to anybody, and left out.
+    Without `ledger`, statements are left out.
     """
     for index in range(len(paths) - 1, -1, -1):
         with _Reading(*paths[index], ledger) as reading:
-            found = _read(reading, paths[:index])
-        if found is not None:
-            return found
+            recovered = _read(reading, paths[:index])
+        if recovered is not None:
+            return recovered
     names = " and ".join(path.name for _, path in paths)
     raise JournalError(
-        f"the journal in {paths[-1][1].parent} cannot be read: {names} are damaged from their "
-        "beginning. To begin anew, move them away: all files are then read again, as an agent does "
-        "that was just installed"
+        f"cannot read the journal in {paths[-1][1].parent}: {names} are damaged from their "
+        "beginning. To start with a new journal, move them away: the agent then reads all files "
+        "again, like one that was just installed"
     )
 
 
-def hold_against(found: RecoveredJournal, given: int) -> None:
-    """The numbers of ledger entries below `given` were handed out, whatever the journal knows."""
-    known = found.contents.ledger_seq
+def hold_against(recovered: RecoveredJournal, given: int) -> None:
+    """Notes the loss if the journal lacks ledger entries below `given`, which were handed out."""
+    known = recovered.contents.ledger_seq
     if known >= given:
         return
-    found.contents.ledger_seq = given
-    if found.damage is None:
-        found.damage = (
-            f"{found.path} has lost its end: it knows of {known} entries of the ledger, and {given}"
-            f" were handed out. {_loss('Its later entries')}"
+    recovered.contents.ledger_seq = given
+    if recovered.damage is None:
+        recovered.damage = (
+            f"{recovered.path} has lost its end: it has {known} entries of the ledger, but {given} "
+            f"were handed out. {_loss('Its later entries')}"
         )
 
 
 class _Reading:
-    """One file, read from its beginning on."""
-
     def __init__(self, generation: int, path: Path, ledger: bool) -> None:
         self.generation = generation
         self.path = path
@@ -111,7 +107,7 @@ class _Reading:
         return self._frames.size
 
     def begin(self) -> tuple[JournalOwner, int] | FrameFault:
-        """Whose it is, and where the next entry is."""
+        """The owner, and the position of the next entry."""
         frame = self.at(0)
         if isinstance(frame, JournalFrame) and frame.kind == EntryKind.BEGIN:
             owner = _owner(decode_begin(frame.meta))
@@ -125,14 +121,14 @@ class _Reading:
     def at(self, position: int) -> JournalFrame | FrameFault | None:
         try:
             frame = self._frames.at(position)
-        except OSError as error:  # the disk cannot read it
+        except OSError as error:
             raise JournalError(f"{self.path}: {error}") from error
         if isinstance(frame, JournalFrame):
             self._check_version(frame)
         return frame
 
     def salvage(self, contents: JournalContents, position: int) -> int:
-        """What holds from there on, whatever was lost; how many entries there are."""
+        """Applies whole entries after damage, as far as they remain true. Returns their number."""
         count = 0
         for frame in self._frames.whole_after(position):
             self._check_version(frame)
@@ -148,18 +144,18 @@ class _Reading:
         if frame.version > VERSION or frame.kind not in _KINDS:
             raise JournalError(
                 f"{self.path} was written by a newer Penstock (entry of kind {frame.kind}, format "
-                f"{frame.version}; this one knows format {VERSION}). Run that one"
+                f"{frame.version}; this release supports format {VERSION}). Run the newer release"
             )
 
 
 def _read(reading: _Reading, before: Sequence[tuple[int, Path]]) -> RecoveredJournal | None:
-    """None if the file does not stand, and the one before does."""
+    """Reads a file; None if it has no STANDS, so that its predecessor counts."""
     began = reading.begin()
     if isinstance(began, FrameFault):
         return None if began.torn else _with_predecessor(reading, 0, before)
     owner, position = began
     contents = JournalContents(owner.agent_id, keeps_statements=reading.ledger)
-    found = RecoveredJournal(owner, contents, reading.generation, reading.path)
+    recovered = RecoveredJournal(owner, contents, reading.generation, reading.path)
     while True:
         frame = reading.at(position)
         if frame is None or (isinstance(frame, FrameFault) and frame.torn):
@@ -168,60 +164,59 @@ def _read(reading: _Reading, before: Sequence[tuple[int, Path]]) -> RecoveredJou
             return _with_predecessor(reading, frame.position, before)
         position = frame.end
         if frame.kind == EntryKind.STANDS:
-            found.stood_at = position
-            return _go_on(reading, found)
+            recovered.stood_at = position
+            return _go_on(reading, recovered)
 
 
 def _with_predecessor(
     reading: _Reading, damaged_at: int, before: Sequence[tuple[int, Path]]
 ) -> RecoveredJournal | None:
-    """The beginning is damaged: what the file before ends with is what this one begins with."""
+    """Reads a file with a damaged beginning, whose contents the end of its predecessor has."""
     if not before:
         return None
-    found = recover(before, ledger=reading.ledger)
-    reading.believe(found.owner)
+    recovered = recover(before, ledger=reading.ledger)
+    reading.believe(recovered.owner)
     where = f"{reading.path} is damaged at byte {damaged_at} of {reading.size}"
     stands = reading.stands_after(damaged_at)
     if stands is None:
-        lost = reading.salvage(found.contents, damaged_at) and reading.size - damaged_at
-        words = f"{where}: the file before it, {found.path.name}, is used. {_loss(_bytes(lost))}"
-        found.generation = reading.generation
-        found.damage = _joined(found.damage, words)
-        return found
+        lost = reading.salvage(recovered.contents, damaged_at) and reading.size - damaged_at
+        words = f"{where}: its predecessor {recovered.path.name} is used. {_loss(_bytes(lost))}"
+        recovered.generation = reading.generation
+        recovered.damage = _joined(recovered.damage, words)
+        return recovered
     repaired = RecoveredJournal(
-        found.owner, found.contents, reading.generation, reading.path, stands.end
+        recovered.owner, recovered.contents, reading.generation, reading.path, stands.end
     )
-    words = f"{where}; nothing is lost by it, as {found.path.name} before it holds the same."
-    repaired.damage = _joined(found.damage, words)
-    looked = found.contents.looked.copy()
+    words = f"{where}; nothing is lost, since its predecessor {recovered.path.name} has the same."
+    repaired.damage = _joined(recovered.damage, words)
+    looked = recovered.contents.looked.copy()
     _go_on(reading, repaired)
-    if found.damage:
-        repaired.contents.looked |= looked  # as behind damage in one file
+    if recovered.damage:
+        repaired.contents.looked |= looked  # as after damage in a single file
     return repaired
 
 
-def _go_on(reading: _Reading, found: RecoveredJournal) -> RecoveredJournal:
-    """All that follows STANDS."""
-    position = found.stood_at
+def _go_on(reading: _Reading, recovered: RecoveredJournal) -> RecoveredJournal:
+    position = recovered.stood_at
     while True:
         frame = reading.at(position)
         if frame is None or (isinstance(frame, FrameFault) and frame.torn):
-            found.end, found.is_torn = position, frame is not None
-            return found
-        if isinstance(frame, FrameFault) or not _applied(found.contents, frame):
+            recovered.end, recovered.is_torn = position, frame is not None
+            return recovered
+        if isinstance(frame, FrameFault) or not _applied(recovered.contents, frame):
             break
         position = frame.end
-    reading.salvage(found.contents, position + 1)
+    reading.salvage(recovered.contents, position + 1)
     where = f"{reading.path} is damaged at byte {position} of {reading.size}"
-    words = f"{where}: it is used up to there. {_loss(_bytes(reading.size - position))}"
-    found.damage = _joined(found.damage, words)
-    return found
+    words = f"{where}: only the part before is used. {_loss(_bytes(reading.size - position))}"
+    recovered.damage = _joined(recovered.damage, words)
+    return recovered
 
 
 def _applied(contents: JournalContents, frame: JournalFrame) -> bool:
     try:
         apply(contents, frame)
-    except Unfitting:
+    except InconsistentEntry:
         return False
     return True
 
@@ -232,9 +227,9 @@ def _bytes(size: int) -> str:
 
 def _loss(what: str) -> str:
     return (
-        f"{what} are lost: lines that they brought forward are read again, and those that had been "
-        "shipped come twice, most of them with the same source and seq; what the ledger had not "
-        "said of them yet is said again"
+        f"{what} are lost: their lines are read again, and those that had been shipped are shipped "
+        "twice, most of them with the same source and seq; unpublished statements about them are "
+        "made again"
     )
 
 

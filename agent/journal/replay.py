@@ -1,10 +1,9 @@
-"""Contents from entries, and entries from contents: what is written is what will be read.
+"""Converts contents to entries, and applies entries to contents.
 
-`apply` does to contents what an entry says. `salvage` does the same for an entry behind damage, as
-far as it is true whatever was lost: that batches were numbered or acknowledged, which sources and
-partitions there are, how far numbers have been given, what nobody saw. It brings no source forward,
-and of looks at files it takes the first one only, and none if one is known: what was lost may have
-said what nobody saw before a later one.
+`apply` applies an entry. `salvage` applies an entry after damage, as far as it is true regardless
+of what was lost: numbers and acknowledgements of batches, sources, partitions, counters, unwatched
+times. It does not advance sources. It takes only the first look of an input, and none if one is
+known: the lost entries may have had statements that precede a later look.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ import msgspec
 
 from agent.alterations import AlteredText
 from agent.journal import conversion, entries
-from agent.journal.contents import JournalContents, Unfitting
+from agent.journal.contents import InconsistentEntry, JournalContents
 from agent.journal.entries import EntryKind
 from agent.journal.frames import Buffer, JournalFrame
 from agent.journal.state import Statement
@@ -34,15 +33,14 @@ Entry = tuple[EntryKind, bytes, tuple[Buffer, ...]]
 
 
 def snapshot(contents: JournalContents) -> Iterator[Entry]:
-    """Everything, in entries that `apply` makes it from again. Some at a time: others want to run
-    meanwhile."""
+    """The contents as entries for `apply`, in small parts, so that other threads can run."""
     rest = entries.StateEntry(
         withheld=tuple(contents.withheld.items()),
         ending=tuple(contents.ending.items()),
         leaving=tuple(contents.leaving),
         partitions=tuple(
-            entries.PartitionEntry(topic, each.topic_id, each.partition, each.partitions)
-            for topic, each in contents.partitions.items()
+            entries.PartitionEntry(topic, chosen.topic_id, chosen.partition, chosen.partitions)
+            for topic, chosen in contents.partitions.items()
         ),
         acknowledged_offsets=tuple(
             (*target, offset) for target, offset in contents.acknowledged_offsets.items()
@@ -58,7 +56,8 @@ def snapshot(contents: JournalContents) -> Iterator[Entry]:
         yield EntryKind.STATE, encode(entries.StateEntry(looked=(looked,))), ()
     for ids in _groups(iter(contents.known)):
         sources = tuple(
-            conversion.source_entry(contents.known[each], contents.progress[each]) for each in ids
+            conversion.source_entry(contents.known[source], contents.progress[source])
+            for source in ids
         )
         yield EntryKind.STATE, encode(entries.StateEntry(sources=sources)), ()
     for group in _groups(iter(contents.statements.values())):
@@ -72,13 +71,13 @@ def stands(contents: JournalContents) -> bytes:
 
 
 def apply(contents: JournalContents, frame: JournalFrame) -> None:
-    """Raises `Unfitting` if the entry cannot be what was written down for these contents."""
+    """Applies an entry. Raises `InconsistentEntry` if it does not fit the contents."""
     try:
         _APPLY[EntryKind(frame.kind)](contents, frame)
-    except Unfitting:
+    except InconsistentEntry:
         raise
     except (KeyError, ValueError, TypeError, msgspec.MsgspecError) as error:
-        raise Unfitting(f"at byte {frame.position}: {error}") from error
+        raise InconsistentEntry(f"at byte {frame.position}: {error}") from error
 
 
 def salvage(contents: JournalContents, frame: JournalFrame) -> None:
@@ -86,8 +85,8 @@ def salvage(contents: JournalContents, frame: JournalFrame) -> None:
         offsets = contents.acknowledged_offsets.copy()
         try:
             apply(contents, frame)
-        except Unfitting:
-            return  # it speaks of what was lost
+        except InconsistentEntry:
+            return  # it refers to something lost
         if frame.kind == EntryKind.ACKNOWLEDGED:
             _look_from_there_still(contents, offsets)
     elif frame.kind == EntryKind.LOOKED:
@@ -104,10 +103,12 @@ def _groups(items: Iterator[_Item]) -> Iterator[tuple[_Item, ...]]:
 
 
 def _stated(group: Sequence[Statement]) -> entries.StateEntry:
-    """What was altered stands apart: releases before this one do not know that kind."""
+    """A part of the statements. Altered text is separate, since earlier releases lack it."""
     return entries.StateEntry(
         statements=tuple(
-            conversion.statement_entry(each) for each in group if not isinstance(each, AlteredText)
+            conversion.statement_entry(statement)
+            for statement in group
+            if not isinstance(statement, AlteredText)
         ),
         altered=tuple(
             (place, conversion.altered_entry(each))
@@ -118,14 +119,14 @@ def _stated(group: Sequence[Statement]) -> entries.StateEntry:
 
 
 def _statements(part: entries.StateEntry) -> list[Statement]:
-    found = list(map(conversion.statement_of, part.statements))
-    for place, each in part.altered:
-        found.insert(place, conversion.altered_of(each))
-    return found
+    statements = list(map(conversion.statement_of, part.statements))
+    for place, entry in part.altered:
+        statements.insert(place, conversion.altered_of(entry))
+    return statements
 
 
 def _apply_begin(_contents: JournalContents, frame: JournalFrame) -> None:
-    raise Unfitting(f"at byte {frame.position}: a file begins once")
+    raise InconsistentEntry(f"at byte {frame.position}: second BEGIN")
 
 
 def _apply_state(contents: JournalContents, frame: JournalFrame) -> None:
@@ -181,7 +182,7 @@ def _apply_parcel(contents: JournalContents, frame: JournalFrame) -> None:
 
 def _apply_numbered(contents: JournalContents, frame: JournalFrame) -> None:
     for number, producer_id, epoch, sequence, crc in _decode_numbered(frame.meta).numbers:
-        if number in contents.open:  # behind damage, some may be lost
+        if number in contents.open:  # after damage, some may be lost
             contents.numbered([(number, Identity(producer_id, epoch), sequence, crc)])
 
 
@@ -220,9 +221,9 @@ def _apply_history(contents: JournalContents, frame: JournalFrame) -> None:
 def _look_from_there_still(
     contents: JournalContents, offsets: Mapping[TopicPartition, int]
 ) -> None:
-    """As long as others of a partition are open: that they were acknowledged, too, before that one,
-    may be what was lost, and then they lie below it."""
-    for target in {each.outgoing.batch.target for each in contents.open.values()}:
+    """Keeps the earlier acknowledged offset of a partition with other open batches: their own
+    acknowledgements may have been lost, and then they are below the later offset."""
+    for target in {batch.outgoing.batch.target for batch in contents.open.values()}:
         if target in offsets:
             contents.acknowledged_offsets[target] = offsets[target]
         else:
@@ -250,16 +251,16 @@ def _apply_offset(contents: JournalContents, frame: JournalFrame) -> None:
 
 
 def _count(contents: JournalContents, frame: JournalFrame) -> None:
-    """What a lost parcel has used up is not used again. One that is known has been counted."""
+    """Advances the counters beyond the numbers of a lost parcel, unless it was counted."""
     parcel = _decode_parcel(frame.meta)
     parts = list(conversion.outgoing_all(parcel.batches, frame.body))
-    numbers = [each.number for each in parts] + [number for number, *_ in parcel.eventless]
-    numbers += [each.number for each in parcel.altered]
+    numbers = [part.number for part in parts] + [number for number, *_ in parcel.eventless]
+    numbers += [altered.number for altered in parcel.altered]
     if not numbers or max(numbers) < contents.next_number:
         return
     contents.next_number = max(numbers) + 1
     contents.ledger_seq += sum(
-        each.batch.records for each in parts if each.kind is BatchKind.LEDGER
+        part.batch.records for part in parts if part.kind is BatchKind.LEDGER
     )
 
 

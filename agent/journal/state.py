@@ -1,8 +1,8 @@
-"""What a journal holds, as values: open batches, statements for the ledger, and all of it together.
+"""The values of a journal: open batches, statements for the ledger, and the complete state.
 
-A statement is something that happened and is not in the ledger yet: a batch was acknowledged, lines
-were read that became no event, a file came to its end. It stays until a batch of the ledger that
-covers it is acknowledged itself.
+A statement is a fact that the ledger does not have yet: a batch was acknowledged, lines were read
+that did not become events, a file ended. It stays until a batch of the ledger that covers it is
+acknowledged.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from client.identity import Identity
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """Under what a batch was sent, or was about to be: `crc` is the stamped batch's."""
+    """The numbers under which a batch was or may have been sent; `crc` is the stamped batch's."""
 
     identity: Identity
     base_sequence: int
@@ -29,7 +29,7 @@ class Numbers(msgspec.Struct, frozen=True):
 class OpenBatch(msgspec.Struct, frozen=True):
     """A batch that is not acknowledged. Without `numbers` it was never sent.
 
-    `place` is its rank among the open ones: what takes the place of another stands where it stood.
+    `place` is its rank among the open batches; a replacement keeps the rank of its original.
     """
 
     outgoing: Outgoing
@@ -38,9 +38,9 @@ class OpenBatch(msgspec.Struct, frozen=True):
 
 
 class WindowPassed(msgspec.Struct, frozen=True):
-    """What of a shipped batch lies in the window that starts then (milliseconds).
+    """The part of a shipped batch in the window that starts at `start` (milliseconds).
 
-    All bytes and the CRC are counted where the batch begins, as the ledger wants it.
+    All bytes and the CRC count in the first window, as the ledger requires.
     """
 
     start: int
@@ -50,7 +50,7 @@ class WindowPassed(msgspec.Struct, frozen=True):
 
 
 class Shipped(msgspec.Struct, frozen=True):
-    """A batch is in the log, at these offsets; `base_offset` is -1 if the broker did not say."""
+    """A batch is in the log at these offsets; `base_offset` is -1 if unknown."""
 
     number: int
     topic: str
@@ -66,7 +66,7 @@ class Shipped(msgspec.Struct, frozen=True):
 
 
 class Finished(msgspec.Struct, frozen=True):
-    """A source came to its end, and everything of it is acknowledged."""
+    """A source has ended, and everything of it is acknowledged."""
 
     number: int
     source: SourceId
@@ -77,8 +77,7 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class NotSeen(msgspec.Struct, frozen=True):
-    """A time that the agent cannot vouch for: of a folder, or of the end of a source, which is
-    over with it."""
+    """A time of a folder or source is unknown; a source that is named is over."""
 
     number: int
     unwatched: Unwatched
@@ -92,10 +91,10 @@ Statement = Shipped | Eventless | Finished | NotSeen | AlteredText
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """The partition that this agent writes to, for as long as the topic is the same one.
+    """The partition of a topic that this agent writes to, as long as the topic id is the same.
 
-    `partitions` is how many the topic had then, for whoever spreads over all of them; 0 if nobody
-    said.
+    `partitions` is the topic's number of partitions at that time, for events that are spread over
+    all of them; 0 if unknown.
     """
 
     topic_id: str
@@ -104,10 +103,10 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 class JournalState(msgspec.Struct, frozen=True):
-    """What was found when the journal was opened.
+    """The state of a journal when it was opened.
 
-    `copied` and `damage` say in words what must be said, if there is anything. `is_torn`: the end
-    of an entry was missing. `open` is in the order in which batches are to be sent.
+    `copied` and `damage` are messages to log, if any. `is_torn`: the end of an entry was missing.
+    `open` is in the order in which batches are to be sent.
     """
 
     agent_id: str

@@ -1,1 +1,1 @@
-"""What an agent has open outlives it (decision 35). Knows nothing of how files are followed."""
+"""Keeps the agent's descriptors open over its death (decision 35)."""

@@ -1,14 +1,13 @@
-"""Whoever started this process keeps open files for it, over its death: systemd, or `penstock up`.
+"""The descriptor store of the supervisor, systemd or `penstock up`: keeps open files over a crash.
 
-What is kept goes there by sd_notify(3)'s protocol: a datagram to NOTIFY_SOCKET says FDSTORE=1 and a
-name, and carries the descriptor; FDSTOREREMOVE=1 gives it back by its name. FDSTORE in the
-environment says how many may be kept. systemd sets it from release 254 on, the unit of Penstock for
-those before; without it nothing is given away, as nobody would keep it. Nothing here waits: a store
-that is busy is given the descriptor the next time.
+Descriptors are sent by the protocol of sd_notify(3): a datagram to NOTIFY_SOCKET has FDSTORE=1 and
+a name, and carries the descriptor; FDSTOREREMOVE=1 gives it back by name. FDSTORE in the
+environment is the number that may be kept: systemd sets it since release 254, Penstock's unit for
+earlier releases; without it there is no store. Calls do not wait: the caller repeats what a busy
+store did not take.
 
-What was kept of an earlier process comes back by sd_listen_fds(3): LISTEN_PID says for which
-process it is meant, LISTEN_FDS how many there are, from descriptor 3 on, and LISTEN_FDNAMES how
-they are called.
+Descriptors of an earlier process come back by sd_listen_fds(3): LISTEN_PID is the process they are
+meant for, LISTEN_FDS their number, from descriptor 3 on, and LISTEN_FDNAMES their names.
 """
 
 import os
@@ -21,11 +20,11 @@ import msgspec
 
 from ground.supervisor import notify_address
 
-_NOT_POLLED: Final = "FDPOLL=0"  # what is kept is not watched for a peer that hangs up
+_NOT_POLLED: Final = "FDPOLL=0"  # the store does not watch descriptors for hang-ups
 
 
 class DescriptorStore:
-    """One thread's. `most` is how many it keeps, 0 where there is none."""
+    """The descriptor store. Belongs to one thread. `most` is its capacity; 0 if there is none."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._address = notify_address(environment)
@@ -35,13 +34,14 @@ class DescriptorStore:
         self._socket: socket.socket | None = None
 
     def keep(self, name: str, fd: int) -> None:
-        """Raises OSError: BlockingIOError if it is busy. Nothing is kept then."""
+        """Sends a descriptor. Raises OSError, BlockingIOError if the store is busy; then nothing is
+        kept."""
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [fd]))
         message = f"FDSTORE=1\n{_NOT_POLLED}\nFDNAME={name}".encode()
         self._channel().sendmsg([message], [rights], 0, self._address)
 
     def give_back(self, name: str) -> None:
-        """All that has this name. Raises OSError, as `keep` does."""
+        """Removes the descriptors of this name. Raises OSError like `keep`."""
         message = f"FDSTOREREMOVE=1\nFDNAME={name}".encode()
         self._channel().sendto(message, self._address)
 
@@ -62,25 +62,25 @@ _VARIABLES: Final = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
 
 class HandedOver(msgspec.Struct, frozen=True):
-    """An open descriptor, which is for whoever has this to close."""
+    """A descriptor from the store; its receiver closes it."""
 
     name: str
     fd: int
 
 
 def take_over(environment: MutableMapping[str, str] = os.environ) -> Sequence[HandedOver]:
-    """Once in a process's life: the environment does not say it any more afterwards, and children
-    inherit nothing of it."""
-    pid, count, names = (environment.pop(each, "") for each in _VARIABLES)
+    """Takes the descriptors of an earlier process, once: it removes the variables from the
+    environment, so that children inherit nothing."""
+    pid, count, names = (environment.pop(variable, "") for variable in _VARIABLES)
     if pid != str(os.getpid()) or not (count.isascii() and count.isdigit()):
         return ()
-    called = names.split(":") if names else []
-    found = []
+    fd_names = names.split(":") if names else []
+    handed_over = []
     for index in range(int(count)):
         fd = _FIRST + index
         try:
             os.set_inheritable(fd, False)
         except OSError:
-            continue  # whoever said so was wrong
-        found.append(HandedOver(called[index] if index < len(called) else "", fd))
-    return found
+            continue  # LISTEN_FDS was wrong
+        handed_over.append(HandedOver(fd_names[index] if index < len(fd_names) else "", fd))
+    return handed_over

@@ -1,4 +1,4 @@
-"""Altered text as an entry of the ledger has it: one statement for each file, kind and field."""
+"""Converts altered text to the ledger's format: one statement for each file, kind and field."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,13 +10,20 @@ from ground.printable import path_text
 
 
 def altered_json(statements: Iterable[AlteredText]) -> list[dict[str, Any]]:
-    """Those of the same file, kind and field are added up."""
-    found: dict[tuple[str, ...], AlteredText] = {}
-    for each in statements:
-        altered = each.altered
-        key = each.topic, each.input, each.source, each.path, altered.kind, altered.name
-        before = found.get(key)
-        found[key] = each if before is None else _united(before, each)
+    """The statements as JSON, summed by file, kind and field."""
+    sums: dict[tuple[str, ...], AlteredText] = {}
+    for statement in statements:
+        altered = statement.altered
+        key = (
+            statement.topic,
+            statement.input,
+            statement.source,
+            statement.path,
+            altered.kind,
+            altered.name,
+        )
+        before = sums.get(key)
+        sums[key] = statement if before is None else _united(before, statement)
     return [
         {
             "topic": each.topic,
@@ -31,7 +38,7 @@ def altered_json(statements: Iterable[AlteredText]) -> list[dict[str, Any]]:
             "to_time": each.to_millis,
             "hint": each.altered.hint,
         }
-        for each in found.values()
+        for each in sums.values()
     ]
 
 

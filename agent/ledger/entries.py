@@ -1,12 +1,11 @@
-"""Statements and heartbeats as entries of the ledger, none of them too large. Pure.
+"""Makes entries of the ledger of statements and heartbeats, within a size limit. Pure.
 
-Intervals that touch are taken together: what a passage says is the sum of what its statements say,
-so it does not matter how statements are spread over entries, only that each is in exactly one.
+Adjacent intervals are merged: a passage is the sum of its statements, so it does not matter how
+statements are spread over entries, only that each is in exactly one.
 
-An entry says no more than fits; what it covers is what it says. A single batch with too many runs
-is said with its offsets in one entry, and with its runs, without offsets, in others before it.
-Windows of another length, as they were before a change of the configuration, have entries of their
-own.
+An entry covers exactly the statements that it contains. A batch with too many runs gets one entry
+with its offsets, after others with its runs but without offsets. Windows of another length, from
+before a change of the configuration, get entries of their own.
 """
 
 from collections import defaultdict
@@ -31,11 +30,11 @@ Json = dict[str, Any]
 PathOf = Callable[[str], str]
 
 MOST_RUNS: Final = 2_000  # in an entry
-_STATEMENT, _RUN, _WINDOW = 60, 120, 24  # bytes that they take, about
+_STATEMENT, _RUN, _WINDOW = 60, 120, 24  # their approximate sizes in bytes
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """The lists of one entry, and the statements that it makes."""
+    """The lists of an entry, and the numbers of its statements."""
 
     lists: Json
     covers: tuple[int, ...]
@@ -50,13 +49,13 @@ def drafts(
     window_millis: int,
     most_bytes: int,
 ) -> Iterator[Draft]:
-    """All that there is to say, in entries of about so many bytes at most."""
+    """Drafts of entries for all statements, of about `most_bytes` at most."""
     for length, part in _parts(statements, window_millis, most_bytes):
         yield from _drafts_of(part, path_of, topic_id, length)
 
 
 def entry(draft: Draft, header: Json, *, cluster: str) -> dict[str, Any]:
-    """A whole entry; what the draft does not have is empty."""
+    """The complete entry; lists that the draft lacks are empty."""
     return {
         "header": header,
         "version": VERSION,
@@ -71,25 +70,25 @@ def _parts(
     statements: Sequence[Statement], window_millis: int, most_bytes: int
 ) -> Iterator[tuple[int, list[Statement]]]:
     by_length: dict[int, list[Statement]] = {}
-    for each in statements:
-        length = each.window_millis if isinstance(each, Shipped) else window_millis
-        by_length.setdefault(length, []).append(each)
-    for length, mine in by_length.items():
+    for statement in statements:
+        length = statement.window_millis if isinstance(statement, Shipped) else window_millis
+        by_length.setdefault(length, []).append(statement)
+    for length, same_length in by_length.items():
         part: list[Statement] = []
         size = 0
-        for each in mine:
-            weight = weight_of(each)
+        for statement in same_length:
+            weight = weight_of(statement)
             if part and size + weight > min(most_bytes, MOST_RUNS * _RUN):
                 yield length, part
                 part, size = [], 0
-            part.append(each)
+            part.append(statement)
             size += weight
         if part:
             yield length, part
 
 
 def weight_of(statement: Statement) -> int:
-    """How many bytes it takes, about."""
+    """The approximate size of a statement in bytes."""
     if isinstance(statement, Finished):
         return _STATEMENT + _RUN
     if isinstance(statement, NotSeen):
@@ -103,60 +102,68 @@ def weight_of(statement: Statement) -> int:
 
 
 def _run_weight(run: Run) -> int:
-    return _RUN + sum(len(each.reason) for each in run.excepted)
+    return _RUN + sum(len(excepted.reason) for excepted in run.excepted)
 
 
 def _drafts_of(
     part: Sequence[Statement], path_of: PathOf, topic_id: Callable[[str], str], window_millis: int
 ) -> list[Draft]:
-    shipped = [each for each in part if isinstance(each, Shipped)]
+    shipped = [statement for statement in part if isinstance(statement, Shipped)]
     if len(shipped) == 1 and len(shipped[0].runs) > MOST_RUNS:
         return _large(shipped[0], path_of)
-    passages = passages_of([each for each in shipped if each.base_offset >= 0], path_of)
-    for each in shipped:
-        if each.base_offset < 0:
-            passages.append(bare_passage(each.topic, each.topic_id, each.runs, path_of))
-    eventless = [each for each in part if isinstance(each, Eventless)]
+    passages = passages_of(
+        [statement for statement in shipped if statement.base_offset >= 0], path_of
+    )
+    for statement in shipped:
+        if statement.base_offset < 0:
+            passages.append(
+                bare_passage(statement.topic, statement.topic_id, statement.runs, path_of)
+            )
+    eventless = [statement for statement in part if isinstance(statement, Eventless)]
     for topic, runs in _eventless_by_topic(eventless).items():
         passages.append(bare_passage(topic, topic_id(topic), runs, path_of))
-    finished = [_finished_json(each) for each in part if isinstance(each, Finished)]
-    unwatched = _unwatched_json([each.unwatched for each in part if isinstance(each, NotSeen)])
+    finished = [_finished_json(statement) for statement in part if isinstance(statement, Finished)]
+    unwatched = _unwatched_json(
+        [statement.unwatched for statement in part if isinstance(statement, NotSeen)]
+    )
     lists: Json = {"passages": passages, "finished": finished, "unwatched": unwatched}
-    if altered := altered_json(each for each in part if isinstance(each, AlteredText)):
+    if altered := altered_json(
+        statement for statement in part if isinstance(statement, AlteredText)
+    ):
         lists["altered"] = altered
-    return [Draft(lists, tuple(each.number for each in part), window_millis)]
+    return [Draft(lists, tuple(statement.number for statement in part), window_millis)]
 
 
 def _large(shipped: Shipped, path_of: PathOf) -> list[Draft]:
-    """The last one covers it: those before are in the log by then."""
-    found = []
+    """Drafts for a batch with many runs. The last one covers it, since the others precede it."""
+    parts = []
     for at in range(0, len(shipped.runs), MOST_RUNS):
         runs = shipped.runs[at : at + MOST_RUNS]
         passage = bare_passage(shipped.topic, shipped.topic_id, runs, path_of)
-        found.append(Draft({"passages": [passage]}, (), shipped.window_millis))
+        parts.append(Draft({"passages": [passage]}, (), shipped.window_millis))
     if shipped.base_offset >= 0:
         (passage,) = passages_of([shipped], path_of)
         lists = {"passages": [passage | {"runs": []}]}
-        found.append(Draft(lists, (shipped.number,), shipped.window_millis))
+        parts.append(Draft(lists, (shipped.number,), shipped.window_millis))
     else:
-        found[-1] = Draft(found[-1].lists, (shipped.number,), shipped.window_millis)
-    return found
+        parts[-1] = Draft(parts[-1].lists, (shipped.number,), shipped.window_millis)
+    return parts
 
 
 def passages_of(shipped: Iterable[Shipped], path_of: PathOf) -> list[Json]:
-    """One for each partition and leader epoch, runs in the order of offsets."""
+    """A passage for each partition and leader epoch, with runs in the order of offsets."""
     together: dict[tuple[str, str, int, int], list[Shipped]] = defaultdict(list)
-    for each in shipped:
-        key = (each.topic, each.topic_id, each.partition, each.leader_epoch)
-        together[key].append(each)
+    for batch in shipped:
+        key = (batch.topic, batch.topic_id, batch.partition, batch.leader_epoch)
+        together[key].append(batch)
     return [
-        _passage(sorted(found, key=lambda each: each.base_offset), path_of)
-        for found in together.values()
+        _passage(sorted(batches, key=lambda batch: batch.base_offset), path_of)
+        for batches in together.values()
     ]
 
 
 def bare_passage(topic: str, topic_id: str, runs: Iterable[Run], path_of: PathOf) -> Json:
-    """Runs that cannot be given together with offsets."""
+    """A passage of runs without offsets."""
     return {
         "topic": topic,
         "topic_id": topic_id,
@@ -178,26 +185,26 @@ def _finished_json(finished: Finished) -> Json:
 
 
 def _unwatched_json(unwatched: Iterable[Unwatched]) -> list[Json]:
-    """Times of one folder that touch, of which the same can be told, are one."""
-    found: list[Unwatched] = []
-    for each in unwatched:
-        before = found[-1] if found else None
-        if before is not None and _goes_on(before, each):
-            found[-1] = replace(before, to_millis=max(before.to_millis, each.to_millis))
+    """The statements as JSON; adjacent times of a folder with the same traces are merged."""
+    united: list[Unwatched] = []
+    for statement in unwatched:
+        before = united[-1] if united else None
+        if before is not None and _goes_on(before, statement):
+            united[-1] = replace(before, to_millis=max(before.to_millis, statement.to_millis))
         else:
-            found.append(each)
+            united.append(statement)
     return [
         {
-            "topic": each.topic,
-            "path": path_text(each.path),
-            "source": each.source,
-            "position": each.position,
-            "from_time": each.from_millis,
-            "to_time": each.to_millis,
-            "traces": each.traces.value,
-            "reason": path_text(each.reason),
+            "topic": statement.topic,
+            "path": path_text(statement.path),
+            "source": statement.source,
+            "position": statement.position,
+            "from_time": statement.from_millis,
+            "to_time": statement.to_millis,
+            "traces": statement.traces.value,
+            "reason": path_text(statement.reason),
         }
-        for each in found
+        for statement in united
     ]
 
 
@@ -210,8 +217,8 @@ def _goes_on(before: Unwatched, after: Unwatched) -> bool:
 
 
 def file_json(known: KnownSource) -> Json:
-    """Which file a source is. Where nobody knows when a file was made, another one may have had
-    its device and inode."""
+    """The file of a source. Without creation time there is no identity, since device and inode may
+    have been another file's."""
     identity = f"{known.device:x}-{known.inode:x}-{known.born_ns:x}" if known.born_ns else ""
     return {
         "topic": known.topic,
@@ -226,21 +233,21 @@ def file_json(known: KnownSource) -> Json:
 
 
 def _eventless_by_topic(eventless: Iterable[Eventless]) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = defaultdict(list)
-    for each in eventless:
-        found[each.topic].append(each.run)
-    return found
+    by_topic: dict[str, list[Run]] = defaultdict(list)
+    for eventless_run in eventless:
+        by_topic[eventless_run.topic].append(eventless_run.run)
+    return by_topic
 
 
 def merged(runs: Iterable[Run]) -> list[Run]:
-    """Runs that follow one another, in their file as in the log, are one."""
-    found: list[Run] = []
+    """Joins runs that are consecutive both in their file and in the log."""
+    result: list[Run] = []
     for run in runs:
-        if found and _touch(found[-1], run):
-            found[-1] = joined(found[-1], run)
+        if result and _touch(result[-1], run):
+            result[-1] = joined(result[-1], run)
         else:
-            found.append(run)
-    return found
+            result.append(run)
+    return result
 
 
 def run_json(run: Run, path_of: PathOf) -> Json:
@@ -254,21 +261,21 @@ def run_json(run: Run, path_of: PathOf) -> Json:
         "lines": -1 if run.lines == run.events else run.lines,
         "excepted": [
             {
-                "fate": each.fate.value,
-                "count": each.count,
-                "bytes": each.bytes,
-                "reason": path_text(each.reason),
+                "fate": excepted.fate.value,
+                "count": excepted.count,
+                "bytes": excepted.bytes,
+                "reason": path_text(excepted.reason),
             }
-            for each in run.excepted
+            for excepted in run.excepted
         ],
     }
 
 
 def _passage(shipped: Sequence[Shipped], path_of: PathOf) -> Json:
     first = shipped[0]
-    runs = merged(run for each in shipped for run in each.runs)
-    measured = all(sum(each.delays) == each.offsets for each in shipped)
-    delays = zip_longest(*(each.delays for each in shipped if measured), fillvalue=0)
+    runs = merged(run for batch in shipped for run in batch.runs)
+    measured = all(sum(batch.delays) == batch.offsets for batch in shipped)
+    delays = zip_longest(*(batch.delays for batch in shipped if measured), fillvalue=0)
     return {
         "topic": first.topic,
         "topic_id": first.topic_id,
@@ -282,23 +289,23 @@ def _passage(shipped: Sequence[Shipped], path_of: PathOf) -> Json:
 
 
 def _stretches(shipped: Iterable[Shipped]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for each in shipped:
-        if found and sum(found[-1]) == each.base_offset:
-            first, count = found[-1]
-            found[-1] = first, count + each.offsets
+    stretches: list[tuple[int, int]] = []
+    for batch in shipped:
+        if stretches and sum(stretches[-1]) == batch.base_offset:
+            first, count = stretches[-1]
+            stretches[-1] = first, count + batch.offsets
         else:
-            found.append((each.base_offset, each.offsets))
-    return found
+            stretches.append((batch.base_offset, batch.offsets))
+    return stretches
 
 
 def _windows(shipped: Iterable[Shipped]) -> list[Json]:
     sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for window in (window for each in shipped for window in each.windows):
-        found = sums[window.start]
-        found[0] += window.events
-        found[1] += window.bytes
-        found[2] += window.crc_sum
+    for window in (window for batch in shipped for window in batch.windows):
+        total = sums[window.start]
+        total[0] += window.events
+        total[1] += window.bytes
+        total[2] += window.crc_sum
     return [
         {"start": start, "events": events, "bytes": size, "crc_sum": crc_sum}
         for start, (events, size, crc_sum) in sorted(sums.items())

@@ -1,22 +1,22 @@
-"""The agent's part of the ledger: what is said of batches, files and times, and when.
+"""Publishes the agent's entries of the ledger: about batches, files, unwatched times, heartbeats.
 
-What nobody watched is said before anything else, and no heartbeat while any of it is still to be
-said: a heartbeat is a promise up to its time, from which such times must be excepted before.
+Unwatched times are published first, and no heartbeat before all of them: a heartbeat is a promise
+up to its time, from which these times must be excepted first.
 
-Statements stay in the journal until the entry that makes them is acknowledged itself; an entry is
-journalled before it is sent, with its number, so that repeating it changes nothing. What was said
-is on its way before more is. Nobody waits for the ledger.
+Statements stay in the journal until their entry is acknowledged; an entry is journalled with its
+number before it is sent, so that repeating it changes nothing. Entries are acknowledged before more
+are made. Nothing waits for the ledger.
 
-An entry that cannot be written, or that `_audit` calls too large although it makes one statement
-only, is left out, and that is said: the others go on.
+An entry that cannot be encoded, or that `_audit` refuses as too large although it has a single
+statement, is left out and logged; the others are published.
 
-Which files sources are is said when a source is first spoken of, when twice as much or all is known
-of its head, and when it has another file. Nothing of that is kept: after a restart it is said
-again, which changes nothing.
+The file of a source is published when the source is first mentioned, when twice as much or all of
+its head is known, and when it moves to another file. This is not journalled: after a restart it is
+published again, which changes nothing.
 
-Heartbeats are one a window, topics named no more than they must be: a time is rounded down to where
-its window begins, which is all that can be decided with it; so topics that are about as far share
-one statement.
+There is one heartbeat a window, and topics are named only as needed: a time is rounded down to the
+beginning of its window, the precision that readers use, so topics in the same window share one
+statement.
 """
 
 import logging
@@ -48,7 +48,7 @@ PATH_SECONDS: Final = 3600.0
 MOST_BYTES: Final = 256 * 1024  # of an entry, about
 MOST_ENTRIES: Final = 4  # at once
 _FEW_FILES: Final = 100
-_UNHEARD_SECONDS: Final = 0.2  # after which who was never heard looks for something to say
+_UNHEARD_SECONDS: Final = 0.2  # interval of an agent without entries so far
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ NAMED_SECONDS: Final = 3600.0
 
 
 class Heartbeats:
-    """What was told last, and what of it was said. One thread."""
+    """The latest heartbeats, and those already published. Belongs to one thread."""
 
     def __init__(self, window_millis: int, program_version: str) -> None:
         self._window_millis = window_millis
@@ -73,8 +73,8 @@ class Heartbeats:
         self._named_at = -NAMED_SECONDS
 
     def tell(self, until: Mapping[str, int], lag_bytes: int) -> None:
-        """Up to when everything of each topic is acknowledged, in milliseconds. Topics that are
-        not there any more are not shipped to any more."""
+        """Sets the times up to which topics are acknowledged, in milliseconds. The agent no longer
+        ships to topics that are missing."""
         self._until = {
             topic: millis - millis % self._window_millis for topic, millis in until.items()
         }
@@ -82,11 +82,11 @@ class Heartbeats:
 
     @property
     def due(self) -> bool:
-        """Whether there is anything that was not said."""
+        """Whether a heartbeat was not published yet."""
         return self._until != self._said
 
     def statements(self, now: float) -> list[Json]:
-        """What is to be said now; `said` follows once the journal has it."""
+        """The heartbeats to publish now; call `journalled` once the journal has them."""
         if not self._until:
             return []
         together: dict[int, list[str]] = defaultdict(list)
@@ -106,25 +106,25 @@ class Heartbeats:
             for millis, topics in sorted(together.items())
         ]
 
-    def said(self, statements: list[Json], now: float) -> None:
+    def journalled(self, statements: list[Json], now: float) -> None:
         self._said = dict(self._until)
         if statements and "topics" in statements[0]:
             self._named, self._named_at = frozenset(self._until), now
 
 
-class FilesSaid:
-    """One thread's, as the ledger is."""
+class PublishedFiles:
+    """Decides when the files of sources are published. Belongs to the ledger's thread."""
 
     def __init__(self, known_source: Callable[[SourceId], KnownSource | None]) -> None:
         self._known_source = known_source
         self._said: dict[str, tuple[int, int, int]] = {}  # device, inode, bytes of the head
         self._now: dict[str, tuple[int, int, int]] = {}
 
-    def spoken_of(
+    def to_publish(
         self, entries: Iterable[Json], moved: Iterable[SourceId] = ()
     ) -> list[list[Json]]:
-        """What must be said of the sources in these entries, and of those that have another file:
-        nothing else may ever be said of them again. Each part is for one entry."""
+        """The files to publish for the sources in these entries, and for those that moved to
+        another file, which may never be mentioned again. Each part is for one entry."""
         self._now = {}
         news = []
         for source, is_over in (dict.fromkeys(moved, True) | _sources_in(entries)).items():
@@ -137,8 +137,8 @@ class FilesSaid:
                 news.append(file_json(known))
         return [news[at : at + _AT_ONCE] for at in range(0, len(news), _AT_ONCE)]
 
-    def said(self) -> None:
-        """What was asked for last is on its way."""
+    def journalled(self) -> None:
+        """Notes that the last result of `to_publish` was journalled."""
         for source, state in self._now.items():
             self._said.pop(source, None)
             self._said[source] = state
@@ -156,20 +156,20 @@ class FilesSaid:
 
 
 def _sources_in(entries: Iterable[Json]) -> dict[str, bool]:
-    """Each with whether it is over."""
-    found: dict[str, bool] = {}
+    """The sources in these entries, and whether they are over."""
+    are_over: dict[str, bool] = {}
     for lists in entries:
         for passage in lists.get("passages", ()):
             for run in passage["runs"]:
-                found.setdefault(run["source"], False)
-        for each in (*lists.get("finished", ()), *lists.get("unwatched", ())):
-            if each["source"]:
-                found[each["source"]] = True
-    return found
+                are_over.setdefault(run["source"], False)
+        for ending in (*lists.get("finished", ()), *lists.get("unwatched", ())):
+            if ending["source"]:
+                are_over[ending["source"]] = True
+    return are_over
 
 
 class Ledger:
-    """The shipping thread's, but for `heartbeat`."""
+    """The agent's part of the ledger. Belongs to the shipping thread, except for `heartbeat`."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Ledger:
         is_placed: Callable[[str], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`is_placed` says whether it is known which topic of that name a run is about."""
+        """`is_placed` returns whether the topic id for a name is known."""
         self._config = config
         self._journal = journal
         self._is_placed = is_placed
@@ -188,24 +188,24 @@ class Ledger:
         self._heartbeats = Heartbeats(self._window_millis, SOFTWARE_VERSION)
         self._told: tuple[Mapping[str, int], int] | None = None
         self._paths_said: dict[str, float] = {}
-        self._files = FilesSaid(journal.known_source)
+        self._files = PublishedFiles(journal.known_source)
         self._encoder: Encoder | None = None
         self._encoder_id = -1
-        # Who was never heard says at once that it is there, in case that is all it ever says.
+        # A new agent publishes its first entry at once, so that the audit knows of it.
         self.due = clock() + (config.ledger_interval if journal.ledger_seq else 0.0)
-        """When `entries` has something to say again, if there is anything."""
+        """When `entries` may return something again."""
 
     def heartbeat(self, until: Mapping[str, int], lag_bytes: int) -> None:
-        """Up to when everything of each topic is acknowledged, in milliseconds. Any thread."""
+        """Sets the times up to which topics are acknowledged, in milliseconds. Any thread."""
         self._told = until, lag_bytes
 
     def has_more(self) -> bool:
-        """Whether there is anything to be said now."""
+        """Whether there is anything to publish now."""
         self._take_heartbeat()
         return self._heartbeats.due or bool(self._statements() or self._journal.moved)
 
     def too_large(self, size: int) -> None:
-        """`_audit` has refused an entry of so many bytes: the next ones are half as large."""
+        """Halves the size of entries, after `_audit` has refused one of `size` bytes."""
         self._most_bytes = max(1, min(self._most_bytes, size) // 2)
 
     def entries(
@@ -217,9 +217,9 @@ class Ledger:
         most_batch_bytes: int,
         hurry: bool = False,
     ) -> Sequence[Outgoing]:
-        """What is to be said now, in the journal already; nothing if it is not time yet.
+        """Journals and returns the batches to send now; none before `due`, unless in a `hurry`.
 
-        Whoever gets some does not come again before they are acknowledged. Raises JournalFull.
+        Call it again only after they are acknowledged. Raises JournalFull.
         """
         now = self._clock()
         if not hurry and now < self.due:
@@ -231,55 +231,60 @@ class Ledger:
         paths: dict[str, float] = {}
         statements = self._statements()
         most_bytes = min(self._most_bytes, most_batch_bytes)
-        found = self._drafts(statements, paths, now, most_bytes)
-        covered = {number for draft in found for number in draft.covers}
+        pending = self._drafts(statements, paths, now, most_bytes)
+        covered = {number for draft in pending for number in draft.covers}
         all_excepted = all(
-            each.number in covered for each in statements if isinstance(each, NotSeen)
+            statement.number in covered
+            for statement in statements
+            if isinstance(statement, NotSeen)
         )
         is_due = self._heartbeats.due and all_excepted
         heartbeats = self._heartbeats.statements(now) if is_due else []
         moved = self._journal.moved
-        files = self._files.spoken_of((each.lists for each in found), moved)
-        found = self._with_files(found, files)
+        files = self._files.to_publish((draft.lists for draft in pending), moved)
+        pending = self._with_files(pending, files)
         if heartbeats:
-            found.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
-        if not found:
+            pending.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
+        if not pending:
             if not self._journal.ledger_seq:
                 self.due = now + min(_UNHEARD_SECONDS, self._config.ledger_interval)
-            self._journal.moves_are_said(moved)
+            self._journal.moves_published(moved)
             return ()
-        batches = [self._outgoing(draft, at, target, now_millis) for at, draft in enumerate(found)]
+        batches = [
+            self._outgoing(draft, at, target, now_millis) for at, draft in enumerate(pending)
+        ]
         self._journal.parcel(Parcel(batches, (), {}))
-        recent = {each: at for each, at in self._paths_said.items() if now - at < PATH_SECONDS}
+        recent = {path: at for path, at in self._paths_said.items() if now - at < PATH_SECONDS}
         self._paths_said = recent | paths
-        self._files.said()
-        self._journal.moves_are_said(moved)
+        self._files.journalled()
+        self._journal.moves_published(moved)
         if heartbeats:
-            self._heartbeats.said(heartbeats, now)
-        if sum(len(each.covers) for each in batches) < len(statements):
+            self._heartbeats.journalled(heartbeats, now)
+        if sum(len(batch.covers) for batch in batches) < len(statements):
             self.due = now
         return batches
 
     def _take_heartbeat(self) -> None:
-        told, self._told = self._told, None
-        if told is not None:
-            self._heartbeats.tell(*told)
+        heartbeat, self._told = self._told, None
+        if heartbeat is not None:
+            self._heartbeats.tell(*heartbeat)
 
     def _statements(self) -> list[Statement]:
-        """A run without a batch is about a topic that must be known first."""
-        found = [
-            each
-            for each in self._journal.unpublished
-            if not isinstance(each, Eventless) or self._is_placed(each.topic)
+        """The statements to publish, unwatched times first. A run without a batch waits until the
+        id of its topic is known."""
+        statements = [
+            statement
+            for statement in self._journal.unpublished
+            if not isinstance(statement, Eventless) or self._is_placed(statement.topic)
         ]
-        found.sort(key=lambda each: not isinstance(each, NotSeen))
-        return found
+        statements.sort(key=lambda each: not isinstance(each, NotSeen))
+        return statements
 
     def _drafts(
         self, statements: Sequence[Statement], paths: dict[str, float], now: float, most_bytes: int
     ) -> list[Draft]:
-        """As many as are said at once, all of them such that they can be written."""
-        found: list[Draft] = []
+        """The drafts to publish at once; all of them can be encoded."""
+        first: list[Draft] = []
         for draft in drafts(
             statements,
             lambda source: self._path(source, paths, now),
@@ -287,26 +292,26 @@ class Ledger:
             window_millis=self._window_millis,
             most_bytes=most_bytes,
         ):
-            if len(found) >= MOST_ENTRIES and found[-1].covers:
+            if len(first) >= MOST_ENTRIES and first[-1].covers:
                 break
-            found.append(draft)
-        if all(map(self._can_be_written, found)):
-            return found
-        covered = {number for draft in found for number in draft.covers}
+            first.append(draft)
+        if all(map(self._can_be_written, first)):
+            return first
+        covered = {number for draft in first for number in draft.covers}
         single = [
-            Draft(*_alone(each, self._topic_id, self._window_millis))
-            for each in statements
-            if each.number in covered
+            Draft(*_alone(statement, self._topic_id, self._window_millis))
+            for statement in statements
+            if statement.number in covered
         ]
-        return [each if self._can_be_written(each) else _left_out(each) for each in single]
+        return [draft if self._can_be_written(draft) else _left_out(draft) for draft in single]
 
-    def _with_files(self, found: list[Draft], files: Sequence[list[Json]]) -> list[Draft]:
-        """A few go with what is said anyway."""
+    def _with_files(self, pending: list[Draft], files: Sequence[list[Json]]) -> list[Draft]:
+        """Adds files: a few to the first draft, many as drafts of their own."""
         is_roomy = self._most_bytes >= MOST_BYTES
-        if found and is_roomy and len(files) == 1 and len(files[0]) <= _FEW_FILES:
-            first = found[0]
-            return [replace(first, lists=first.lists | {"files": files[0]}), *found[1:]]
-        return [Draft({"files": each}, (), self._window_millis) for each in files] + found
+        if pending and is_roomy and len(files) == 1 and len(files[0]) <= _FEW_FILES:
+            first = pending[0]
+            return [replace(first, lists=first.lists | {"files": files[0]}), *pending[1:]]
+        return [Draft({"files": part}, (), self._window_millis) for part in files] + pending
 
     def _can_be_written(self, draft: Draft) -> bool:
         assert self._encoder is not None
@@ -314,7 +319,7 @@ class Ledger:
             self._encoder.encode(entry(draft, _NO_HEADER, cluster=self._config.cluster))
         except BadMessage as error:
             if len(draft.covers) <= 1:
-                log.error("a statement is left out of the ledger error=%r", str(error))
+                log.error("cannot encode a statement for the ledger error=%r", str(error))
             return False
         return True
 
@@ -338,13 +343,13 @@ class Ledger:
             covers=draft.covers,
         )
 
-    def _path(self, source: str, said: dict[str, float], now: float) -> str:
-        """Once an hour."""
-        before = said.get(source, self._paths_said.get(source, -PATH_SECONDS))
+    def _path(self, source: str, published: dict[str, float], now: float) -> str:
+        """The path of a source, once an hour; otherwise empty."""
+        before = published.get(source, self._paths_said.get(source, -PATH_SECONDS))
         if now - before < PATH_SECONDS:
             return ""
         known = self._journal.known_source(SourceId(source))
-        said[source] = now
+        published[source] = now
         return known.path if known else ""
 
     def _topic_id(self, topic: str) -> str:
@@ -358,7 +363,7 @@ _NO_HEADER: Final = {"time": 0, "host": "", "app": "", "source": "", "seq": 0, "
 def _alone(
     statement: Statement, topic_id: Callable[[str], str], window_millis: int
 ) -> tuple[dict[str, object], tuple[int, ...], int]:
-    """What it says by itself, in one entry however large, without paths."""
+    """A draft of a single statement, of any size, without paths."""
     (draft,) = list(
         drafts(
             [statement],

@@ -1,1 +1,1 @@
-"""What a file is: which source it is, whatever has become of its name. Rules are in `identity`."""
+"""Recognises the source of a file, whatever its name is now. `identity` has the rules."""

@@ -1,12 +1,12 @@
-"""Files that are compressed: how they are known, and what is in them, piece by piece.
+"""Recognises compressed files, and unpacks them piece by piece.
 
-They are no logs any more and are not read, unless one holds what is left of a source. gzip, bzip2,
-xz and zstd are unpacked; several streams in one file are one content, as their own tools have it.
+Compressed files are not read, unless one has the rest of a source. gzip, bzip2, xz and zstd are
+unpacked; several streams in one file are concatenated, as by their own tools.
 
-Nothing is believed that an archive says of its size. A piece is at most 32 MiB, whatever the bytes
-claim; windows beyond 128 MiB are refused. What comes to nothing (empty streams, endless headers) is
-empty pieces, so that its reader is never away for long, and damage once it is megabytes. What is
-damaged or ends too early gives what there is before that, and then raises `ArchiveDamaged`.
+Sizes claimed by an archive are not trusted. A piece is at most 32 MiB; windows beyond 128 MiB are
+refused. Input without output (empty streams, endless headers) yields empty pieces, so that the
+reader gets control often, and counts as damage after megabytes. A damaged or truncated archive
+yields its content up to there, and then raises `ArchiveDamaged`.
 """
 
 import bz2
@@ -36,7 +36,7 @@ def has_compressed_name(path: str) -> bool:
 
 
 def without_compression(name: str) -> str:
-    """The name that the file had before."""
+    """The name of the file before it was compressed."""
     return name[: name.rindex(".")] if has_compressed_name(name) else name
 
 
@@ -47,13 +47,13 @@ def is_compressed(head: bytes) -> bool:
 
 _PIECE: Final = 256 * 1024
 _READ: Final = 64 * 1024
-_READ_ZSTD: Final = 1024  # it unpacks all that it is given: 4 bytes can be 128 KiB
+_READ_ZSTD: Final = 1024  # it unpacks all input at once: 4 bytes can be 128 KiB
 _MOST_MEMORY: Final = 128 * 1024 * 1024
-_MOST_FOR_NOTHING: Final = 4 * 1024 * 1024  # a block of bzip2 is read whole, and may be 1 MB
+_MOST_FOR_NOTHING: Final = 4 * 1024 * 1024  # bzip2 reads whole blocks of up to 1 MB
 
 
 class ArchiveDamaged(Exception):
-    """An archive gives nothing more, and why."""
+    """An archive cannot be unpacked further; the message is the reason."""
 
 
 class _Stream(Protocol):
@@ -140,29 +140,29 @@ _ERRORS: Final = (zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError, EOFE
 
 
 def unpacked(fd: int) -> Iterator[bytes]:
-    """The content of an open file; pieces may be empty. Raises ArchiveDamaged; OSError if it cannot
-    be read."""
+    """The content of an open file in pieces, which may be empty. Raises ArchiveDamaged, or OSError
+    if it cannot be read."""
     head = os.pread(fd, 16, 0)
     for magic, stream, most in _FORMATS:
         if head.startswith(magic):
             return _unpacked(fd, stream, most)
-    raise ArchiveDamaged("it is packed in a way that cannot be read here")
+    raise ArchiveDamaged("unsupported compression format")
 
 
 def _unpacked(fd: int, new: Callable[[], _Stream], most: int) -> Iterator[bytes]:
     data = os.pread(fd, most, 0)
     position = len(data)
-    gave_at = 0  # where it was when it gave something
+    gave_at = 0  # the input position of the last output
     while data:
         stream = new()
         while not stream.eof:
             if not data:
-                raise ArchiveDamaged("it ends too early")
+                raise ArchiveDamaged("the archive is truncated")
             for piece in _decoded(stream, data):
                 gave_at = position if piece else gave_at
                 yield piece
             if position - gave_at > _MOST_FOR_NOTHING:
-                raise ArchiveDamaged("megabytes of it come to nothing")
+                raise ArchiveDamaged("megabytes of the archive unpack to nothing")
             data = b""
             if not stream.eof:
                 data = os.pread(fd, most, position)
@@ -177,4 +177,4 @@ def _decoded(stream: _Stream, data: bytes) -> Iterator[bytes]:
     try:
         yield from stream.pieces(data)
     except _ERRORS as error:
-        raise ArchiveDamaged(f"it is damaged: {error}") from error
+        raise ArchiveDamaged(f"the archive is damaged: {error}") from error

@@ -1,13 +1,12 @@
-"""One file that is followed: what is known of it, and its bytes.
+"""A followed file: its state, and access to its bytes.
 
 Every read is checked against rules 4 and 5 of `identity`, after the data was read, so that data of
-a file that was truncated and written anew meanwhile is never taken for that of the old one. What
-fails is `suspect`; nothing is returned, and the next look finds out what it is.
+a file that was truncated and rewritten meanwhile is never taken for the old file's. A file that
+fails is `suspect`: the read returns nothing, and the next look identifies the file.
 
-Others know things of a file as well. Each of these is a value of its own, and one module alone
-changes what is in it: `Look` is `attention`'s, `Handle` (and `trouble`) `handles`', `Likeness`
-`beginnings`', `SourceEnd` `partings`', but for what a journal says. Everything else is changed
-here.
+Parts of the state are values that other modules own and change: `attention` owns `Look`, `handles`
+owns `Handle` (and `trouble`), `source_starts` owns `Likeness`, `source_ends` owns `SourceEnd`,
+except for what comes from a journal. Everything else is changed here.
 """
 
 import contextlib
@@ -22,6 +21,7 @@ from msgspec.structs import replace
 from agent.file_inputs import FileInput
 from agent.history.blind_times import Traces
 from agent.names import DELETED
+from agent.recognition.file_properties import born_ns, read_head, read_tail
 from agent.recognition.handles import Handle, Handles, there_millis
 from agent.recognition.identity import (
     FULL,
@@ -37,7 +37,6 @@ from agent.recognition.identity import (
     may_continue,
     reopened,
 )
-from agent.recognition.seen import born_ns, read_head, read_tail
 from agent.runs import Fingerprint, KnownSource, Progress, SourceId
 
 _MILLIS: Final = 1_000_000
@@ -45,57 +44,57 @@ _AT_ITS_BEGINNING: Final = Progress(0)
 
 
 class Look(msgspec.Struct):
-    """How it stood when it was looked at."""
+    """The file's state at the last look."""
 
     size: int = 0
     mtime_ns: int = 0
-    met_millis: int = 0  # when nobody had looked at it yet
-    looked_millis: int = 0  # when its size was last seen: what is beyond is younger
+    met_millis: int = 0  # the look before the first one at this file
+    looked_millis: int = 0  # when its size was last seen: bytes beyond are younger
     idle_since: float = 0.0
     roused_at: float = 0.0
-    patience: float = 0.0  # with which it is asked for its size after that
+    patience: float = 0.0  # how long it stays busy after that
     watch: int | None = None
 
 
 class Likeness(msgspec.Struct):
-    """What it may be a copy of, and how much was compared; and its size when it was last found to
-    be something that may be one."""
+    """The originals that a file may be a copy of, with the sizes compared; and the file's size when
+    it was last judged to be a possible copy."""
 
     like: "dict[Followed, int]" = {}
     judged_size: int = -1
 
 
 class SourceEnd(msgspec.Struct):
-    """What has become of its file, and of the source."""
+    """The end of a source and its file."""
 
     ended: bool = False
     destroyed_up_to: int = 0  # its size before it was truncated, if the copy has less
     traces: Traces | None = None  # if its end was not seen
-    unpacked: KnownSource | None = None  # as it was, if it is read from an archive
+    unpacked: KnownSource | None = None  # its former state, if it is read from an archive
 
 
 class FileContent:
-    """What is known of its bytes: how they begin, and what was read last. Without a file."""
+    """The known bytes of a file: its beginning, and the last ones read. Does no I/O."""
 
     def __init__(self, progress: Progress = _AT_ITS_BEGINNING) -> None:
         self.fingerprint = NONE
-        self.head = b""  # what the fingerprint is of, where it was seen
-        self.reported = 0  # bytes of the fingerprint that others know of
-        self.tail = b""  # what was last read before the position
-        self.mark_alone = 0  # of the tail, if only that is known
+        self.head = b""  # the bytes of the fingerprint, if this process has seen them
+        self.reported = 0  # the size of the fingerprint last reported
+        self.tail = b""  # the bytes last read before the position
+        self.mark_alone = 0  # the checksum of the tail, if the tail is unknown
         self.progress = progress
         self._chunk: tuple[int, bytes] | None = None
 
     @property
     def mark(self) -> int:
-        """Of the tail; 0 if that is not known."""
+        """The checksum of the tail; 0 if unknown."""
         if not self.tail:
             return self.mark_alone
         is_whole = len(self.tail) == min(TAIL, self.progress.position)
         return zlib.crc32(self.tail) if is_whole else 0
 
     def resume(self, known: KnownSource, *, has_less: bool) -> None:
-        """`has_less`: it has not what stood before the position."""
+        """Restores a source. `has_less`: the file lacks the bytes before the position."""
         self.fingerprint = known.fingerprint
         self.reported = known.fingerprint.size
         self.progress = replace(known.progress, mark=0)
@@ -110,7 +109,7 @@ class FileContent:
         self.progress = progress
 
     def show(self, head: bytes) -> bool:
-        """It begins so; whether more is known of it now."""
+        """Takes the first bytes of the file. Returns whether they are more than known before."""
         has_grown = len(head) > len(self.head)
         if has_grown:
             self.head = head
@@ -119,7 +118,6 @@ class FileContent:
         return has_grown
 
     def move(self, head: bytes, size: int) -> None:
-        """It is in another file, of which so much is there."""
         self.head, self.fingerprint = head, fingerprint(head)
         if size < self.progress.position:
             self.tail, self.mark_alone = b"", 0
@@ -128,12 +126,12 @@ class FileContent:
         self.reported = self.fingerprint.size
 
     def reports_fingerprint(self) -> bool:
-        """Whether it has grown so much that it is worth telling; then it counts as told."""
+        """Whether the fingerprint has grown enough to report it; then it counts as reported."""
         size = self.fingerprint.size
         if size < 2 * self.reported and not self.reported < size == FULL:
             return False
-        told, self.reported = self.reported, size
-        return size > told
+        before, self.reported = self.reported, size
+        return size > before
 
     def _remember_tail(self, position: int) -> None:
         start, data = self._chunk or (0, b"")
@@ -145,35 +143,35 @@ class FileContent:
 
 
 class Followed:
-    """A source, or, while `source` is empty, a file of which it is not clear yet what it is."""
+    """A source; or a file that is not identified yet, while `source` is empty."""
 
     def __init__(
         self, path: str, identity: Identity, status: os.stat_result | None, handles: Handles
     ) -> None:
-        # What it is.
+        # Identity.
         self.source = SourceId("")
         self.input = ""
         self.topic = ""
         self.identity = identity
-        self.born_ns = 0  # when its file was made, if that is known
-        self.begun_ns = 0  # when its first byte may have been written, if that is known
+        self.born_ns = 0  # creation time of its file, if known
+        self.begun_ns = 0  # the earliest time of its first byte, if known
         self.forgotten_before = -1  # below this ledger entry it may have been another source
         self.content = FileContent()
-        # Its names.
+        # Names.
         self.path = path  # the first
         self.current_path = path
-        self.real_path = ""  # where a symbolic link led, when it was last opened
+        self.real_path = ""  # the target of a symbolic link, when it was last opened
         self.missing_since: float | None = None
         self.deleted_at: float | None = None
-        self.deleted_mtime_ns = 0  # as it was when it was seen to have no name
-        # How it stands.
+        self.deleted_mtime_ns = 0  # when it was found deleted
+        # State.
         self.look = Look(status.st_size, status.st_mtime_ns) if status else Look()
         self.handle = Handle()
         self.likeness = Likeness()
         self.end = SourceEnd()
         self.suspect = False
         self.trouble: OSError | None = None  # why it cannot be read
-        self.sealed = False  # it was gone before anything was added to what had been seen
+        self.sealed = False  # it was removed before anything was added to the bytes seen
         self.served = 0
         self._handles = handles
 
@@ -210,7 +208,7 @@ class Followed:
 
     @property
     def mark(self) -> int:
-        """Of what stands before the position; 0 if that is not known."""
+        """The checksum of the bytes before the position; 0 if unknown."""
         return self.content.mark
 
     @property
@@ -219,7 +217,6 @@ class Followed:
 
     @property
     def is_unseen(self) -> bool:
-        """Whether nothing is known of what is in it."""
         return not (self.fingerprint.size or self.progress.position)
 
     @property
@@ -228,30 +225,30 @@ class Followed:
 
     @property
     def is_away(self) -> bool:
-        """Whether nobody can look at its file, and nobody knows that it does not exist."""
+        """Whether its file is not accessible, but may still exist."""
         return self.missing_since is not None and self.handle.fd is None
 
     @property
     def leaving(self) -> bool:
-        """Whether it can be over some day without anything else happening to it."""
+        """Whether it will end after some time without further changes."""
         return self.nameless or self.missing_since is not None or self.current_path != self.path
 
-    # What it is
+    # Identity
 
     def become(self, source: SourceId, of: FileInput, progress: Progress) -> None:
         self.source, self.input, self.topic = source, of.name, of.topic
         self.content.progress = progress
 
     def belong(self, of: FileInput) -> None:
-        """It is that input's, whatever it turns out to be."""
+        """Assigns the file to an input, before it is identified."""
         self.input = of.name
 
     def may_be_forgotten(self, before: int) -> None:
         self.forgotten_before = before
 
     def follow_on(self, old: "Followed", begun_ns: int, *, is_meant: bool) -> None:
-        """It is the same file, begun anew then. Under a name that the input does not mean it is
-        over some day, as any that was renamed."""
+        """Continues a truncated file. Under a path that the input does not match it will end, like
+        any renamed file."""
         self.begun_ns = begun_ns
         if not is_meant:
             self.path = old.path
@@ -268,12 +265,12 @@ class Followed:
         self.begun_ns = known.begun_ns
         self.forgotten_before = known.forgotten_before
         position = known.progress.position
-        has_less = known.last_path and self.size == known.size < position  # as a copy may
+        has_less = known.last_path and self.size == known.size < position  # possible for a copy
         self.content.resume(known, has_less=bool(has_less))
 
     def known(self, wall: float) -> KnownSource:
-        """`seen_millis` is a time at which its file was there: another one in its place is made
-        after it."""
+        """The state of the source for the journal. Its file existed at `seen_millis`, so another
+        one in its place was created later."""
         end, progress = self.end, replace(self.progress, mark=self.mark)
         if end.unpacked is not None:
             return replace(end.unpacked, progress=progress, finished=end.ended)
@@ -300,7 +297,7 @@ class Followed:
         )
 
     def remembered(self) -> RememberedFile:
-        """What its file is known by."""
+        """The properties by which its file is recognised."""
         content = self.content
         return RememberedFile(
             self.identity,
@@ -316,24 +313,22 @@ class Followed:
         )
 
     def move(self, identity: Identity, path: str, head: bytes, size: int) -> None:
-        """It has another file from now on: one that has its bytes, or the first ones of them."""
+        """Moves the source to another file, which has all or the first of its bytes."""
         self.identity = identity
         self.rename(path)
         self.content.move(head, size)
 
     def finish(self) -> None:
-        """The source is over."""
         self.end.ended = True
 
     def unpack(self, identity: Identity, now: float) -> None:
-        """It has another file from now on, without a name, into which its archive is unpacked."""
+        """Moves the source to the nameless file into which its archive is unpacked."""
         self.identity = identity
         self.deleted_at, self.missing_since = now, None
 
-    # Its names
+    # Names
 
     def call(self, path: str) -> None:
-        """Its file has that name."""
         self.current_path = path
 
     def rename(self, path: str) -> None:
@@ -341,37 +336,37 @@ class Followed:
         self.is_found()
 
     def is_found(self) -> None:
-        """It is where it is known to be."""
+        """Notes that the file was found at its path."""
         self.missing_since = self.deleted_at = None
 
     def is_back(self) -> None:
-        """It can be opened again."""
+        """Notes that a missing file could be opened again."""
         self.missing_since = None
 
     def is_missed(self, now: float) -> None:
         self.missing_since = self.missing_since or now
 
     def lose_name(self, now: float, mtime_ns: int) -> None:
-        """The last one."""
+        """Notes that the file was deleted."""
         self.deleted_at, self.deleted_mtime_ns = now, mtime_ns
 
-    # Its file
+    # File
 
     def doubt(self) -> None:
-        """It may not be any more what it was: to be looked into."""
+        """Marks the file as suspect: the next look identifies it."""
         self.suspect = True
         self._handles.notable.add(self)
 
     def trust(self) -> None:
-        """It is looked into."""
+        """Clears the mark set by `doubt`."""
         self.suspect = False
 
     def seal(self) -> None:
         self.sealed = True
 
     def open(self, path: str = "", *, sought: bool = False) -> int | None:
-        """A handle, if its file is still where it was last seen, or there; else it is suspect.
-        `sought`: no input means it by this path."""
+        """Opens its file at the current path, or at `path`; if it is not there, it becomes suspect.
+        `sought`: the input does not match this path."""
         if self.handle.fd is not None:
             return self.handle.fd
         path = path or self.current_path
@@ -395,7 +390,7 @@ class Followed:
         return fd
 
     def hold(self, fd: int, path: str = "") -> None:
-        """It is its file's, opened under its name, or that one."""
+        """Takes a descriptor of its file, opened at the current path, or at `path`."""
         self.born_ns = born_ns(fd)
         self.begun_ns = self.begun_ns or self.born_ns
         self.sealed = False
@@ -403,12 +398,13 @@ class Followed:
         self._handles.hold(self, fd)
 
     def status(self) -> os.stat_result | None:
-        """As it is now; None if it cannot be found where it was."""
+        """The file's status; None if it is not at its path."""
         fd = self.open()
         return None if fd is None else os.fstat(fd)
 
     def read(self, most: int, position: int | None = None) -> bytes:
-        """At most so many bytes from there on; none if there are none now. May raise OSError."""
+        """Reads at most `most` bytes, at the progress by default; none if there are none now. May
+        raise OSError."""
         if position is None:
             position = self.progress.position
         try:
@@ -422,13 +418,13 @@ class Followed:
         return data
 
     def is_intact(self) -> bool:
-        """Whether it still has what was read of it; if not, it is suspect. Its fingerprint covers
-        from now on what it can."""
+        """Whether it still has the bytes read before; if not, it becomes suspect. Extends the
+        fingerprint."""
         fd = self.open()
         return fd is not None and self._is_intact(fd, self.progress.position)
 
     def settle(self) -> None:
-        """It is this file: what was read last is looked up, if it is not known any more."""
+        """Reads the tail before the position again, if it is unknown, after a file was assigned."""
         fd = self.fd
         position = self.progress.position
         if fd is not None and self.is_intact() and not self.content.tail:
@@ -436,13 +432,13 @@ class Followed:
             self.content.tail = tail if len(tail) == min(TAIL, position) else b""
 
     def take_fingerprint(self) -> bytes:
-        """The first bytes, which its fingerprint covers from now on; none if it is suspect."""
+        """Extends the fingerprint, and returns the first bytes; none if it is suspect."""
         fd = self.open()
         head = b"" if fd is None else read_head(fd)
         return head if fd is not None and self._begins(fd, head) else b""
 
     def seen(self, fd: int) -> SeenFile:
-        """What an open file shows, to be held against this one."""
+        """The properties of an open file, for comparison with this one."""
         status, head = os.fstat(fd), read_head(fd)
         is_asked = may_continue(self.remembered(), status.st_size, head)
         before = self.before(fd) if is_asked else b""
@@ -452,14 +448,14 @@ class Followed:
         )
 
     def beside(self, copy: "Followed", fd: int) -> SeenFile:
-        """The same of one that is followed, and was looked at."""
+        """The properties of a followed copy, for comparison with this one."""
         is_asked = self.progress.position <= copy.size
         before, head = self.before(fd) if is_asked else b"", copy.content.head
         return SeenFile(copy.size, copy.identity, copy.mtime_ns, head=head, before=before)
 
     def before(self, fd: int) -> bytes:
-        """What stands in a file where this one was read last, as far as it is known what that was;
-        if the mark says so, it is known from now on."""
+        """The bytes of a file before this one's position, as many as the tail has. If the tail is
+        unknown and the mark matches, they become the tail."""
         content = self.content
         position, tail = content.progress.position, content.tail
         if tail:
@@ -487,8 +483,8 @@ class Followed:
         return self._begins(fd, read_head(fd))
 
     def _begins(self, fd: int, head: bytes) -> bool:
-        """Whether these are its first bytes. If none are known, and it has less than was seen, it
-        was truncated, and they are another's."""
+        """Whether these are its first bytes. If none are known and it is shorter than seen before,
+        it was truncated, and they are not."""
         content = self.content
         has_less = not content.fingerprint.size and os.fstat(fd).st_size < self.look.size
         if has_less or not begins(content.fingerprint, head, content.head):
@@ -500,7 +496,7 @@ class Followed:
 
 
 def _real_path(fd: int, path: str) -> str:
-    """Where an open file is, if it is not where its path says: behind symbolic links."""
+    """The path of an open file, if it differs from `path` because of symbolic links."""
     with contextlib.suppress(OSError):
         real = os.fspath(Path(f"/proc/self/fd/{fd}").readlink())
         if real != path and not real.endswith(DELETED):

@@ -1,8 +1,8 @@
-"""Open files: how they are opened, and how many at most.
+"""Limits the number of open files.
 
-Which files may be opened is `opening`'s. Beyond the cap the file that was used longest ago is
-closed, one without unread bytes first. A file without a name is never
-closed for another's sake, as nobody could open it again; nor are the two that were used last.
+`opening` decides which files may be opened. Beyond the cap, the least recently used file is closed,
+preferably one without unread bytes. A deleted file is never closed for another one, since it could
+not be opened again; nor are the two used last.
 """
 
 import errno
@@ -16,24 +16,24 @@ from typing import Final, Protocol
 
 import msgspec
 
-from agent.kept.keeping import Keeping, Open
+from agent.kept.kept_files import Keeping, Open
 from agent.recognition.opening import Opening
 
 _CONSIDERED: Final = 64
 _OTHER_HANDLES: Final = 256
-_IN_USE: Final = 2  # who holds two at once must not lose the first over the second
+_IN_USE: Final = 2  # a caller may use two files at once
 _EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE}
 
 
 class Handle(msgspec.Struct):
-    """Of one file. `there_millis` is a time at which the file was there, if it is not open."""
+    """The descriptor of a file. A closed file existed at `there_millis`."""
 
     fd: int | None = None
     there_millis: int = 0
 
 
 class HandleHolder(Open, Protocol):
-    """Who has a file open, and is told what goes wrong with it."""
+    """A holder of an open file, which gets its errors."""
 
     trouble: OSError | None
 
@@ -42,7 +42,7 @@ class HandleHolder(Open, Protocol):
 
 
 def there_millis(fd: int, wall: float) -> int:
-    """Now, or when its file lost its last name: what was made or written later is another one."""
+    """Now, or the time when the file lost its last name: files created later are different ones."""
     try:
         status = os.fstat(fd)
     except OSError:
@@ -52,8 +52,9 @@ def there_millis(fd: int, wall: float) -> int:
 
 
 class Handles:
-    """At most so many. `notable` are those of whom reading has found out something. While there is
-    a handle its file is there, so each is told until when it had one. `keeping` hears of each."""
+    """The open files, at most `most`. `notable` are the holders whose files changed in a notable
+    way. A file exists while it is open, so closing it records the time. `kept_files` is informed of
+    every file."""
 
     def __init__(
         self,
@@ -74,8 +75,8 @@ class Handles:
         return len(self._held)
 
     def open(self, path: str, known_as: str = "") -> tuple[int, os.stat_result]:
-        """Whose caller holds or closes it. `known_as`: the name that an input means, where the file
-        was sought elsewhere. Raises OSError, also for what is no regular file."""
+        """Opens a file; the caller holds or closes it. `known_as`: the path that the input matches,
+        if the file was found elsewhere. Raises OSError, also if it is not a regular file."""
         try:
             return self._opening.open(path, known_as)
         except OSError as error:
@@ -96,26 +97,25 @@ class Handles:
             pass
 
     def use(self, holder: HandleHolder) -> int:
-        """The number of this use; later ones have higher ones."""
+        """Notes a use. Returns its number; later uses have higher ones."""
         self._held.move_to_end(holder)
         self._uses += 1
         return self._uses
 
     def trouble(self, holder: HandleHolder, error: OSError) -> None:
-        """It cannot be read now."""
         holder.trouble = error
         self.notable.add(holder)
 
-    def untrouble(self, holder: HandleHolder) -> None:
-        """It can be read again, or is to be tried again."""
+    def clear_trouble(self, holder: HandleHolder) -> None:
+        """Clears the error, when the file is readable or to be retried."""
         holder.trouble = None
 
     def remember(self, holder: HandleHolder, millis: int) -> None:
-        """Its file was there then, when another process had it."""
+        """Records a time at which the file existed, known from an earlier process."""
         holder.handle.there_millis = millis
 
     def take(self, holder: HandleHolder) -> int | None:
-        """Lets go of it without closing it."""
+        """Releases the descriptor without closing it."""
         self._held.pop(holder, None)
         handle = holder.handle
         fd, handle.fd = handle.fd, None
@@ -132,18 +132,18 @@ class Handles:
 
     def _close_one(self) -> bool:
         older = islice(self._held, max(0, len(self._held) - _IN_USE))
-        closable = islice((each for each in older if not each.nameless), _CONSIDERED)
+        closable = islice((holder for holder in older if not holder.nameless), _CONSIDERED)
         first = next(closable, None)
         if first is None:
             return False
         if first.unread:
-            first = next((each for each in closable if not each.unread), first)
+            first = next((holder for holder in closable if not holder.unread), first)
         self.close(first)
         return True
 
 
 def most_handles(wanted: int) -> int:
-    """Not more than this process may have, with some left for everything else."""
+    """The number of files to hold open within the process's limit, with a reserve for others."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if allowed == resource.RLIM_INFINITY:
         return wanted

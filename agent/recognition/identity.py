@@ -1,76 +1,75 @@
-"""Which file is which: what is seen of a file, held against what is remembered of another. Pure.
+"""Decides which file is which, by comparing a file with what is remembered of a source. Pure.
 
-A source is one incarnation of a file. Names move at every rotation, inodes are given again, and
-files that begin alike are common, so no single mark of a file decides. Whoever follows files
-gathers the evidence, `RememberedFile` and `SeenFile`, and asks here; the answer is an
-`IdentityVerdict`. Where it cannot be known, a line is rather read twice than not at all (decision
-20).
+A source is one incarnation of a file. Names move at every rotation, inodes are reused, and files
+with the same beginning are common, so no single property identifies a file. The caller collects the
+evidence as `RememberedFile` and `SeenFile`, and gets an `IdentityVerdict`. If the evidence is not
+sufficient, a line is read twice rather than not at all (decision 20).
 
 **The same file**
 
-1.  A name decides nothing. It says where to look; and where so little else is known that it could
-    be anybody's file, it must be the name that the file had (rule 8).
-2.  Of files that exist at the same time, device and inode are never the same. While a file is open,
-    or its descriptor is kept by whoever started the agent, they are its own. Of one that is closed
-    they may be another file's since: if nothing about it has changed (name, size and times), it is
-    the same; otherwise it is opened, and held against rules 3 and 4.
-3.  A file that was made at another time is another file, whatever it contains. Where it is not
-    remembered when the file was made, one that was made after it was last seen is another.
-    Where the file system does not know when a file was made, that says nothing.
-4.  It must begin as it did: with the up to 1 KiB that were seen of it, known by their digest.
-5.  It must go on as it did: the up to 64 bytes before the position must be those that were read
-    there. Over a restart only a checksum of them is known; where not even that is, they say
-    nothing. Rules 4 and 5 are asked at every read, after the data was read.
-6.  If nothing is known of how it began, nor of when it was made, nothing shows whose device and
-    inode these are by now: its file is lost, even if they are found under another name.
-7.  What is in doubt, because it has fewer bytes than were seen of it or fails rule 4 or 5 at a
-    read, is looked into once more by its handle. If it has all bytes again and keeps rules 4 and 5,
-    it is the same. If not, it was truncated: the same inode is a new source. So is one without a
-    handle that has left its name, if it has the inode and was made when the source's file was.
-8.  Over a restart only one that was not made after the source was last seen is the same, and only
-    if it begins and goes on so; that it was made at another time before that does not count. Device
-    and inode count if some of its bytes are remembered, or the name, or when it was made. Of
-    another device number (file systems are numbered anew when they are mounted) the inode counts as
-    long as nothing has the former one: if all of 1 KiB is remembered, in the folder of one of its
-    names; if less, under one of its names. One that was read to its end counts only if it had
-    bytes. One that has less than was read of it is the same only if it was a copy and had that size
-    (rule 12). If several fit, one that is not over goes before one that is.
-9.  A kept descriptor shows the file that its source had. If that keeps rule 3 but does not begin
-    or go on as it did, it was truncated meanwhile, as in rule 7.
+1.  A name decides nothing. It tells where to look; only if too little else is known to identify the
+    file, it must be a name that the file had (rule 8).
+2.  Two files that exist at the same time never share device and inode. While a file is open, or the
+    supervisor keeps its descriptor, they belong to it. Those of a closed file may have been reused:
+    if name, size and times are unchanged, it is the same file; otherwise it is opened and checked
+    by rules 3 and 4.
+3.  A file with another creation time is another file, whatever its content. If the creation time is
+    not remembered, a file created after the source's was last seen is another one. If the file
+    system has no creation times, this rule says nothing.
+4.  A file must begin as before: with the bytes seen of it, up to 1 KiB, known by their digest.
+5.  A file must continue as before: the up to 64 bytes before the position must be those read there.
+    After a restart only their checksum is known; if not even that is, this rule says nothing. Rules
+    4 and 5 are checked at every read, after the data was read.
+6.  If neither the beginning nor the creation time of a closed file is known, nothing shows who has
+    its device and inode now: the file is lost, even if they are found under another name.
+7.  A file is in doubt if it has fewer bytes than were seen, or fails rule 4 or 5 at a read. It is
+    checked once more through its descriptor: if it has all bytes again and passes rules 4 and 5, it
+    is the same. Otherwise it was truncated, and the same inode is a new source. So is a closed file
+    that has left its name, if it has the inode and the creation time of the source's file.
+8.  After a restart, a file is the same only if it was not created after the source was last seen,
+    and begins and continues as before; a different creation time before that does not matter.
+    Device and inode count if bytes, the name or the creation time of the file are remembered. If
+    the device number is another one (file systems may get new ones when mounted), the inode counts
+    as long as nothing has the former device and inode: in the folder of one of its names, if 1 KiB
+    is remembered; otherwise under one of its names. A file that was read to its end counts only if
+    it had bytes. A file with fewer bytes than were read is the same only if it was a copy and had
+    that size (rule 12). If several match, unfinished sources come first.
+9.  A kept descriptor is that of its source's file. If the file passes rule 3, but does not begin or
+    continue as before, it was truncated meanwhile, as in rule 7.
 
 **A copy**
 
-10. A rotator that copies and truncates leaves a second file that has what the first one had. Until
-    the first one is truncated or leaves nobody can know what the second one is. One that has
-    nothing that the source has not waits as long as it grows, and `PATIENCE` longer; then it
-    is a file of its own, since two applications may well write the same. It waits also as long as
-    the source is in doubt; a source that cannot be looked at makes nobody wait. Of several that
-    it may be a copy of, one is enough to wait for.
-11. Thousands of files may begin alike. A copy of one has what was read of it last, unless it is
-    smaller than that. Of those that may be the original, the likeliest are compared: a name of
-    which the copy's is made, then a size that is the copy's or more, and as near to it as may be.
-12. A source that has lost its file goes on in a file that is none's and keeps rules 4 and 5, as far
-    as both go. If the original is there, truncated, that is enough. If it is gone, the other one
-    may have been written anew: it counts only if 1 KiB is remembered of the source and it was
-    written before the original was last seen. One that is younger counts if what was read last is
-    known, no other source begins so, no archive is the source's, and it cannot have been written
-    anew: no input means its name, so that nobody reads it as a file of its own, or its content is
-    older than the file, as that of a copy with its times. What the original got after it was copied
-    nobody knows then.
-13. A file that is written anew by way of another name (as rsync does) goes on as the source that it
-    replaces: if that was deleted and is still open, 1 KiB of it is remembered, and what was read of
-    it last, and the new one has both and was written before the old one lost its name.
-14. An archive is that of a source if its content begins and goes on so, and it was written after
-    the source began: rotators leave it the time of its content. Where nobody knows when that was,
-    it was made after the source was last seen.
-15. A copy of a file of which nothing was read before, made since a time, shows that the file was
-    emptied since then if it has a beginning that the file has not.
+10. A rotator that copies and truncates leaves a second file with the content of the first. Until
+    the first one is truncated or leaves, it is unknown what the second one is. If it has nothing
+    that the source lacks, it waits as long as it grows, and `PATIENCE` longer; then it is a source
+    of its own, since two applications may write the same. It also waits while the source is in
+    doubt, but not for a source that is not accessible. If it may be a copy of several sources, it
+    waits for any of them.
+11. Thousands of files may begin alike. A copy has the bytes last read of its original, unless it is
+    smaller. Of the possible originals the likeliest are compared: those whose name the copy's name
+    extends, then those of the copy's size or more, and of the nearest size.
+12. A source that has lost its file continues in a file without a source that passes rules 4 and 5,
+    as far as both have bytes. If the original still exists, truncated, that is enough. If it is
+    gone, the other file may have been written independently: it counts only if 1 KiB of the source
+    is remembered, and it was written before the original was last seen. A younger file counts if
+    the bytes last read are known, no other source begins alike, no archive belongs to the source,
+    and it cannot have been written independently: no input matches its name, so that it would not
+    be read as another source, or its content is older than the file, as in a copy that keeps times.
+    Then it is unknown what was written to the original after the copy.
+13. A file that was replaced through another name (as by rsync) continues the source that it
+    replaces: if that was deleted and is still open, 1 KiB of it and the bytes last read are
+    remembered, and the new file has both and was written before the old one lost its name.
+14. An archive belongs to a source if its content begins and continues alike, and it was written
+    after the source began: rotators give it the time of its content. If that time is unknown, the
+    archive must have been created after the source was last seen.
+15. A copy of an unread file, created since a given time, shows that the file was emptied since then
+    if the copy has a beginning that the file lacks.
 
 **Lost**
 
-16. A source without a handle that is found neither by name nor by inode is lost if the folder in
-    which it was is there, or was removed from one that is, on the same device. Otherwise its device
-    is away: it waits.
+16. A closed source that is found neither by name nor by inode is lost if its folder exists, or was
+    removed from an existing one, on the same device. Otherwise its device is not mounted, and it
+    waits.
 """
 
 import hashlib
@@ -99,17 +98,16 @@ Identity = tuple[int, int]
 
 class IdentityVerdict(Enum):
     SAME = auto()
-    COPY = auto()  # and the source goes on in it
-    NEW = auto()  # another file, or the same one begun anew
-    WAIT = auto()  # nobody can know yet
-    LOST = auto()  # the source has no file any more
+    COPY = auto()  # a copy in which the source continues
+    NEW = auto()  # another file, or the same one truncated
+    WAIT = auto()  # not known yet
+    LOST = auto()  # the source's file is gone
 
 
 class RememberedFile(msgspec.Struct, frozen=True):
-    """What is known of a source's file. `there_millis` is a time at which it was there, if it is
-    not open. `head` are the bytes that the fingerprint is of, and `tail` those before the position,
-    where this process has seen them; of the tail `mark` is the checksum, if only that is known. 0
-    is what nobody knows."""
+    """What is known of a source's file; 0 if unknown. A closed file existed at `there_millis`.
+    `head` are the bytes of the fingerprint, and `tail` those before the position, if this process
+    has seen them; `mark` is the checksum of the tail, if only that is known."""
 
     identity: Identity
     born_ns: int = 0
@@ -124,7 +122,7 @@ class RememberedFile(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, known: KnownSource) -> Self:
-        """As a journal has it."""
+        """The file of a source in the journal."""
         return cls(
             (known.device, known.inode),
             known.born_ns,
@@ -138,8 +136,8 @@ class RememberedFile(msgspec.Struct, frozen=True):
 
 
 class SeenFile(msgspec.Struct, frozen=True):
-    """What an open file shows: `head` are its first bytes, `before` those before the position of
-    the source that it is held against, as many as are known of that."""
+    """The properties of an open file: `head` are its first bytes, `before` those before the
+    position of the source it is compared with, as many as are known of that."""
 
     size: int
     identity: Identity = (0, 0)
@@ -150,7 +148,7 @@ class SeenFile(msgspec.Struct, frozen=True):
 
 
 class Sighting(NamedTuple):
-    """A regular file under a name, as `stat` has it."""
+    """A regular file under a path, with its status."""
 
     path: str
     device: int
@@ -165,11 +163,11 @@ class Sighting(NamedTuple):
         return self.device, self.inode
 
 
-# What single marks say
+# Single properties
 
 
 def fingerprint(head: bytes) -> Fingerprint:
-    """Of a file's first bytes."""
+    """The fingerprint of a file's first bytes."""
     head = head[:FULL]
     if not head:
         return NONE
@@ -187,18 +185,18 @@ def may_be_made(known: RememberedFile, born_ns: int) -> bool:
 
 
 def was_made_before(there_millis: int, born_ns: int) -> bool:
-    """Rule 3, where it does not count when the file was made that is remembered."""
+    """Rule 3, if the remembered creation time does not count."""
     return not there_millis or born_ns <= there_millis * _MILLIS
 
 
 def were_made_apart(one_ns: int, other_ns: int) -> bool:
-    """Rule 3, where nothing else is known of either."""
+    """Rule 3, if nothing else is known of either file."""
     return bool(one_ns and other_ns and one_ns != other_ns)
 
 
 def begins(known: Fingerprint, head: bytes, first: bytes = b"") -> bool:
-    """Rule 4. `first` are the bytes that the fingerprint is of, if they are at hand: to compare
-    them takes less than a digest."""
+    """Rule 4. `first` are the bytes of the fingerprint, if known: comparing them is faster than
+    computing a digest."""
     if first:
         return head.startswith(first)
     return len(head) >= known.size and (
@@ -207,23 +205,23 @@ def begins(known: Fingerprint, head: bytes, first: bytes = b"") -> bool:
 
 
 def goes_on(tail: bytes, mark: int, before: bytes) -> bool:
-    """Rule 5. `before` are as many bytes as the tail has, or as the mark is of."""
+    """Rule 5. `before` has as many bytes as the tail, or as the mark covers."""
     if tail:
         return before == tail
     return not mark or zlib.crc32(before) == mark
 
 
 def begin_alike(one: bytes, other: bytes) -> bool:
-    """As far as both go."""
+    """Whether the bytes agree, as far as both go."""
     return one.startswith(other) or other.startswith(one)
 
 
 def may_continue(known: RememberedFile, size: int, head: bytes) -> bool:
-    """Whether a file of this size that begins so can have what was read of a source, which is to be
-    seen from what stands before the position: rule 4, as far as both go."""
+    """Rule 4, as far as both go: whether a file of this size and beginning may have the bytes read
+    of a source, so that rule 5 must be checked."""
     if size < known.position or not known.fingerprint.size:
         return False
-    if len(head) < known.fingerprint.size:  # the source has grown since it was copied
+    if len(head) < known.fingerprint.size:  # the source has grown since the copy
         return bool(head) and known.head.startswith(head)
     return begins(known.fingerprint, head, known.head)
 
@@ -253,22 +251,20 @@ class Tracked(Protocol):
 
 
 class Listed(Protocol):
-    """What was found in some folders."""
-
     def covers(self, path: str, /) -> bool:
-        """Whether a file of that path would have been sighted."""
+        """Whether a file of that path would have been listed."""
 
 
 Places = Mapping[Identity, Sequence[Sighting]]
-"""Sightings by device and inode; several where links lead to one file."""
+"""Sightings by device and inode; several if links lead to the same file."""
 
 
 class Where(Enum):
-    SAME = auto()  # and it has not changed
-    CHANGED = auto()  # it is larger or smaller, or was touched
+    SAME = auto()  # unchanged
+    CHANGED = auto()  # with another size or mtime
     MOVED = auto()
     MISSING = auto()
-    UNKNOWN = auto()  # where it should be was not looked at
+    UNKNOWN = auto()  # its folder was not listed
 
 
 class Whereabouts(NamedTuple):
@@ -276,9 +272,9 @@ class Whereabouts(NamedTuple):
     sighting: Sighting | None = None
 
 
-def whereabouts(tracked: Tracked, listing: Listed, found: Places) -> Whereabouts:
-    """Rule 2: what a listing says of a file that is followed."""
-    sightings = found.get(tracked.identity, ())
+def whereabouts(tracked: Tracked, listing: Listed, by_identity: Places) -> Whereabouts:
+    """Rule 2: where a followed file is, by a listing."""
+    sightings = by_identity.get(tracked.identity, ())
     for sighting in sightings:
         if sighting.path == tracked.current_path:
             same = sighting.size == tracked.size and sighting.mtime_ns == tracked.mtime_ns
@@ -291,29 +287,29 @@ def whereabouts(tracked: Tracked, listing: Listed, found: Places) -> Whereabouts
 
 
 def best(sightings: Sequence[Sighting]) -> Sighting:
-    """The name by which a file is called that has several: no link if possible, then the first."""
+    """The preferred one of several paths of a file: no link if possible, then the first."""
     return min(sightings, key=lambda each: (each.is_link, each.path))
 
 
 def is_unchanged(before: Sighting, now: Sighting) -> bool:
-    """Rule 2, of a finished file that was looked into before."""
+    """Rule 2, for a finished file that was checked before."""
     then = before.size, before.mtime_ns, before.ctime_ns
     return then == (now.size, now.mtime_ns, now.ctime_ns)
 
 
 def is_untouched(tracked: Tracked, identity: Identity, size: int, mtime_ns: int) -> bool:
-    """Rule 2, of a file that is closed, by what its name leads to now."""
+    """Rule 2, for a closed file, by the file now at its path."""
     same = identity == tracked.identity and size == tracked.size
     return same and mtime_ns == tracked.mtime_ns
 
 
 def is_shown(known: RememberedFile) -> bool:
-    """Rule 6: whether anything could show that a file is the one that is remembered."""
+    """Rule 6: whether enough is known to recognise the file."""
     return bool(known.fingerprint.size or known.born_ns)
 
 
 def reopened(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
-    """Of a file that was closed: rules 2 to 4. Of its tail every read is asked."""
+    """Rules 2 to 4, for a file that was closed. Every read checks the tail."""
     same = (
         seen.identity == known.identity
         and may_be_made(known, seen.born_ns)
@@ -323,32 +319,31 @@ def reopened(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
 
 
 def doubted(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
-    """Of a file that was in doubt, by its handle: rule 7."""
+    """Rule 7, for a file in doubt, through its descriptor."""
     same = seen.size >= known.size and continues(known, seen)
     return IdentityVerdict.SAME if same else IdentityVerdict.NEW
 
 
 def moved_away(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
-    """Of a file under another name that is not the source as it was: NEW if it is its inode, begun
-    anew (rule 7)."""
+    """Rule 7, for a file under another name that does not continue the source: NEW if it is its
+    inode, truncated."""
     same = seen.identity == known.identity and known.born_ns == seen.born_ns
     return IdentityVerdict.NEW if same and known.born_ns else IdentityVerdict.LOST
 
 
 def may_be_met(known: KnownSource, sighting: Sighting, born_ns: int) -> bool:
-    """Rule 8: whether a file under that name is to be held against a source of a journal. The inode
-    is the same."""
+    """Rule 8: whether a file with the same inode must be compared with a source of the journal."""
     names = {known.path, known.last_path}
     if known.device == sighting.device:
         made = known.born_ns and known.born_ns == born_ns
         return bool(known.fingerprint.size or sighting.path in names or made)
     if known.fingerprint.size == FULL:
-        return _folder(sighting.path) in {_folder(each) for each in names if each}
+        return _folder(sighting.path) in {_folder(name) for name in names if name}
     return bool(known.fingerprint.size) and sighting.path in names
 
 
 def met(known: KnownSource, seen: SeenFile) -> IdentityVerdict:
-    """Of a source of a journal, by all that is known of its content: rule 8."""
+    """Rule 8, for a source of the journal, by the content."""
     return IdentityVerdict.SAME if _fits(known, seen) else IdentityVerdict.NEW
 
 
@@ -365,8 +360,8 @@ def _fits(known: KnownSource, seen: SeenFile) -> bool:
 
 
 def kept(known: KnownSource, seen: SeenFile) -> IdentityVerdict:
-    """Of a descriptor that was kept, and has the device and inode of a source: rule 9. LOST if it
-    is none's that is remembered."""
+    """Rule 9, for a kept descriptor with the device and inode of a source. LOST if it is another
+    file."""
     if _fits(known, seen):
         return IdentityVerdict.SAME
     return (
@@ -380,8 +375,8 @@ def kept(known: KnownSource, seen: SeenFile) -> IdentityVerdict:
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """A source beside a file that begins as it does, once they were compared. `is_away`: nobody
-    can look at it. `is_certain`: it is what it was. `has_all`: it has all bytes of the file."""
+    """The comparison of a file with a source that begins alike. `is_away`: the source's file is not
+    accessible. `is_certain`: it is unchanged. `has_all`: it has all bytes of the file."""
 
     size: int = 0
     is_away: bool = False
@@ -390,8 +385,8 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 def undecided(size: int, originals: Iterable[Compared], *, unchanged_for: float) -> IdentityVerdict:
-    """Of a file of that size whose originals are not deleted: rule 10."""
-    waits = any(_makes_wait(each, size, unchanged_for) for each in originals)
+    """Rule 10, for a file of that size whose originals are not deleted."""
+    waits = any(_makes_wait(original, size, unchanged_for) for original in originals)
     return IdentityVerdict.WAIT if waits else IdentityVerdict.NEW
 
 
@@ -404,27 +399,27 @@ def _makes_wait(original: Compared, size: int, unchanged_for: float) -> bool:
 
 
 def may_be_copied(known: RememberedFile, copy: SeenFile) -> bool:
-    """Rule 11: whether a file that begins so can be a copy of a source."""
+    """Rule 11: whether a file may be a copy of a source, by its beginning."""
     if not begin_alike(known.head, copy.head):
         return False
     return copy.size < known.position or goes_on(known.tail, known.mark, copy.before)
 
 
 def distance(original: str, original_size: int, copy: str, size: int) -> tuple[bool, bool, int]:
-    """Rule 11, by paths and sizes: less is likelier."""
+    """Rule 11: a key by paths and sizes; the smallest is the likeliest."""
     is_related = copy.startswith(stem_of(original))
     return not is_related, original_size < size, abs(original_size - size)
 
 
 def stem_of(path: str) -> str:
-    """What the names of its copies begin with."""
+    """The beginning of the paths of its copies."""
     folder, _, name = path.rpartition("/")
     return f"{folder}/{name.rpartition('.')[0] or name}"
 
 
 def taken_over(known: RememberedFile, seen: SeenFile, there_born_ns: int | None) -> IdentityVerdict:
-    """Of a source that has lost its file, and a file that is none's: rule 12. `there_born_ns`: when
-    the file was made that has the original's device and inode now, None if there is none."""
+    """Rule 12, for a source that has lost its file, and a file without a source. `there_born_ns` is
+    the creation time of the file that has the original's inode now; None if there is none."""
     if not continues(known, seen):
         return IdentityVerdict.NEW
     if there_born_ns is not None and may_be_made(known, there_born_ns):
@@ -436,46 +431,46 @@ def taken_over(known: RememberedFile, seen: SeenFile, there_born_ns: int | None)
 
 
 def left_in_copy(known: RememberedFile, seen: SeenFile) -> IdentityVerdict:
-    """Of a source whose file is gone, and one that cannot have been written anew: rule 12."""
+    """Rule 12, for a source whose file is gone, and a file not written independently."""
     is_tail_known = bool(known.tail or known.mark or not known.position)
     is_sure = known.fingerprint.size >= FULL and is_tail_known
     return IdentityVerdict.COPY if is_sure and continues(known, seen) else IdentityVerdict.NEW
 
 
 def shows_copied(seen: SeenFile) -> bool:
-    """Rule 12: its content is older than the file."""
+    """Rule 12: whether the content is older than the file."""
     return 0 < seen.mtime_ns < seen.born_ns
 
 
 def replaced(known: RememberedFile, seen: SeenFile, lost_name_ns: int) -> IdentityVerdict:
-    """Of a source whose file was deleted then, and is open: rule 13."""
+    """Rule 13, for a source whose open file was deleted at `lost_name_ns`."""
     is_sure = known.fingerprint.size >= FULL and bool(known.tail or not known.position)
     same = is_sure and seen.mtime_ns < lost_name_ns and continues(known, seen)
     return IdentityVerdict.COPY if same else IdentityVerdict.NEW
 
 
 def may_be_archive(known: RememberedFile, mtime_ns: int, ctime_ns: int) -> bool:
-    """Rule 14: whether a compressed file of these times can be what became of a source's. Archives
-    know full seconds only."""
+    """Rule 14: whether a compressed file may contain a source's file, by its times. Archives have
+    times in full seconds only."""
     if known.begun_ns:
         return mtime_ns // _SECOND >= known.begun_ns // _SECOND
     return ctime_ns // _MILLIS >= known.there_millis
 
 
 def archived(known: RememberedFile, head: bytes, before: bytes) -> IdentityVerdict:
-    """Of what an archive has unpacked, up to the position: rule 14."""
+    """Rule 14, for the content of an archive up to the position."""
     if begins(known.fingerprint, head) and goes_on(known.tail, known.mark, before):
         return IdentityVerdict.COPY
     return IdentityVerdict.NEW
 
 
 def may_be_archived(known: RememberedFile, head: bytes) -> bool:
-    """Rule 14, as long as less than all of its beginning may be unpacked."""
+    """Rule 14, while the beginning may not be fully unpacked."""
     return len(head) < known.fingerprint.size or begins(known.fingerprint, head)
 
 
 def shows_emptied(copy_born_ns: int, copied: bytes, there: bytes, since_ns: int) -> bool:
-    """Rule 15, by how the copy and the file begin."""
+    """Rule 15, by the beginnings of the copy and the file."""
     return copy_born_ns > since_ns and not there.startswith(copied)
 
 
@@ -483,8 +478,8 @@ def shows_emptied(copy_born_ns: int, copied: bytes, there: bytes, since_ns: int)
 
 
 def sought(known: RememberedFile, device: int | None) -> IdentityVerdict:
-    """Of a source that was not found: rule 16. `device` is that of the nearest folder that is there
-    above its file, None if nobody can tell."""
+    """Rule 16, for a source that was not found. `device` is that of the nearest existing folder
+    above its file; None if unknown."""
     return IdentityVerdict.LOST if device == known.identity[0] else IdentityVerdict.WAIT
 
 

@@ -1,7 +1,7 @@
-"""Sources that are not followed now: from a journal and not met yet, or finished.
+"""Remembers sources that are not followed now: those of a journal not found yet, and finished ones.
 
-A finished one is remembered as long as its file is there, so that it is not read again, and for a
-day beyond, so that it is recognised if it comes back. Which file is which is decided in `identity`.
+A finished source is remembered as long as its file exists, so that it is not read again, and for a
+day longer, so that it is recognised if it comes back. `identity` decides which file is which.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -9,6 +9,7 @@ from typing import Final, Self
 
 import msgspec
 
+from agent.recognition.file_properties import born_ns, read_head, read_tail
 from agent.recognition.identity import (
     Identity,
     IdentityVerdict,
@@ -18,7 +19,6 @@ from agent.recognition.identity import (
     may_be_met,
     met,
 )
-from agent.recognition.seen import born_ns, read_head, read_tail
 from agent.runs import KnownSource
 
 _FORGOTTEN_AFTER: Final = 86_400.0
@@ -26,7 +26,7 @@ _MOST: Final = 50_000
 
 
 class FoundFile(msgspec.Struct, frozen=True):
-    """What is to be known of an open file, to say which source it is."""
+    """The properties of an open file by which its source is found."""
 
     fd: int
     head: bytes
@@ -38,7 +38,7 @@ class FoundFile(msgspec.Struct, frozen=True):
         return cls(fd, read_head(fd), size, born_ns(fd))
 
     def beside(self, known: KnownSource) -> SeenFile:
-        """What it shows, to be held against a source. Raises OSError."""
+        """The properties for comparison with a source. Raises OSError."""
         position = known.progress.position
         is_asked = known.progress.mark and position <= self.size
         before = read_tail(self.fd, position) if is_asked else b""
@@ -46,7 +46,7 @@ class FoundFile(msgspec.Struct, frozen=True):
 
 
 class Memory:
-    """Of one input."""
+    """The remembered sources of one input."""
 
     def __init__(self) -> None:
         self._by_identity: dict[Identity, list[KnownSource]] = {}
@@ -80,62 +80,65 @@ class Memory:
         return identity in self._by_identity
 
     def unfinished(self) -> Iterator[KnownSource]:
-        for each in list(self._by_identity.values()):
-            yield from [known for known in each if not known.finished]
+        for sources in list(self._by_identity.values()):
+            yield from [known for known in sources if not known.finished]
 
     def unfinished_at(self, identity: Identity) -> list[KnownSource]:
-        return [each for each in self._by_identity.get(identity, ()) if not each.finished]
+        return [known for known in self._by_identity.get(identity, ()) if not known.finished]
 
     def is_unchanged(self, sighting: Sighting, wall: float) -> bool:
-        """A finished file that was looked into, and nothing has happened to it since."""
+        """Whether it is a finished file that was checked, and is unchanged since."""
         identity = sighting.identity
         known = self._by_identity.get(identity)
         if known is None:
             return False
-        for each in known:
-            self._seen_at[each.id] = wall
+        for source in known:
+            self._seen_at[source.id] = wall
         before = self._looked_into.get(identity)
         return before is not None and is_unchanged(before, sighting)
 
     def believe(self, sighting: Sighting) -> None:
-        """It was looked into: it is what is remembered."""
+        """Notes that the file was checked, and is a remembered one."""
         self._looked_into[sighting.identity] = sighting
 
     def find(
-        self, sighting: Sighting, found: FoundFile, is_there: Callable[[Identity], bool]
+        self, sighting: Sighting, file: FoundFile, is_there: Callable[[Identity], bool]
     ) -> KnownSource | None:
-        """The source that a file is, one that is unfinished first. Raises OSError. The same file
-        may have another device number after it was mounted again, and another name beside."""
+        """The source of a file, preferring unfinished ones. Raises OSError. After its file system
+        was mounted again, the file may have another device number; and it may have several
+        names."""
         candidates = [
-            each
-            for each in self._by_identity.get(sighting.identity, ())
-            if may_be_met(each, sighting, found.born_ns)
+            known
+            for known in self._by_identity.get(sighting.identity, ())
+            if may_be_met(known, sighting, file.born_ns)
         ]
         candidates += (
-            each
-            for each in self._by_inode.get(sighting.inode, ())
-            if each.device != sighting.device
-            and may_be_met(each, sighting, found.born_ns)
-            and not is_there((each.device, each.inode))
+            known
+            for known in self._by_inode.get(sighting.inode, ())
+            if known.device != sighting.device
+            and may_be_met(known, sighting, file.born_ns)
+            and not is_there((known.device, known.inode))
         )
         same = [
-            each for each in candidates if met(each, found.beside(each)) is IdentityVerdict.SAME
+            known for known in candidates if met(known, file.beside(known)) is IdentityVerdict.SAME
         ]
-        return min(same, key=lambda each: each.finished, default=None)
+        return min(same, key=lambda known: known.finished, default=None)
 
     def forget(self, wall: float) -> list[KnownSource]:
-        """Finished ones that were not seen for a day; called after everything was looked at."""
-        finished = [each for known in self._by_identity.values() for each in known if each.finished]
-        old = [each for each in finished if self._is_forgotten(each, wall)]
+        """Removes and returns finished sources not seen for a day, after a complete scan."""
+        finished = [
+            source for known in self._by_identity.values() for source in known if source.finished
+        ]
+        old = [source for source in finished if self._is_forgotten(source, wall)]
         if len(finished) - len(old) > _MOST:
-            left = sorted(set(finished) - set(old), key=lambda each: self._seen_at[each.id])
-            old += left[: len(left) - _MOST]
-        for each in old:
-            self.remove(each)
+            recent = sorted(set(finished) - set(old), key=lambda known: self._seen_at[known.id])
+            old += recent[: len(recent) - _MOST]
+        for source in old:
+            self.remove(source)
         return old
 
     def all(self) -> Collection[KnownSource]:
-        return [each for known in self._by_identity.values() for each in known]
+        return [source for known in self._by_identity.values() for source in known]
 
     def _is_forgotten(self, known: KnownSource, wall: float) -> bool:
         seen = self._seen_at[known.id]

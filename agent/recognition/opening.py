@@ -6,22 +6,22 @@ link to any file on the host, and the agent would ship that file.
 Rule 1: only regular files are opened. Opening a FIFO can block for ever, and opening a device can
 have side effects.
 
-Rule 2 (`same_owner`): a symbolic link that root or the agent's own user made leads anywhere. One
-that somebody else made leads to files of that user, and to those that everybody may read. That goes
-for links in place of folders too, and for links behind links.
+Rule 2 (`same_owner`): a symbolic link created by root or the agent's own user may lead anywhere. A
+link of any other user may lead to that user's files, and to world-readable files. This includes
+links in place of folders, and links to links.
 
-Rule 3 (`same_owner`): a file with several names counts as one behind a link, which the owner of its
-folder made. If the folder is world-writable, the maker is unknown.
+Rule 3 (`same_owner`): a file with several names counts as the target of a link, created by the
+owner of its folder. If the folder is world-writable, the creator is unknown.
 
-Rule 4: a file that an earlier process kept open, or that is sought where it lay, is judged by the
-name under which an input means it. Where that name is gone, it counts as a link, too, unless the
-file was only renamed within its folder, or removed.
+Rule 4: a file that an earlier process kept open, or that was searched elsewhere, is judged by the
+path that the input matches. If that path is gone, it counts as a link, too, unless the file was
+only renamed within its folder, or removed.
 
-Rule 5: Penstock's own secrets and journal are never opened, under whatever name.
+Rule 5: Penstock's own secrets and journal are never opened, under any name.
 
-What is judged is what is opened, so nothing that is exchanged meanwhile can pass. A path that leads
-through no link is known by the kernel's own name for the open file; any other is gone along
-step by step, as the kernel would, with a descriptor for each folder.
+The checks apply to the file that is then read, so replacing a file meanwhile does not bypass them.
+A path without links is recognised by the kernel's path of the open file; any other path is resolved
+step by step, like in the kernel, with a descriptor for each folder.
 """
 
 import contextlib
@@ -43,22 +43,21 @@ from ground.settings import WORD
 
 _LOOK: Final = os.O_PATH | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_MOST_STEPS: Final = 128  # of a path, with those of all links
-_LOOK_EVERY_SECONDS: Final = 1.0  # for the names of secrets that are not their own
+_MOST_STEPS: Final = 128  # of a path, including those of all links
+_LOOK_EVERY_SECONDS: Final = 1.0  # at the inodes of secrets, which may have other names
 _ROOT: Final = 0
 _UNKNOWN: Final = -1
 
 
 class FollowLinks(StrEnum):
-    """Through which symbolic links files are read."""
+    """The symbolic links through which files are read."""
 
     SAME_OWNER = "same_owner"
     ALWAYS = "always"
 
 
 class SecretFiles:
-    """What belongs to the agent itself: files, which may be exchanged while it runs, and a folder,
-    by its real path."""
+    """The agent's own files, which may be replaced while it runs, and its folder's real path."""
 
     def __init__(self, files: Collection[str] = (), folder: str = "") -> None:
         self._files = frozenset(files)
@@ -82,29 +81,29 @@ class SecretFiles:
 
 
 def files_named(config: msgspec.Struct) -> Iterator[str]:
-    """All files that a part of a configuration names."""
+    """All files named in a part of a configuration."""
     for field in msgspec.structs.fields(config):
         value = getattr(config, field.name)
         if isinstance(value, msgspec.Struct):
             yield from files_named(value)
         elif value and any(
-            isinstance(each, msgspec.Meta) and (each.extra or {}).get(WORD) == "file"
-            for each in get_args(field.type)
+            isinstance(meta, msgspec.Meta) and (meta.extra or {}).get(WORD) == "file"
+            for meta in get_args(field.type)
         ):
             yield value
 
 
-class _Found(msgspec.Struct):
-    """A file, and what led there."""
+class _ResolvedFile(msgspec.Struct):
+    """A file, and the links that led there."""
 
     fd: int
     status: os.stat_result
-    makers: dict[int, str]  # of links, by their users: what was met first
+    makers: dict[int, str]  # the first link of each user
     all_may_read: bool
 
 
 class Opening:
-    """Opens files by these rules; any thread."""
+    """Opens files by these rules. Thread-safe."""
 
     def __init__(
         self,
@@ -115,8 +114,8 @@ class Opening:
         self._secrets = secrets or SecretFiles()
 
     def open(self, path: str, known_as: str = "") -> tuple[int, os.stat_result]:
-        """Whose caller closes it. Raises OSError, also for what must not be opened. `known_as`: as
-        for `check_kept`, of a file that was sought where it lay."""
+        """Opens a file; the caller closes it. Raises OSError, also if the rules forbid it.
+        `known_as`: the path that the input matches, for a file searched elsewhere."""
         fd, status = self._open(path)
         if known_as:
             try:
@@ -135,16 +134,20 @@ class Opening:
                 return self._checked(path, fd, status, real), status
         finally:
             os.close(fd)
-        found = _found(path)
+        resolved = _resolve(path)
         try:
-            _check_makers(path, found.status, found.makers, all_may_read=found.all_may_read)
-            return self._checked(path, found.fd, found.status, _name_of(found.fd)), found.status
+            _check_makers(
+                path, resolved.status, resolved.makers, all_may_read=resolved.all_may_read
+            )
+            return self._checked(
+                path, resolved.fd, resolved.status, _name_of(resolved.fd)
+            ), resolved.status
         finally:
-            os.close(found.fd)
+            os.close(resolved.fd)
 
     def check_kept(self, fd: int, path: str) -> None:
-        """Raises OSError for an open file that must not be opened as `path`. An earlier process may
-        have done that by other rules, and have kept it open, or written down where it lies."""
+        """Raises OSError if the rules forbid opening this file as `path`. An earlier process may
+        have opened it by other rules."""
         status, real = os.fstat(fd), _name_of(fd)
         name = real.removesuffix(DELETED)
         self._check_secret(path, status, name)
@@ -156,11 +159,11 @@ class Opening:
 
     def _check_secret(self, path: str, status: os.stat_result, real: str) -> None:
         if self._secrets.has(status, real):
-            raise OSError(errno.EACCES, "it belongs to the agent itself", path)
+            raise OSError(errno.EACCES, "the file belongs to the agent itself", path)
 
     def _checked(self, path: str, fd: int, status: os.stat_result, real: str) -> int:
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "no regular file", path)
+            raise OSError(errno.EINVAL, "not a regular file", path)
         self._check_secret(path, status, real)
         return os.open(f"/proc/self/fd/{fd}", _READ)
 
@@ -180,21 +183,21 @@ def _check_makers(
 
 
 def _kept_makers(path: str, name: str, status: os.stat_result) -> tuple[Mapping[int, str], bool]:
-    """Who made the links from `path` to an open file, and whether everybody may read it. Where
-    `path` leads there no more, it counts as a link of its folder's owner."""
+    """The creators of the links from `path` to an open file, and whether it is world-readable. If
+    `path` no longer leads there, it counts as a link of its folder's owner."""
     with contextlib.suppress(OSError):
-        found = _found(path)
-        os.close(found.fd)
-        if os.path.samestat(found.status, status):
-            return found.makers, found.all_may_read
+        resolved = _resolve(path)
+        os.close(resolved.fd)
+        if os.path.samestat(resolved.status, status):
+            return resolved.makers, resolved.all_may_read
     maker = _UNKNOWN
     with contextlib.suppress(OSError):
         maker = _maker_in(Path(path).parent.stat())
     with contextlib.suppress(OSError):
-        found = _found(name)
-        os.close(found.fd)
-        if os.path.samestat(found.status, status):
-            return {maker: path, **found.makers}, found.all_may_read
+        resolved = _resolve(name)
+        os.close(resolved.fd)
+        if os.path.samestat(resolved.status, status):
+            return {maker: path, **resolved.makers}, resolved.all_may_read
     return {maker: path}, False
 
 
@@ -202,8 +205,8 @@ def _maker_in(folder: os.stat_result) -> int:
     return _UNKNOWN if folder.st_mode & stat.S_IWOTH else folder.st_uid
 
 
-def _found(path: str) -> _Found:
-    """As the kernel would find it; whose caller closes it."""
+def _resolve(path: str) -> _ResolvedFile:
+    """Resolves a path like the kernel; the caller closes the file."""
     makers: dict[int, str] = {}
     all_may_read, steps = True, 0
     parts = deque(path.split("/"))
@@ -236,12 +239,12 @@ def _found(path: str) -> _Found:
         os.close(here)
         raise
     all_may_read = all_may_read and bool(status.st_mode & stat.S_IROTH)
-    return _Found(here, status, makers, all_may_read)
+    return _ResolvedFile(here, status, makers, all_may_read)
 
 
 def _behind(link: int, name: str, folder: int, parts: deque[str]) -> int:
-    """Where one goes on behind a link, by the parts that are left then."""
-    if os.fstat(link).st_dev == Path("/proc").stat().st_dev:  # it leads where its text does not
+    """The folder at which a link's target starts; adds the target to the remaining parts."""
+    if os.fstat(link).st_dev == Path("/proc").stat().st_dev:  # its text is not its target
         return os.open(name, _LOOK, dir_fd=folder)
     target = os.readlink("", dir_fd=link)
     begin = os.open("/" if target.startswith("/") else ".", _LOOK, dir_fd=folder)

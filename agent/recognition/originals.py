@@ -1,6 +1,6 @@
-"""Sources by how they begin, so that a copy of one is recognised.
+"""Indexes sources by their beginnings, to find the possible originals of a copy.
 
-What is a copy is decided in `identity`; here those are found that it may be a copy of.
+`identity` decides what is a copy.
 """
 
 from collections import Counter
@@ -18,17 +18,17 @@ _LEVELS: Final = (16, 64, 256, 1024)
 
 
 class Originals:
-    """Of one input. A source is found by its whole fingerprint, and, as it may have grown since it
-    was copied, by some shorter beginnings."""
+    """The index of one input. A source is found by its whole fingerprint, and, since it may have
+    grown after it was copied, by some shorter beginnings."""
 
     def __init__(self) -> None:
         self._by_beginning: dict[bytes, dict[Followed, None]] = {}
         self._by_stem: dict[str, dict[Followed, None]] = {}
         self._sizes: Counter[int] = Counter()
-        self._heads: dict[Followed, bytes] = {}  # under which each is found
+        self._heads: dict[Followed, bytes] = {}  # the indexed beginnings
 
     def note(self, followed: Followed) -> None:
-        """Its fingerprint has grown, or it is new."""
+        """Indexes a source that is new, or whose fingerprint has grown."""
         head = followed.content.head
         if head == self._heads.get(followed):
             return
@@ -58,18 +58,18 @@ class Originals:
             del self._sizes[len(head)]
 
     def of(self, head: bytes, path: str) -> Iterator[Followed]:
-        """Those that begin like a file with this head, as far as both go; if they are very many,
-        those of which its name may be made, and the newest."""
+        """The sources that begin like a file with this head, as far as both go; if there are very
+        many, those whose name the path extends, and the newest."""
         sizes = {size for size in self._sizes if size <= len(head)}
         sizes.add(max((level for level in _LEVELS if level <= len(head)), default=len(head)))
-        found: dict[Followed, None] = {}
+        alike: dict[Followed, None] = {}
         for size in sorted(sizes, reverse=True):
             same = self._by_beginning.get(head[:size], {})
             if len(same) > _SCANNED:
-                related = (each for each in self._related(path) if each in same)
-                found |= dict.fromkeys(islice(related, _SCANNED))
-            found |= dict.fromkeys(islice(reversed(same), _SCANNED))
-        return iter(found)
+                related = (followed for followed in self._related(path) if followed in same)
+                alike |= dict.fromkeys(islice(related, _SCANNED))
+            alike |= dict.fromkeys(islice(reversed(same), _SCANNED))
+        return iter(alike)
 
     def _related(self, path: str) -> Iterator[Followed]:
         for end in range(len(path), path.rfind("/") + 1, -1):
@@ -81,9 +81,12 @@ def _beginnings(head: bytes) -> set[bytes]:
 
 
 def likeliest(alike: Iterable[Followed], copy: Followed, fd: int) -> list[Followed]:
-    """Those whose copy it can be, not too many of them, the likeliest first. Files that begin alike
-    may be thousands."""
-    able = (each for each in alike if each is not copy and _may_be_copied(each, copy, fd))
+    """The likeliest originals of a copy, best first. Thousands of files may begin alike."""
+    able = (
+        original
+        for original in alike
+        if original is not copy and _may_be_copied(original, copy, fd)
+    )
     return nsmallest(
         _CONSIDERED,
         able,

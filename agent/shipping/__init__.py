@@ -1,1 +1,1 @@
-"""From the journal to acknowledgements, on a thread of its own."""
+"""Ships journalled batches, and processes acknowledgements, on a thread of its own."""

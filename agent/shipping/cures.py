@@ -1,12 +1,12 @@
-"""What is done about a batch that the broker refuses, and would refuse again: one table.
+"""Maps errors to cures, for batches that the broker refuses and would refuse again.
 
-    SPLIT        in halves, again and again; a single event that is too large becomes a dead letter
-    CLAMP        times outside what the topic takes are put on the bound; headers keep the original
-    DEAD_LETTER  split in halves until it is a single event that is refused: that is a dead letter
-    REPACK       compressed as gzip, or if that was refused, not at all
-    STAND        the partition stands still, and what is next is tried again every minute, in order
+    SPLIT        halves the batch, repeatedly; a single event that is too large is dead-lettered
+    CLAMP        sets times outside the topic's range to its bounds; headers keep the original
+    DEAD_LETTER  halves the batch until a single event is refused, which is dead-lettered
+    REPACK       compresses with gzip, or if that was refused, not at all
+    STAND        stops the partition, and retries the next batch every minute, in order
 
-Whatever has no line in the table stands still: somebody must look at it, and no line is lost.
+An error without an entry stops the partition, too, so that no line is lost: it needs an operator.
 """
 
 from enum import Enum, auto
@@ -45,7 +45,7 @@ NUMBERS_REFUSED: Final = frozenset(
         ErrorCode.producer_fenced,
     }
 )
-"""What was wrong with a batch are its numbers: if it is not in the log, it needs others."""
+"""Errors of a batch's numbers: if it is not in the log, it needs new ones."""
 
 
 def code_of(error: ClientError | None) -> ErrorCode | None:

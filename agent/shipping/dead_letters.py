@@ -1,9 +1,8 @@
-"""Events that their topic refuses for good, as dead letters.
+"""Makes dead letters of events that their topic refuses permanently.
 
-Numbers of dead letters that come from files are given where files are read, which is elsewhere and
-ahead. So a refused event's letter has a source of its own, made by this process and numbered here;
-`reason` names the event that it was. `raw` is that event's message as it was built, which may be
-decoded by the schema that it names.
+Dead letters of files are numbered when files are read, ahead of shipping. So the letter of a
+refused event has a separate source, created by this process and numbered here; `reason` names the
+event. `raw` is the event's encoded message, which can be decoded with the schema that it names.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,14 +25,14 @@ UNKNOWN: Final = -1
 
 
 class DeadLetter(msgspec.Struct, frozen=True):
-    """The record, and the run that says of it what runs say of events."""
+    """The record of a dead letter, and its run."""
 
     record: Record
     run: Run
 
 
 class RefusedLetters:
-    """The letters of one process, under a source that nobody else has."""
+    """Makes the dead letters of this process, under a source of its own."""
 
     def __init__(self, new_source: Callable[[], SourceId], path_of: Callable[[str], str]) -> None:
         self._new_source = new_source
@@ -44,11 +43,11 @@ class RefusedLetters:
     def letter(
         self, event: Record, topic: str, reason: str, schema: TopicSchema, runs: Sequence[Run]
     ) -> DeadLetter:
-        """`runs` are those of the event alone, if anybody knows. The letter counts once it is
-        `counted`."""
+        """A dead letter of an event. `runs` are those of the event alone, if known. `counted`
+        confirms the letter."""
         assert event.value is not None
         header = event_header(event.value)
-        runs = [each for each in runs if each.events]
+        runs = [run for run in runs if run.events]
         self._source = self._source or self._new_source()
         value = Encoder(schema.schema, schema.id).encode(
             {
@@ -61,7 +60,7 @@ class RefusedLetters:
                 "size": bytes_of_events(runs[0]) if runs else UNKNOWN,
             }
         )
-        mine = Run(
+        run = Run(
             source=self._source,
             seq=self._seq,
             events=1,
@@ -69,15 +68,15 @@ class RefusedLetters:
             end_position=runs[0].end_position if runs else UNKNOWN,
             lines=runs[0].lines if runs else 1,
         )
-        return DeadLetter(Record(0, event.timestamp, None, value), mine)
+        return DeadLetter(Record(0, event.timestamp, None, value), run)
 
     def counted(self) -> None:
-        """The letter is in the journal."""
+        """Notes that the letter was journalled."""
         self._seq += 1
 
 
 def shortened(letter: Record, schema: TopicSchema) -> Record | None:
-    """A dead letter with a quarter of its raw bytes; None if there is nothing left to cut."""
+    """A dead letter with a quarter of its raw bytes; None if too few are left."""
     assert letter.value is not None
     value: dict[str, Any] = Decoder(lambda _: built_in(DEAD_LETTER)).decode(letter.value)
     raw = value["raw"]

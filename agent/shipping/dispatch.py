@@ -1,10 +1,9 @@
-"""All queues of an agent, and what they share: producer, identities, journal, counts.
+"""The partition queues of an agent, and what they share: producer, identities, journal, counts.
 
-The producer numbers under identities that are lent to it, so that it never begins an epoch by
-itself: a batch that is refused brings back what is behind it, and its queue decides in which order
-all of it goes on.
+The producer uses the identities given to it, and never begins an epoch by itself: a refused batch
+returns with all batches after it, and the queue decides the order in which they go on.
 
-The shipping thread's.
+Belongs to the shipping thread.
 """
 
 import logging
@@ -17,13 +16,13 @@ import msgspec
 
 from agent.journal.journal import Journal
 from agent.journal.state import Numbers
+from agent.shipping.batch_lookup import evidence_of
 from agent.shipping.cures import Cure, code_of
 from agent.shipping.evidence import Evidence
 from agent.shipping.in_flight import InFlight, Sending, origin_of
-from agent.shipping.looking import evidence_of
 from agent.shipping.partition_queue import PartitionQueue
 from agent.shipping.questions import GoesOn, Questions
-from agent.shipping.replacing import Replacement, Replacer
+from agent.shipping.replacements import Replacement, Replacer
 from agent.shipping.topics import Topics
 from client.batch_producer import BatchProducer
 from client.bootstrap import Bootstrap
@@ -44,33 +43,31 @@ from client.shipping import ShippingLimits
 
 CLIENT_ID: Final = "penstock-agent"
 _IDENTITY_PAUSE: Final = 1.0
-_UNLIMITED: Final = 1 << 62  # what is in flight is bounded where it is journalled
+_UNLIMITED: Final = 1 << 62  # bytes in flight are limited before they are journalled
 _CRC: Final = slice(17, 21)
 
 log = logging.getLogger(__name__)
 
 
 class TopicCounts(msgspec.Struct):
-    """Written by the shipping thread, read by any."""
+    """The counts of a topic. Written by the shipping thread, read by any."""
 
     batches: int = 0  # acknowledged
     events: int = 0  # acknowledged
     bytes: int = 0  # acknowledged, as they were sent
-    retries: int = 0  # failures after which something was sent again
-    replaced: int = 0  # batches that were refused, and cured
+    retries: int = 0  # failures after which a batch was sent again
+    replaced: int = 0  # refused batches that were replaced
     last_error: str = ""  # until something is acknowledged
 
 
 class ShippingCounts(msgspec.Struct):
-    """For metrics: since the process began, by topic."""
+    """The counts by topic since the process started."""
 
     topics: dict[str, TopicCounts] = msgspec.field(default_factory=lambda: defaultdict(TopicCounts))
 
 
 class Dispatch:
-    """Queues by partition."""
-
-    def __init__(  # noqa: PLR0917 - each is another part
+    def __init__(  # noqa: PLR0917 - all are different parts
         self,
         bootstrap: Bootstrap,
         journal: Journal,
@@ -114,25 +111,26 @@ class Dispatch:
         queue.add(sending)
 
     def work(self, now: float) -> float:
-        """Lets all queues take their next steps; until when nothing is due."""
+        """Lets all queues take their next steps. Returns when the next one is due."""
         if self._own is None and self._queues:
             self.identity(None)
         if self.producer is None:
-            # Nobody asks for an identity as long as there is nothing to be sent under it.
+            # No identity is requested before there is something to send.
             return self._identity_due if self._queues and not self._asking else NEVER
         for event in self.producer.collect():
             self._happened(event, now)
         for queue in self.queues():
             queue.work(now)
         self._count_troubles()
-        return min((each.due for each in self.queues() if each.waits), default=NEVER)
+        return min((queue.due for queue in self.queues() if queue.waits), default=NEVER)
 
-    def made_anew(self, topic: str, partitions: int, successor: TopicPartition) -> None:
-        """The topic has other partitions now: what has none any more goes to the successor."""
+    def recreated(self, topic: str, partitions: int, successor: TopicPartition) -> None:
+        """Halts the queues of partitions that a recreated topic lacks; their batches move to
+        `successor`."""
         for target, queue in self._queues.items():
             if target.topic == topic and target.partition >= partitions:
                 self._vanished[target] = successor
-                queue.halt(ClientError(f"{target}: the topic was made anew without it"))
+                queue.halt(ClientError(f"{target}: the topic was recreated without it"))
             elif target.topic == topic:
                 self._vanished.pop(target, None)
 
@@ -140,7 +138,7 @@ class Dispatch:
         if self.producer is not None:
             self.producer.close()
 
-    # What queues have done
+    # Called by queues
 
     def renew(
         self, queue: PartitionQueue, identity: Identity, sequence: int, first: Sequence[Sending]
@@ -148,7 +146,7 @@ class Dispatch:
         assert self.producer is not None
         for sending in first:
             self._handed[sending.batch] = queue, sending
-        batches = [each.batch for each in first]
+        batches = [sending.batch for sending in first]
         self.producer.renew(queue.target, identity=identity, sequence=sequence, first=batches)
 
     def submit(self, queue: PartitionQueue, sending: Sending) -> None:
@@ -173,7 +171,7 @@ class Dispatch:
             known = self._topics.known(queue.target.topic)
             if isinstance(answer, Evidence) and known and known.topic_id != answer.topic_id:
                 self._topics.doubt(queue.target.topic)
-            queue.found_out(sent, answer, time.monotonic())
+            queue.looked_up(sent, answer, time.monotonic())
 
         self._questions.ask(question, answered, long=True)
 
@@ -194,7 +192,7 @@ class Dispatch:
         batch, topic = sending.batch, sending.batch.target.topic
         last = self._journal.acknowledged_offset(batch.target)
         if offset >= 0 and last is not None and offset <= last:
-            self._topics.doubt(topic)  # a log that begins anew
+            self._topics.doubt(topic)  # the log may be a new one
         self._journal.acknowledged(sending.outgoing.number, offset, leader_epoch)
         counts = self._counts.topics[topic]
         counts.batches += 1
@@ -227,30 +225,33 @@ class Dispatch:
     def successor(self, target: TopicPartition) -> TopicPartition | None:
         return self._vanished.get(target)
 
-    # How
+    # Implementation
 
     def _leave(self, sending: Sending) -> None:
         self._in_flight.remove(origin_of(sending), sending.batch.target.topic, sending.batch.size)
 
     def _replace(self, sending: Sending, new: Replacement) -> list[Sending]:
-        """Other partitions' are added there; those of this one are its queue's to place."""
+        """Replaces a batch. Adds new batches of other partitions to their queues; the caller places
+        those of this one."""
         self._journal.replaced(sending.outgoing.number, new.batches, new.eventless)
         self._replacer.letter_counted(new.letters)
-        sendings = [Sending(each, sending.origin) for each in new.batches]
-        for each in sendings:
-            self._in_flight.add(origin_of(each), each.batch.target.topic, each.batch.size)
+        replacements = [Sending(outgoing, sending.origin) for outgoing in new.batches]
+        for replacement in replacements:
+            self._in_flight.add(
+                origin_of(replacement), replacement.batch.target.topic, replacement.batch.size
+            )
         self._counts.topics[sending.batch.target.topic].replaced += 1
         self._leave(sending)
-        for each in sendings:
-            if each.batch.target != sending.batch.target:
-                self.add(each)
-        return sendings
+        for replacement in replacements:
+            if replacement.batch.target != sending.batch.target:
+                self.add(replacement)
+        return replacements
 
     def _identified(self, answer: Identity | ClientError) -> None:
         self._asking = False
         if isinstance(answer, ClientError):
             if self.trouble is None:
-                log.warning("no producer id error=%r", str(answer))
+                log.warning("cannot get a producer id error=%r", str(answer))
             self.trouble = answer
             return
         self.trouble, self._own = None, answer
@@ -263,22 +264,22 @@ class Dispatch:
                 journal=self._write_down,
             )
         for queue in self.queues():
-            queue.poke()
+            queue.retry_now()
 
     def _write_down(self, batches: Sequence[Stamped]) -> None:
-        """Called by the producer before it sends batches under numbers that nobody has seen."""
+        """Journals the numbers of batches. Called by the producer before it first sends them."""
         fresh: list[tuple[Sending, Numbers]] = []
-        for each in batches:
-            _, sending = self._handed[each.batch]
-            crc = int.from_bytes(each.head[_CRC], "big")
-            numbers = Numbers(each.identity, each.base_sequence, crc)
+        for batch in batches:
+            _, sending = self._handed[batch.batch]
+            crc = int.from_bytes(batch.head[_CRC], "big")
+            numbers = Numbers(batch.identity, batch.base_sequence, crc)
             if sending.numbers != numbers:
                 fresh.append((sending, numbers))
         if fresh:
             self._journal.numbered(
                 [
-                    (sending.outgoing.number, each.identity, each.base_sequence, each.crc)
-                    for sending, each in fresh
+                    (sending.outgoing.number, numbers.identity, numbers.base_sequence, numbers.crc)
+                    for sending, numbers in fresh
                 ]
             )
         for sending, numbers in fresh:
@@ -294,8 +295,8 @@ class Dispatch:
                 self._failed(queue, error)
                 queue.rejected(sending, error)
             case Unsettled(target, batches, error):
-                for each in batches:
-                    del self._handed[each.batch]
+                for stamped in batches:
+                    del self._handed[stamped.batch]
                 queue = self._queues[target]
                 self._failed(queue, error)
                 queue.unsettled(error, now)
@@ -304,7 +305,7 @@ class Dispatch:
         self._counts.topics[queue.target.topic].last_error = str(error)
 
     def _count_troubles(self) -> None:
-        """Each failure has an error of its own."""
+        """Counts new failures, which are distinct error objects."""
         assert self.producer is not None
         troubles = self.producer.troubles()
         for target, error in troubles.items():
@@ -317,5 +318,5 @@ class Dispatch:
         self._troubles = troubles
 
     def troubles(self) -> dict[TopicPartition, ClientError]:
-        """What the producer has been told of partitions that have something to send."""
+        """The last errors of partitions with something to send."""
         return self._troubles

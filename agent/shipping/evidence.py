@@ -1,15 +1,15 @@
-"""What can be found out about batches that were sent, and what follows from it. Pure.
+"""Decides what to do with batches that may have been sent, by evidence of leader and log. Pure.
 
-A leader that knows a batch's producer says with its last sequence whether it has the batch. Where
-in the log it is, and whether it is there to stay, the log itself says. Together:
+If the leader knows a batch's producer, its last sequence shows whether it has the batch. The log
+shows where the batch is, and whether it is committed. Together:
 
-    there   it is in the log: acknowledged, at an offset, or at one that nobody can know any more
-    again   it is not, and its numbers are the next ones that the leader takes: sent byte for byte
-            as before, so that a copy that is still on its way and this one are taken once
-    anew    it is not, and its old numbers will never be taken: sent under new ones
+    there   it is in the log: acknowledged, at a known or unknown offset
+    again   it is not in the log, and its numbers are the next that the leader accepts: sent again
+            byte for byte, so that the leader accepts only one of this and a copy still in flight
+    anew    it is not in the log, and its old numbers will never be accepted: sent under new ones
 
-When the log's beginning has moved past where a batch may have been, and nobody knows its producer
-any more, it cannot be known whether it was there. Then it is sent again: twice rather than never.
+If the log's start has moved past the place where a batch may have been, and its producer is no
+longer known, it is unknown whether it was there. Then it is sent again: twice rather than never.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,11 +26,11 @@ _HALF: Final = (MAX_SEQUENCE + 1) // 2
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What the leader and the log say.
+    """The evidence of the leader and the log.
 
-    `states` are the leader's producers by id; None if it cannot be asked. `sightings` are what the
-    log shows from `begins` on, though it was to be read from `wanted` on; `begins` is None if it
-    was not, or could not be, read.
+    `states` are the leader's producers by id; None if they are not available. `sightings` are the
+    batches found in the log from `begins` on, where `wanted` was the requested start; `begins` is
+    None if the log was not read.
     """
 
     topic_id: str
@@ -42,12 +42,13 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the log does not reach back to where these batches may be."""
+        """Whether the log no longer has the place where these batches may have been."""
         return self.begins is not None and self.begins > self.wanted
 
 
 class Verdicts(msgspec.Struct, frozen=True):
-    """`hidden` are there, but not to be seen yet; `doubtful` are sent again without knowing."""
+    """What to do with batches. `hidden` are in the log, but not committed yet; `doubtful` are sent
+    again without certainty."""
 
     there: Mapping[Stamped, BatchLocation | None]
     again: Sequence[Stamped]
@@ -57,7 +58,7 @@ class Verdicts(msgspec.Struct, frozen=True):
 
 
 def says_absent(states: Mapping[int, ProducerState] | None, batch: Stamped) -> bool:
-    """Whether the leader knows for sure that it does not have the batch."""
+    """Whether the leader certainly does not have the batch."""
     state = None if states is None else states.get(batch.identity.producer_id)
     if state is None or state.producer_epoch > batch.identity.epoch:
         return False
@@ -78,29 +79,29 @@ def judged(
     taken: frozenset[Stamped] = frozenset(),
     numbers_refused: bool = False,
 ) -> Verdicts:
-    """What to do with batches of one partition, oldest first.
+    """Decides what to do with batches of one partition, oldest first.
 
-    `taken` are those that the leader has called its own without saying where. `numbers_refused` if
-    it has just refused the first for its numbers.
+    `taken` are those that the leader has acknowledged without an offset. `numbers_refused`: it has
+    just refused the first batch for its numbers.
     """
     there: dict[Stamped, BatchLocation | None] = {}
     absent: list[Stamped] = []
     hidden: list[Stamped] = []
     doubtful: list[Stamped] = []
-    for each in batches:
-        if each in evidence.sightings:
-            there[each] = evidence.sightings[each]
-        elif each in taken:
-            there[each] = None
-        elif says_there(evidence.states, each):
+    for batch in batches:
+        if batch in evidence.sightings:
+            there[batch] = evidence.sightings[batch]
+        elif batch in taken:
+            there[batch] = None
+        elif says_there(evidence.states, batch):
             if evidence.is_cut_off or evidence.begins is None:
-                there[each] = None
+                there[batch] = None
             else:
-                hidden.append(each)
+                hidden.append(batch)
         else:
-            absent.append(each)
-            if _is_doubtful(each, evidence):
-                doubtful.append(each)
+            absent.append(batch)
+            if _is_doubtful(batch, evidence):
+                doubtful.append(batch)
     spoiled = numbers_refused and absent[:1] == list(batches[:1])
     again = [] if spoiled else _acceptable(absent, evidence)
     return Verdicts(there, again, absent[len(again) :], hidden, doubtful)
@@ -113,25 +114,25 @@ def _is_doubtful(batch: Stamped, evidence: Evidence) -> bool:
 
 
 def _acceptable(absent: Sequence[Stamped], evidence: Evidence) -> list[Stamped]:
-    """So many of the first as the leader takes under the numbers that they have."""
+    """The first batches, as many as the leader accepts with their numbers."""
     again: list[Stamped] = []
-    for each in absent:
+    for batch in absent:
         if again:
             last = again[-1]
-            follows = each.base_sequence == next_sequence(last.last_sequence, 1)
-            if each.identity != last.identity or not follows:
+            follows = batch.base_sequence == next_sequence(last.last_sequence, 1)
+            if batch.identity != last.identity or not follows:
                 break
-        elif not _is_next(each, evidence):
+        elif not _is_next(batch, evidence):
             break
-        again.append(each)
+        again.append(batch)
     return again
 
 
 def _is_next(batch: Stamped, evidence: Evidence) -> bool:
-    """Whether a leader takes it that has nothing that it does not have."""
+    """Whether the leader accepts this batch next, in its present state."""
     state = (evidence.states or {}).get(batch.identity.producer_id)
     if state is None:
-        return True  # of a producer that it does not know, a leader takes any sequence
+        return True  # a leader accepts any sequence of an unknown producer
     if state.producer_epoch == batch.identity.epoch:
         return batch.base_sequence == next_sequence(state.last_sequence, 1)
     return state.producer_epoch < batch.identity.epoch and batch.base_sequence == 0

@@ -1,9 +1,8 @@
-"""Batches between the journal and their acknowledgement: each as the shipping thread has it, and
-all together for other threads, as numbers and bytes.
+"""Batches in flight, between the journal and their acknowledgement: as objects of the shipping
+thread, and as numbers and bytes for other threads.
 
-A batch that took the place of another counts as that one, so that a number is not open any more
-only once everything that it stood for is acknowledged. The ledger's batches make nobody wait, and
-have no origin.
+A replacement counts under the number of its original, so that a number is open until everything it
+stood for is acknowledged. Nothing waits for the ledger's batches, so they have no origin.
 """
 
 import threading
@@ -20,13 +19,12 @@ from client.stamping import stamped
 
 
 class Sending(msgspec.Struct, eq=False):
-    """One of them. `origin` is the number of the batch that it goes back to, if it took the place
-    of another.
+    """A batch in flight. `origin` is its own number, or that of the batch it has replaced.
 
-    It has `numbers` from when they are written down until it is certain that the log has nothing
-    with them. `taken`: the leader has called it its own without saying where it is. `place` is
-    where it lies, once it is acknowledged: the journal is told in order, as what is looked for
-    after a crash must not lie before what it calls acknowledged.
+    It has `numbers` from when they are journalled until it is certain that the log has no batch
+    with them. `taken`: the leader has acknowledged it without an offset. `place` is its location,
+    once it is acknowledged: acknowledgements are journalled in order, since after a crash batches
+    are searched only after the last one.
     """
 
     outgoing: Outgoing
@@ -40,18 +38,18 @@ class Sending(msgspec.Struct, eq=False):
         return self.outgoing.batch
 
     def as_sent(self) -> Stamped:
-        """Byte for byte, under its numbers."""
+        """The batch with its numbers, byte for byte as sent."""
         assert self.numbers is not None
         return stamped(self.batch, self.numbers.identity, self.numbers.base_sequence)
 
 
 def origin_of(sending: Sending) -> int | None:
-    """None for the ledger's, for which nobody waits."""
+    """The origin of a batch; None for the ledger's, for which nothing waits."""
     return None if sending.outgoing.kind is BatchKind.LEDGER else sending.origin
 
 
 class InFlight:
-    """Any thread."""
+    """Counts batches in flight. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -82,24 +80,23 @@ class InFlight:
             self._changed.notify_all()
 
     def oldest(self, topic: str | None = None) -> int | None:
-        """Of one topic, or of all."""
+        """The smallest open number of one topic, or of all."""
         with self._changed:
-            numbers = self._open.values() if topic is None else [self._open.get(topic, {})]
-            return min((min(each) for each in numbers if each), default=None)
+            by_topic = self._open.values() if topic is None else [self._open.get(topic, {})]
+            return min((min(numbers) for numbers in by_topic if numbers), default=None)
 
     def bytes(self, besides: Container[str] = ()) -> int:
-        """Of all topics but these, without the ledger's."""
+        """The bytes of all topics except these, without the ledger's."""
         with self._changed:
             all_bytes = sum(size for topic, size in self._bytes.items() if topic not in besides)
             return all_bytes - self._free_bytes
 
     def in_flight(self, topic: str) -> tuple[int, int]:
-        """Batches and bytes."""
         with self._changed:
             return self._batches[topic], self._bytes[topic]
 
     def wait(self, seconds: float) -> None:
-        """Until something is acknowledged, or `wake`."""
+        """Waits for an acknowledgement, `wake`, or the timeout."""
         with self._changed:
             self._changed.wait(seconds)
 

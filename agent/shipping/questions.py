@@ -1,8 +1,8 @@
-"""What is asked of the cluster and may take long: each question on a thread of its own.
+"""Runs slow requests to the cluster, each on a thread of its own.
 
-A few at a time, the others wait; those that may take very long keep only one another waiting. An
-answer is a call that the shipping thread makes when it takes answers. Threads end with their
-question; whoever closes does not wait for them.
+A few run at a time, the others wait; very long ones have a separate limit. The result is passed to
+a callback that the shipping thread calls when it takes answers. Threads end with their request;
+`close` does not wait for them.
 """
 
 import logging
@@ -25,7 +25,7 @@ GoesOn = Callable[[], bool]
 
 
 class Questions:
-    """Any thread asks; one takes answers."""
+    """Runs requests. Any thread may call `ask`; one thread takes answers."""
 
     def __init__(self, bootstrap: Bootstrap, client_id: str, answered: Callable[[], None]) -> None:
         """`answered` is called, on any thread, when there are answers to take."""
@@ -45,7 +45,7 @@ class Questions:
         *,
         long: bool = False,
     ) -> None:
-        """`question` may block, and should end soon once it does not go on any more."""
+        """Runs `question`, which may block, but should end soon once `GoesOn` returns False."""
 
         def run() -> None:
             answer: Answer | ClientError
@@ -59,8 +59,8 @@ class Questions:
             except ClientError as error:
                 answer = error
             except Exception as error:
-                log.exception("a question failed")
-                answer = NotKafka(f"an answer that nobody expected: {error!r}")
+                log.exception("request to the cluster failed")
+                answer = NotKafka(f"unexpected error: {error!r}")
             self._answer(lambda: answered(answer), long)
 
         with self._lock:
@@ -68,7 +68,7 @@ class Questions:
             self._start_next(long)
 
     def take(self) -> list[Callable[[], None]]:
-        """To be called, in their order."""
+        """The callbacks for new answers, to be called in order."""
         with self._lock:
             taken = list(self._answers)
             self._answers.clear()

@@ -1,7 +1,7 @@
-"""Batches taken apart into records, and these put together in another way. Pure.
+"""Takes batches apart into records, and builds other batches of them. Pure.
 
-Values are passed on as they are. What a batch is made from says what it must be like: its codec,
-its order, the smallest time as its base. Of an event, the header can be read from its message.
+Values are not changed. A new batch keeps the codec and order of its original, with the smallest
+time as its base. The header of an event can be read from its message.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,13 +23,13 @@ _MARGIN_MILLIS: Final = 60_000  # clocks differ
 
 
 class TimeBounds(msgspec.Struct, frozen=True):
-    """How far before and after its own clock a topic takes times, in milliseconds."""
+    """The range of times that a topic accepts before and after its clock, in milliseconds."""
 
     before: int
     after: int
 
     def hold(self, times: Iterable[int], now: int) -> bool:
-        """Whether all of these are taken."""
+        """Whether the topic accepts all these times."""
         return all(now - self.before <= time <= now + self.after for time in times)
 
     def clamped(self, time: int, now: int) -> int:
@@ -43,9 +43,9 @@ def contents(batch: Batch) -> list[Record]:
 
 
 def batch_of(target: TopicPartition, parts: Sequence[Record], codec: Codec) -> Batch:
-    """These records, one after the other, as a batch without numbers."""
-    placed = [each._replace(offset=at) for at, each in enumerate(parts)]
-    base = min(each.timestamp for each in placed)
+    """A batch of these records, without a producer's numbers."""
+    placed = [record._replace(offset=at) for at, record in enumerate(parts)]
+    base = min(record.timestamp for record in placed)
     data = build_batch(placed, codec=codec, base_timestamp=base, leader_epoch=NO_EPOCH)
     return Batch(target, data)
 
@@ -55,7 +55,7 @@ def codec_of(batch: Batch) -> Codec:
 
 
 def plainer(codec: Codec) -> Codec | None:
-    """What is tried where a codec was refused; None if nothing is left."""
+    """The codec to try after one was refused; None if none is left."""
     if codec is Codec.NONE:
         return None
     return Codec.NONE if codec is Codec.GZIP else Codec.GZIP
@@ -74,6 +74,6 @@ class EventHeader(NamedTuple):
 
 
 def event_header(message: bytes) -> EventHeader:
-    """Of a message that this agent made."""
+    """The header of a message that this agent encoded."""
     read: Any = fastavro.schemaless_reader(BytesIO(message[PREFIX_SIZE:]), _SCHEMA, None)
     return EventHeader(**read[FIELD])

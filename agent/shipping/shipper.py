@@ -1,8 +1,8 @@
-"""Ships what the journal has, on a thread of its own: once, in order, for as long as it takes.
+"""Ships journalled batches on a thread of its own: once, in order, retrying as long as necessary.
 
-What is submitted is in the journal already; what was open there when the agent started goes first.
-A topic that stands still, or whose brokers are away, makes no other topic wait, but what it holds
-stays in memory: whoever reads files asks `room`, and leaves out the topics of `stalled`.
+Submitted batches are journalled already; those that were open at the start go first. A topic that
+has stopped, or whose brokers are down, does not delay other topics, but its batches stay in memory:
+the pipeline checks `room`, and does not read for topics in `stalled`.
 """
 
 import logging
@@ -24,7 +24,7 @@ from agent.shipping.dispatch import CLIENT_ID, Dispatch, ShippingCounts
 from agent.shipping.in_flight import InFlight, Sending, origin_of
 from agent.shipping.partition_queue import STAND_SECONDS
 from agent.shipping.questions import Questions
-from agent.shipping.replacing import DeadLetterTopic, Replacer
+from agent.shipping.replacements import DeadLetterTopic, Replacer
 from agent.shipping.topics import Placement, Topics, TopicUnusable
 from agent.topic_schemas.values import TopicSchema
 from client.delivery import TopicPartition
@@ -34,14 +34,14 @@ from ledger.names import DEAD_SUFFIX, LEDGER_TOPIC
 REQUEST_SECONDS: Final = 30.0
 _LONGEST_TURN: Final = 1.0
 _JOURNAL_PAUSE: Final = 1.0
-_PATIENCE_WITH_TROUBLE: Final = 1.0  # a leader that changes is no news
-_MOST_STALLED: Final = 4  # times what may be in flight
+_PATIENCE_WITH_TROUBLE: Final = 1.0  # not reported: a change of leader takes less
+_MOST_STALLED: Final = 4  # times the limit of bytes in flight
 
 log = logging.getLogger(__name__)
 
 
 class Schemas(Protocol):
-    """What shipping itself writes with. None while it is not known."""
+    """The schemas that shipping itself writes with; None while unknown."""
 
     def dead_letters(self, topic: str) -> TopicSchema | None: ...
 
@@ -50,7 +50,7 @@ class Schemas(Protocol):
 
 
 class Shipper:
-    """Owns the shipping thread. Every method may be called by any thread."""
+    """Owns the shipping thread. Thread-safe."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Shipper:
         self._submitted: deque[Sending] = deque()
         self._news = threading.Event()
         self._questions = Questions(config.bootstrap, CLIENT_ID, self._wake)
-        self._topics = Topics(journal, self._questions, self._made_anew)
+        self._topics = Topics(journal, self._questions, self._recreated)
         self._ledger = Ledger(config, journal, lambda topic: self._topics.place(topic) is not None)
         self._dispatch = Dispatch(
             config.bootstrap,
@@ -103,7 +103,7 @@ class Shipper:
         self._thread.start()
 
     def stop(self, drain_seconds: float) -> bool:
-        """Waits so long for what is open, and ends. True if every line is acknowledged."""
+        """Waits for open batches, then stops. Returns whether every line is acknowledged."""
         self._draining = True
         self._wake()
         if self._thread.is_alive():
@@ -116,30 +116,30 @@ class Shipper:
         return self._in_flight.oldest() is None
 
     def target(self, topic: str) -> Placement | None:
-        """Which partitions of a topic are this agent's; None while the cluster has not said."""
-        found = self._topics.place(topic)
-        if found is None:
+        """The agent's partitions of a topic; None while unknown."""
+        placement = self._topics.place(topic)
+        if placement is None:
             self._wake()
-        return found
+        return placement
 
     def most_batch_bytes(self, topic: str) -> int:
-        """How large a batch may be, compressed."""
         return self._topics.batch_bytes(topic)
 
     def submit(self, parcel: Parcel) -> None:
-        """What the journal has just taken over."""
-        for each in parcel.batches:
-            self._enter(Sending(each, each.number))
+        """Submits a parcel that was just journalled."""
+        for outgoing in parcel.batches:
+            self._enter(Sending(outgoing, outgoing.number))
         self._wake()
 
     def room(self, topic: str | None = None) -> bool:
-        """Whether more may be read: what is on its way is bounded by `in_flight_limit`, not
-        counting topics that do not move. One topic, with its dead letters, gets half of it, or the
-        less the more stand still: so all of them together never take what is left."""
+        """Whether more may be read: the bytes in flight of moving topics are below
+        `in_flight_limit`. One topic with its dead letters gets half of it, and less the more topics
+        are stalled, so that stalled topics together never take the rest."""
         most = self.in_flight_limit
         if topic is not None:
-            mine = (self._in_flight.in_flight(each)[1] for each in (topic, topic + DEAD_SUFFIX))
-            if sum(mine) > most / 2 / (1 + len(self._stalled)):
+            names = topic, topic + DEAD_SUFFIX
+            size = sum(self._in_flight.in_flight(name)[1] for name in names)
+            if size > most / 2 / (1 + len(self._stalled)):
                 return False
         return (
             self._in_flight.bytes(self._stalled) < most
@@ -149,30 +149,30 @@ class Shipper:
     def wait_for_room(self, seconds: float) -> bool:
         until = time.monotonic() + seconds
         while not self.room():
-            left = until - time.monotonic()
-            if left <= 0:
+            remaining = until - time.monotonic()
+            if remaining <= 0:
                 return False
-            self._in_flight.wait(left)
+            self._in_flight.wait(remaining)
         return True
 
     def oldest_open(self, topic: str | None = None) -> int | None:
-        """The smallest number, of a topic or of all, of which not everything is acknowledged; None
-        if all is."""
+        """The smallest number, of a topic or of all, that is not fully acknowledged; None if there
+        is none."""
         return self._in_flight.oldest(topic)
 
     def stalled(self) -> Mapping[str, str]:
-        """Topics that do not move, and why."""
+        """Topics that are not moving, and the reasons."""
         return self._stalled
 
     def in_flight(self, topic: str) -> tuple[int, int]:
-        """Batches and bytes that are not acknowledged."""
+        """The batches and bytes of a topic that are not acknowledged."""
         return self._in_flight.in_flight(topic)
 
     def in_flight_bytes(self) -> int:
         return self._in_flight.bytes()
 
     def heartbeat(self, until: Mapping[str, int], lag_bytes: int) -> None:
-        """Up to when everything of each topic is acknowledged, in milliseconds."""
+        """Sets the times up to which topics are acknowledged, in milliseconds."""
         self._ledger.heartbeat(until, lag_bytes)
 
     # The shipping thread
@@ -182,8 +182,8 @@ class Shipper:
             while not self._stopping:
                 self._turn()
         except Exception as error:
-            self.failure = f"shipping ended: {error!r}"
-            log.exception("shipping ended")
+            self.failure = f"shipping failed: {error!r}"
+            log.exception("shipping failed")
         finally:
             self._dispatch.close()
             self._drained.set()
@@ -227,12 +227,12 @@ class Shipper:
             producer.wake()
 
     def _enter(self, sending: Sending) -> None:
-        """It is open before any thread is told."""
+        """Adds a batch; it counts as in flight before the shipping thread sees it."""
         self._in_flight.add(origin_of(sending), sending.batch.target.topic, sending.batch.size)
         self._submitted.append(sending)
 
-    def _made_anew(self, new: Placement) -> None:
-        self._dispatch.made_anew(new.topic, new.partitions, new.target)
+    def _recreated(self, new: Placement) -> None:
+        self._dispatch.recreated(new.topic, new.partitions, new.target)
 
     def _path_of(self, source: str) -> str:
         known = self._journal.known_source(SourceId(source))
@@ -246,7 +246,7 @@ class Shipper:
     # The ledger
 
     def _publish(self) -> float:
-        """When there may be more to say; until then only an answer changes that."""
+        """Publishes entries of the ledger. Returns when there may be more."""
         if not self._config.ledger or self._ledger_is_open():
             return NEVER
         placement, schema = self._topics.place(LEDGER_TOPIC), self._schemas.ledger
@@ -259,19 +259,19 @@ class Shipper:
             most_batch_bytes=self._topics.batch_bytes(LEDGER_TOPIC),
             hurry=self._draining and self._in_flight.oldest() is None,
         )
-        for each in batches:
-            self._enter(Sending(each, each.number))
+        for batch in batches:
+            self._enter(Sending(batch, batch.number))
         return self._ledger.due
 
     def _ledger_is_open(self) -> bool:
         return self._in_flight.in_flight(LEDGER_TOPIC)[0] > 0
 
-    # How it stands
+    # State
 
     def _is_done(self) -> bool:
-        """Whether there is nothing to wait for that may still happen."""
-        queues = [each for each in self._dispatch.queues() if each.sendings]
-        if self._submitted or any(not each.stands for each in queues):
+        """Whether draining can end, since nothing more can be acknowledged."""
+        queues = [queue for queue in self._dispatch.queues() if queue.sendings]
+        if self._submitted or any(not queue.stands for queue in queues):
             return False
         if queues or not self._config.ledger or self._schemas.ledger is None:
             return True
@@ -282,7 +282,7 @@ class Shipper:
     def _look_at_queues(self, now: float) -> None:
         troubles = self._dispatch.troubles()
         self._trouble_since = {target: self._trouble_since.get(target, now) for target in troubles}
-        found: dict[str, str] = {}
+        stalled: dict[str, str] = {}
         for queue in self._dispatch.queues():
             why = queue.why
             since = self._trouble_since.get(queue.target, now)
@@ -291,20 +291,20 @@ class Shipper:
             if why is None and queue.sendings and self._dispatch.trouble is not None:
                 why = str(self._dispatch.trouble)
             if why is not None:
-                found[queue.target.topic] = why
+                stalled[queue.target.topic] = why
         for topic, error in self._topics.troubles().items():
             if self._topics.known(topic) is None or isinstance(error, TopicUnusable):
-                found.setdefault(topic, str(error))
-        if found != self._stalled:
-            self._say_stalls(found)
-            self._stalled = found
+                stalled.setdefault(topic, str(error))
+        if stalled != self._stalled:
+            self._log_stalls(stalled)
+            self._stalled = stalled
             self._in_flight.wake()
 
-    def _say_stalls(self, found: Mapping[str, str]) -> None:
-        """Once when a topic stops, and once when it goes on."""
-        for topic in found.keys() - self._stalled.keys():
-            log.warning("topic does not move topic=%s error=%r", topic, found[topic])
-        for topic in self._stalled.keys() - found.keys():
+    def _log_stalls(self, stalled: Mapping[str, str]) -> None:
+        """Logs the topics that have stopped, and those that move again."""
+        for topic in stalled.keys() - self._stalled.keys():
+            log.warning("topic stalled topic=%s error=%r", topic, stalled[topic])
+        for topic in self._stalled.keys() - stalled.keys():
             log.info("topic moves again topic=%s", topic)
 
     def _guarded(self, answered: object) -> None:
@@ -316,10 +316,10 @@ class Shipper:
 
     def _journal_full(self, error: JournalFull) -> None:
         if not self._journal_trouble:
-            log.error("nothing is sent until the journal can be written error=%r", str(error))
+            log.error("journal not writable, sending stops until it is error=%r", str(error))
         self._journal_trouble = str(error)
 
     def _journal_works(self) -> None:
         if self._journal_trouble and self._journal.trouble is None:
-            log.info("the journal can be written again")
+            log.info("journal writable again")
             self._journal_trouble = ""

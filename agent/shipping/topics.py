@@ -1,14 +1,13 @@
-"""What the cluster says of topics, and where this agent's batches go in them.
+"""Looks up topics in the cluster, and chooses this agent's partitions.
 
-Asked for when a topic is first wanted, and again every minute: a topic may be made anew, its limits
-change. What is not known now is asked for again after a pause; nobody waits. A topic that does not
-exist is made only if the brokers make topics by themselves.
+A topic is looked up when it is first needed, and again every minute, since it may be recreated, or
+its limits may change. Failed lookups are repeated after a pause; no thread waits for them. A
+missing topic is created only if the brokers create topics automatically.
 
-Which partitions an agent writes to is chosen at first sight, and kept for life: a topic that gets
-more partitions later changes nothing for those who wrote to it before, what is new is for new
-agents. Only a topic that was deleted and made anew is chosen for again.
+An agent chooses its partitions of a topic once, and keeps them: partitions added later are for new
+agents. Only for a topic that was deleted and recreated it chooses again.
 
-`place` and what else is said to be any thread's is; the rest is the shipping thread's.
+Methods marked so are thread-safe; the others belong to the shipping thread.
 """
 
 import logging
@@ -45,46 +44,44 @@ log = logging.getLogger(__name__)
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Where the events of a topic go: to `partition`, or spread over the first `partitions`."""
+    """The partitions for events of a topic: `partition`, or the first `partitions` if spread."""
 
     topic: str
-    topic_id: str  # as Kafka's tools print it; empty where the cluster has no topic ids
+    topic_id: str  # as Kafka's tools print it; empty if the cluster has no topic ids
     partition: int
     partitions: int
 
     @property
     def target(self) -> TopicPartition:
-        """For whoever does not spread."""
+        """The partition for events that are not spread."""
         return TopicPartition(self.topic, self.partition)
 
 
 def chosen(agent_id: str, topic: str, topic_id: str, partitions: int) -> Placement:
-    """The choice of this agent, the same however often it is made."""
+    """The deterministic choice of this agent."""
     digest = sha256(f"{agent_id}/{topic}".encode()).digest()
     return Placement(topic, topic_id, int.from_bytes(digest[:8], "big") % partitions, partitions)
 
 
 def is_recreated(known: Placement, topic_id: str, partitions: int) -> bool:
-    """Whether the topic of that name is another one now. Where there are no ids, it may be without
-    anybody noticing, unless it has fewer partitions, which no topic ever loses."""
+    """Whether the topic was recreated. Without topic ids that shows only if it has fewer partitions
+    now, since topics never lose partitions."""
     if known.topic_id and topic_id:
         return known.topic_id != topic_id  # with fewer partitions, a broker is only behind
     return partitions < known.partitions
 
 
 class TopicUnusable(ClientError):
-    """A topic that takes nothing, as it is configured."""
+    """A topic whose configuration does not allow any batch."""
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """One answer about a topic."""
-
     topic_id: str
     partitions: int
     batch_bytes: int = DEFAULT_BATCH_BYTES
     bounds: TimeBounds = UNKNOWN_BOUNDS
-    ends: tuple[int, ...] = ()  # of the partitions, if they were asked for
-    hidden: str = ""  # why its limits are not known
+    ends: tuple[int, ...] = ()  # end offsets of the partitions, if requested
+    hidden: str = ""  # why its limits are unknown
 
 
 class _Entry(msgspec.Struct):
@@ -94,7 +91,7 @@ class _Entry(msgspec.Struct):
     asking: bool = False
     due: float = 0.0
     pause: float = _FIRST_PAUSE
-    wanted_at: float = 0.0  # when somebody asked where it is, the last time
+    wanted_at: float = 0.0  # when its placement was last requested
 
 
 class Topics:
@@ -106,7 +103,7 @@ class Topics:
         questions: Questions,
         recreated: Callable[[Placement], None],
     ) -> None:
-        """`recreated` is told of the new choice, on the shipping thread."""
+        """`recreated` is called with the new choice, on the shipping thread."""
         self._journal = journal
         self._questions = questions
         self._recreated = recreated
@@ -114,10 +111,10 @@ class Topics:
         self._entries: dict[str, _Entry] = {}
 
     def place(self, topic: str) -> Placement | None:
-        """Where it goes; None while the cluster has not said. Any thread.
+        """The placement of a topic; None while unknown. Any thread.
 
-        Whoever asks has something for it: a topic for which nobody has, and that somebody deletes,
-        must not be made again.
+        Call it only with something to send: a topic without, once deleted, must not be created
+        again.
         """
         entry, now = self._entry(topic), time.monotonic()
         if now - entry.wanted_at > _UNWANTED_SECONDS:
@@ -126,11 +123,11 @@ class Topics:
         return entry.placement
 
     def known(self, topic: str) -> Placement | None:
-        """The same, asked out of curiosity."""
+        """The placement of a topic, if known, without a lookup."""
         return self._entry(topic).placement
 
     def batch_bytes(self, topic: str) -> int:
-        """How large a batch may be there. Any thread."""
+        """The topic's limit for a batch. Any thread."""
         facts = self._entry(topic).facts
         return facts.batch_bytes if facts else DEFAULT_BATCH_BYTES
 
@@ -139,24 +136,24 @@ class Topics:
         return facts.bounds if facts else UNKNOWN_BOUNDS
 
     def troubles(self) -> dict[str, ClientError]:
-        """Why topics cannot be asked about. Any thread."""
+        """The errors of failed lookups, by topic. Any thread."""
         with self._lock:
-            return {name: each.trouble for name, each in self._entries.items() if each.trouble}
+            return {name: entry.trouble for name, entry in self._entries.items() if entry.trouble}
 
     def work(self, now: float) -> None:
-        """Asks what is to be asked now: about new topics each by itself, about others at once."""
+        """Starts the lookups that are due: one for each new topic, one for all others together."""
         with self._lock:
-            for each in self._entries.values():
-                if each.due <= now and now - each.wanted_at > _UNWANTED_SECONDS:
-                    each.due, each.trouble = now + REFRESH_SECONDS, None
+            for entry in self._entries.values():
+                if entry.due <= now and now - entry.wanted_at > _UNWANTED_SECONDS:
+                    entry.due, entry.trouble = now + REFRESH_SECONDS, None
             due = {
-                name: each
-                for name, each in self._entries.items()
-                if not each.asking and each.due <= now
+                name: entry
+                for name, entry in self._entries.items()
+                if not entry.asking and entry.due <= now
             }
-            for each in due.values():
-                each.asking = True
-        known = [name for name, each in due.items() if each.placement is not None]
+            for entry in due.values():
+                entry.asking = True
+        known = [name for name, entry in due.items() if entry.placement is not None]
         for names in filter(None, [known, *([name] for name in due if name not in known)]):
             self._ask(names, ends=names is not known)
 
@@ -173,21 +170,21 @@ class Topics:
     def next_time(self) -> float:
         with self._lock:
             return min(
-                (each.due for each in self._entries.values() if not each.asking),
+                (entry.due for entry in self._entries.values() if not entry.asking),
                 default=float("inf"),
             )
 
     def doubt(self, topic: str) -> None:
-        """It may be another one now: asked soon."""
+        """Looks a topic up again soon, since it may have been recreated."""
         entry = self._entry(topic)
         entry.wanted_at, entry.due = time.monotonic(), 0.0
 
     def _entry(self, topic: str) -> _Entry:
         with self._lock:
-            found = self._entries.get(topic)
-            if found is None:
-                found = self._entries[topic] = _Entry(self._remembered(topic))
-            return found
+            entry = self._entries.get(topic)
+            if entry is None:
+                entry = self._entries[topic] = _Entry(self._remembered(topic))
+            return entry
 
     def _remembered(self, topic: str) -> Placement | None:
         known = self._journal.chosen(topic)
@@ -200,12 +197,12 @@ class Topics:
         entry.asking = False
         if isinstance(answer, ClientError):
             if entry.trouble is None:
-                log.warning("topic cannot be asked about topic=%s error=%r", name, str(answer))
+                log.warning("cannot look up a topic topic=%s error=%r", name, str(answer))
             entry.trouble, entry.due = answer, now + entry.pause
             entry.pause = min(_LONGEST_PAUSE, entry.pause * 2)
             return
         if entry.trouble is not None:
-            log.info("topic can be asked about again topic=%s", name)
+            log.info("topic lookup succeeded again topic=%s", name)
         entry.trouble, entry.pause, entry.due = None, _FIRST_PAUSE, now + REFRESH_SECONDS
         try:
             self._place(name, entry, answer)
@@ -213,7 +210,7 @@ class Topics:
             entry.due = now + _LONGEST_PAUSE
             return
         if answer.hidden and (entry.facts is None or not entry.facts.hidden):
-            log.warning("limits of a topic are not known topic=%s error=%r", name, answer.hidden)
+            log.warning("cannot read a topic's limits topic=%s error=%r", name, answer.hidden)
         entry.facts = answer
 
     def _place(self, name: str, entry: _Entry, facts: Facts) -> None:
@@ -228,7 +225,7 @@ class Topics:
         entry.placement = new
         if known is not None:
             log.warning(
-                "topic was deleted and made anew topic=%s was=%s is=%s partition=%d",
+                "topic was deleted and recreated topic=%s was=%s is=%s partition=%d",
                 *(name, known.topic_id, new.topic_id, new.partition),
             )
             self._recreated(new)
@@ -244,26 +241,26 @@ def _facts_or_error(brokers: Brokers, name: str, *, ends: bool) -> Facts | Clien
 def _facts(brokers: Brokers, name: str, *, ends: bool) -> Facts:
     topic = brokers.topic(name, Operation.WRITE, create=True)
     partitions = range(len(topic.partitions))
-    found = offsets_at(brokers, name, partitions, LATEST) if ends else {}
+    end_offsets = offsets_at(brokers, name, partitions, LATEST) if ends else {}
     configs, hidden = _configs(brokers, name)
     batch_bytes = _number(configs, "max.message.bytes", DEFAULT_BATCH_BYTES)
     if not partitions or batch_bytes < LEAST_BATCH_BYTES:
         raise TopicUnusable(
-            f"topic {name}: with {len(partitions)} partitions and max.message.bytes={batch_bytes} "
-            "nothing can be sent there"
+            f"topic {name} cannot take any batch: it has {len(partitions)} partitions and "
+            f"max.message.bytes={batch_bytes}"
         )
     return Facts(
         topic_id=topic_id_text(topic.id),
         partitions=len(topic.partitions),
         batch_bytes=batch_bytes,
         bounds=_bounds(configs),
-        ends=tuple(found[each] for each in partitions) if ends else (),
+        ends=tuple(end_offsets[partition] for partition in partitions) if ends else (),
         hidden=hidden,
     )
 
 
 def _configs(brokers: Brokers, name: str) -> tuple[Sequence[ConfigEntry], str]:
-    """None if this agent may not see them, or the broker does not tell; and why."""
+    """The topic's configuration; empty, with the reason, if the agent may not read it."""
     try:
         return topic_configs(brokers, name), ""
     except ClientError as error:
@@ -280,6 +277,6 @@ def _bounds(configs: Sequence[ConfigEntry]) -> TimeBounds:
 
 
 def _number(configs: Sequence[ConfigEntry], name: str, default: int) -> int:
-    """What cannot be understood is as if it had not been said."""
-    values = [each.value for each in configs if each.name == name and each.value]
+    """The number, or the default if it is missing or invalid."""
+    values = [config.value for config in configs if config.name == name and config.value]
     return int(values[0]) if values and values[0].isdecimal() else default

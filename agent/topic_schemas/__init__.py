@@ -1,1 +1,1 @@
-"""Which schema a topic has, asked of the registry and remembered."""
+"""Looks up the schemas of topics in the registry, and caches them."""

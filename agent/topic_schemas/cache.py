@@ -1,9 +1,9 @@
-"""The schemas an agent has been told of, on disk: a restart needs no registry.
+"""Caches the agent's schemas on disk, so that a restart does not need the registry.
 
-One file, `schemas`, in the data directory: a line with format, version and the CRC-32C of all that
-follows, then JSON. It is replaced as a whole. An id means nothing at another registry: so the
-file says whose it is, and is left unread if not one of its addresses is still configured. Whatever
-cannot be read is asked for again.
+The file `schemas` in the data directory has a line with format, version and the CRC-32C of the
+rest, then JSON. It is replaced as a whole. Ids are valid for one registry only, so the file has the
+registry's addresses, and is ignored if none of them is configured any more. An unreadable cache is
+filled from the registry again.
 """
 
 import logging
@@ -41,11 +41,11 @@ class _Content(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Damaged(Exception):
-    """It cannot be used: says why."""
+    """The cache cannot be used; the message is the reason."""
 
 
 def read_cache(directory: Path, registry: Sequence[str]) -> dict[Wanted, TopicSchema]:
-    """What was kept for this registry; nothing if there is no such file, or it is damaged."""
+    """The cached schemas of this registry; none if the file is missing or damaged."""
     path = directory / FILE_NAME
     try:
         with path.open("rb") as file:
@@ -53,16 +53,16 @@ def read_cache(directory: Path, registry: Sequence[str]) -> dict[Wanted, TopicSc
         content = _content(data)
         if not set(content.registry) & set(registry):
             log.warning(
-                "cached schemas are another registry's, and not used path=%s registry=%s",
+                "ignoring cached schemas of another registry path=%s registry=%s",
                 path,
                 ",".join(content.registry),
             )
             return {}
-        return {Wanted(each.topic, each.purpose): _schema(each) for each in content.schemas}
+        return {Wanted(entry.topic, entry.purpose): _schema(entry) for entry in content.schemas}
     except FileNotFoundError:
         return {}
     except (OSError, _Damaged, InvalidSchema) as error:
-        log.warning("cached schemas cannot be read, asking again path=%s error=%s", path, error)
+        log.warning("cannot read cached schemas, asking the registry path=%s error=%s", path, error)
         return {}
 
 
@@ -72,13 +72,13 @@ def write_cache(
     """Replaces the file; a crash leaves the old one or the new. Raises OSError."""
     entries = tuple(
         _Entry(
-            topic=each.topic,
+            topic=schema.topic,
             purpose=wanted.purpose,
-            id=each.id,
-            version=each.version,
-            schema=each.schema.resolved_text,
+            id=schema.id,
+            version=schema.version,
+            schema=schema.schema.resolved_text,
         )
-        for wanted, each in schemas.items()
+        for wanted, schema in schemas.items()
     )
     body = msgspec.json.encode(_Content(registry=tuple(registry), schemas=entries))
     head = f"{_FORMAT} {crc32c.crc32c(body):08x}\n".encode()
@@ -89,9 +89,9 @@ def _content(data: bytes) -> _Content:
     head, _, body = data.partition(b"\n")
     name, _, crc = head.decode("ascii", "replace").rpartition(" ")
     if name != _FORMAT:
-        raise _Damaged("it is of another format")
+        raise _Damaged("unknown format")
     if crc != f"{crc32c.crc32c(body):08x}":
-        raise _Damaged("its checksum does not match")
+        raise _Damaged("checksum mismatch")
     try:
         return msgspec.json.decode(body, type=known_type(_Content))
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""Which schemas an agent needs, and those that it has."""
+"""The schemas that an agent needs, and those that it has, as values."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -13,12 +13,12 @@ from schemas.parsing import AvroSchema
 
 
 class Purpose(StrEnum):
-    """What is written with a schema. The words stand in the cache."""
+    """The purpose of a schema. Stored in the cache."""
 
     LINES = "lines"  # plain text, as penstock.LogLine
-    FIELDS = "fields"  # lines that have fields, as the topic's own schema says
-    EITHER = "either"  # as the topic's own schema says; as penstock.LogLine if it has none
-    SYSLOG = "syslog"  # the same; as penstock.SyslogLine if it has none
+    FIELDS = "fields"  # lines with fields, by the topic's own schema
+    EITHER = "either"  # by the topic's own schema; as penstock.LogLine if it has none
+    SYSLOG = "syslog"  # by the topic's own schema; as penstock.SyslogLine if it has none
     DEAD_LETTERS = "dead_letters"
     LEDGER = "ledger"
 
@@ -31,7 +31,7 @@ BUILT_IN_FOR: Final = {
     Purpose.LEDGER: LEDGER,
 }
 
-# What these have beside a message is dropped where it goes to penstock.LogLine.
+# Their fields besides the message are dropped for penstock.LogLine.
 _HAVE_A_MESSAGE: Final = {
     Format.CRI: Purpose.EITHER,
     Format.DOCKER: Purpose.EITHER,
@@ -40,7 +40,7 @@ _HAVE_A_MESSAGE: Final = {
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """A topic, and what is to be written there."""
+    """A topic, and the purpose of its schema."""
 
     topic: str
     purpose: Purpose
@@ -51,12 +51,12 @@ class Wanted(msgspec.Struct, frozen=True):
 
     @property
     def may_change(self) -> bool:
-        """Whether a new version is to be taken up. What comes with Penstock has its id for ever."""
+        """Whether to look for new versions. Penstock's own schemas never change their ids."""
         return self.purpose in {Purpose.FIELDS, Purpose.EITHER, Purpose.SYSLOG}
 
 
 class TopicSchema(msgspec.Struct, frozen=True):
-    """What a topic's events are written with. The id means this schema for ever."""
+    """The schema with which a topic's events are written. Its id never changes."""
 
     topic: str
     id: int
@@ -65,7 +65,7 @@ class TopicSchema(msgspec.Struct, frozen=True):
 
 
 def wanted_for(each: Input) -> Wanted:
-    """What the events of an input are written with."""
+    """The schema that the events of an input need."""
     if each.format is Format.PLAIN:
         return Wanted(each.topic, Purpose.LINES)
     if each.format in _HAVE_A_MESSAGE and not each.schema:
@@ -77,18 +77,18 @@ def dead_letters_of(topic: str) -> Wanted:
     return Wanted(topic + DEAD_SUFFIX, Purpose.DEAD_LETTERS)
 
 
-THE_LEDGERS = Wanted(LEDGER_TOPIC, Purpose.LEDGER)
+LEDGER_SCHEMA = Wanted(LEDGER_TOPIC, Purpose.LEDGER)
 
 
 def wanted_by(inputs: Iterable[Input], *, ledger: bool = True) -> dict[Wanted, tuple[str, ...]]:
-    """All that these inputs need, each with the files that may be registered for it."""
-    found: dict[Wanted, tuple[str, ...]] = {}
-    for each in inputs:
-        wanted = wanted_for(each)
-        files = found.get(wanted, ())
-        mine = (each.schema,) if each.schema and each.schema not in files else ()
-        found[wanted] = files + mine
-        found[dead_letters_of(each.topic)] = ()
+    """The schemas that inputs need, with the files that may be registered for them."""
+    all_wanted: dict[Wanted, tuple[str, ...]] = {}
+    for input_ in inputs:
+        wanted = wanted_for(input_)
+        files = all_wanted.get(wanted, ())
+        new = (input_.schema,) if input_.schema and input_.schema not in files else ()
+        all_wanted[wanted] = files + new
+        all_wanted[dead_letters_of(input_.topic)] = ()
     if ledger:
-        found[THE_LEDGERS] = ()
-    return found
+        all_wanted[LEDGER_SCHEMA] = ()
+    return all_wanted

@@ -34,7 +34,7 @@ from broker.partitions import Partitions
 from broker.storage.log import Log
 from broker.withdrawals import Withdrawals
 from ground.known_types import known_type
-from ledger.counting.told import EpochStart
+from ledger.counting.counted_offsets import EpochStart
 from ledger.names import topic_id_text
 
 log = logging.getLogger(__name__)

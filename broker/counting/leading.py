@@ -21,16 +21,16 @@ from typing import Final, NamedTuple, Protocol
 
 from broker.counting.reports import Led
 from broker.withdrawals import UNKNOWN
+from ledger.counting.counted_offsets import CountedUpTo, History
 from ledger.counting.counter import Counter, Withdrawn
 from ledger.counting.journal import PartitionKey, Place
-from ledger.counting.told import History, Told
 
 _UNCLEAN: Final = "the broker that leads since then was not in sync"
 MOST_UNASKED: Final = 10_000  # offsets that are counted again sooner than the ledger is asked
 
 
 class Ledger(Protocol):
-    def told(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, Told]:
+    def told(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, CountedUpTo]:
         """Up to where these partitions were told, of those of which it says anything."""
 
 
@@ -95,7 +95,7 @@ class Terms:
             self._counter.go_back(key, end, leader_epoch=epoch)
             self.forget(key)
 
-    def _asked(self, new: Mapping[PartitionKey, Led]) -> Mapping[PartitionKey, Told]:
+    def _asked(self, new: Mapping[PartitionKey, Led]) -> Mapping[PartitionKey, CountedUpTo]:
         """Of those of which it matters."""
         asked = {}
         for key, led in new.items():
@@ -105,7 +105,7 @@ class Terms:
                 asked[key] = History(led.epochs, led.end)
         return self._ledger.told(asked) if asked else {}
 
-    def _term(self, key: PartitionKey, led: Led, told: Told | None) -> Term:
+    def _term(self, key: PartitionKey, led: Led, told: CountedUpTo | None) -> Term:
         place = self._counter.place(key)
         first = led.start if place is None else max(place.next_offset, led.start)
         if told is not None and told.source == self._counter.source:

@@ -11,7 +11,7 @@ import msgspec
 
 from broker.config import Checks
 from client.security import Security
-from ledger.counting.told import EpochStart
+from ledger.counting.counted_offsets import EpochStart
 from schemas.remote.address import RegistryAddress
 from wire.mirrored import MirrorOf
 

@@ -1,1 +1,1 @@
-"""Counting what lies in a log, for the ledger: by a broker behind its log, or from outside."""
+"""Counts the batches of logs and reports them to the ledger: in brokers and `penstock audit`."""

@@ -1,25 +1,24 @@
-"""Record batches of a partition counted, as a broker's passage in the ledger says it. Pure.
+"""Counts the record batches of a partition, for a broker's passage in the ledger. Pure.
 
-Rule 1: every batch is counted whole, once, in ascending order. Offsets are claimed from the
-        beginning of a batch to its end.
-Rule 2: events count in the window of their own time. A header is enough for that if all of the
-        batch lies in one window, and its maker is known to put the smallest time first
+Rule 1: every batch is counted whole, once, in ascending order. Its offsets are claimed from first
+        to last.
+Rule 2: events count in the window of their own time. The header is enough for that if the whole
+        batch is in one window, and its producer is known to put the smallest time first
         (ledger/counting/owners.py); other batches are opened.
 Rule 3: bytes and CRC of a batch count in the window of its base timestamp.
-Rule 4: control batches, and what compaction has taken out of a batch or from before it, are
-        offsets without event. Where the topic is not compacted, offsets that are not there are not
-        claimed: whoever compares will ask for them.
-Rule 5: a batch that is not what was written (its CRC is wrong) is not claimed, but named. One whose
-        records cannot be read, although its bytes are right, came like that: its events count in
-        the window of its base timestamp, by its header.
+Rule 4: control batches, and what compaction removed from a batch or before it, are offsets without
+        events. In a topic that is not compacted, missing offsets are not claimed: the audit reports
+        them as a gap.
+Rule 5: a batch with a wrong CRC is reported as damaged, not claimed. A batch with a right CRC whose
+        records cannot be read was written like that: its events count in the window of its base
+        timestamp, by its header.
+Rule 6: agents' batches are listed with their CRCs, so that an agent's claims can be compared with
+        the batches at these very offsets.
 
-Rule 6: agents' batches are listed with their CRCs: what an agent claims is compared with what lies
-        at the offsets that it claims, whatever else lies beside it.
+Most batches are agents', contiguous and in one window. These are counted many at a time, column by
+column of their headers, at a fifth of the cost.
 
-Most batches are agents', follow on each other and lie in one window: such are counted many at a
-time, column by column of their headers, which costs a fifth of counting each for itself.
-
-So over a passage: the events of all windows and `no_events` are as many as the offsets.
+So in a passage, the events of all windows plus `no_events` equal the number of offsets.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,34 +38,28 @@ from wire.records import records
 Json = dict[str, Any]
 RawHeader = tuple[int, ...]  # the fields of a BatchHeader
 
-_PASSAGE, _STRETCH, _WINDOW, _DELAYS, _BATCH = (
-    80,
-    16,
-    32,
-    200,
-    8,
-)  # bytes that they take in an entry, about
+_PASSAGE, _STRETCH, _WINDOW, _DELAYS, _BATCH = 80, 16, 32, 200, 8  # bytes in an entry, about
 _LONGEST_DELAY: Final = 48  # doublings of a millisecond: 8,900 years
 WRONG_CRC: Final = "the CRC of the batch does not match its bytes"
-_EARLIEST: Final = -(2**62)  # anybody can write any time, and windows begin before it
+_EARLIEST: Final = -(2**62)  # clients write any time, and the window starts before it
 
 
 class Sums(msgspec.Struct):
-    """What lies in one window."""
+    """The totals of one time window."""
 
     events: int = 0
     bytes: int = 0
     crc_sum: int = 0
 
     def add(self, batches: int, events: int, lengths: int, crc_sum: int) -> None:
-        """So many batches, whose headers have these lengths."""
+        """Adds `batches` batches; `lengths` is the sum of their headers' length fields."""
         self.events += events
         self.bytes += lengths + batches * LENGTH_PREFIX
         self.crc_sum += crc_sum
 
 
 class Spoilt(msgspec.Struct, frozen=True):
-    """A batch whose CRC does not match."""
+    """A batch that is damaged."""
 
     first: int
     count: int
@@ -74,10 +67,10 @@ class Spoilt(msgspec.Struct, frozen=True):
 
 
 class PartitionCount(msgspec.Struct):
-    """What was counted in one partition since the last entry. `next_offset` is where it goes on.
+    """What was counted in one partition since the last entry. Counting continues at `next_offset`.
 
-    `seen` is when the batches that are counted came here, in milliseconds, or None where they lay
-    there for nobody knows how long: then it is not said how late they were.
+    `seen` is when the batches arrived, in milliseconds; None if unknown: then delays are not
+    counted.
     """
 
     topic: str
@@ -91,8 +84,8 @@ class PartitionCount(msgspec.Struct):
     windows: dict[int, Sums] = {}
     delays: list[int] = []
     spoilt: list[Spoilt] = []
-    batches: list[tuple[int, int, int]] = []  # that look like an agent's: base, delta, CRC or -1
-    origin: MirrorOf | None = None  # of what the topic is a copy
+    batches: list[tuple[int, int, int]] = []  # of agents: base, delta, CRC or -1
+    origin: MirrorOf | None = None  # set if the topic is a mirror's copy
 
     @property
     def is_empty(self) -> bool:
@@ -100,14 +93,14 @@ class PartitionCount(msgspec.Struct):
 
     @property
     def weight(self) -> int:
-        """Bytes in an entry, about."""
+        """The approximate size in an entry, in bytes."""
         details = _STRETCH * (len(self.stretches) + 8 * len(self.spoilt))
         names = len(self.topic) + (0 if self.origin is None else len(str(self.origin)))
         details += _WINDOW * len(self.windows) + _BATCH * len(self.batches)
         return _PASSAGE + _DELAYS + names + details
 
     def claim(self, first: int, end: int, events: int) -> None:
-        """These offsets were looked at, and hold so many events."""
+        """Claims the offsets from `first` to before `end`, which have `events` events."""
         if self.stretches and self.stretches[-1][1] == first:
             self.stretches[-1][1] = end
         else:
@@ -116,21 +109,21 @@ class PartitionCount(msgspec.Struct):
         self.next_offset = end
 
     def sums_at(self, time: int, window_millis: int) -> Sums:
-        """Of the window in which this time lies."""
+        """The sums of the window that contains `time`."""
         time = max(time, _EARLIEST)
         start = time - time % window_millis
-        found = self.windows.get(start)
-        if found is None:
-            found = self.windows[start] = Sums()
-        return found
+        sums = self.windows.get(start)
+        if sums is None:
+            sums = self.windows[start] = Sums()
+        return sums
 
     def spoil(self, first: int, count: int, reason: str) -> None:
-        """A batch at these offsets is not what was written."""
+        """Notes a damaged batch at these offsets."""
         self.spoilt.append(Spoilt(first, count, reason))
         self.next_offset = max(self.next_offset, first + count)
 
     def late(self, times: Sequence[int], events: Sequence[int]) -> None:
-        """Events of these times, so many of each, were seen now."""
+        """Counts the delays of events with these times; `events` is how many have each time."""
         if self.seen is None:
             return
         least, most = self._delay(max(times)), self._delay(min(times))
@@ -149,7 +142,7 @@ class PartitionCount(msgspec.Struct):
 
 
 class Counting:
-    """Counts with windows of one length, and remembers whose batches are whose."""
+    """Counts batches in windows of one length, and remembers which producers are agents."""
 
     def __init__(self, window_millis: int) -> None:
         self.window_millis = window_millis
@@ -164,9 +157,9 @@ class Counting:
         *,
         gaps_are_empty: bool,
     ) -> None:
-        """One more batch. `read` gives all of its bytes, and is only called if they are needed.
+        """Counts one batch. `read` returns all of its bytes; it is called only if they are needed.
 
-        `gaps_are_empty`: it is known that offsets before it that are not there hold no event.
+        `gaps_are_empty`: missing offsets before it are known to have no events.
         """
         base, length, _, _, crc, attributes, delta, base_time, max_time, *_, events = header
         end = base + delta + 1
@@ -195,21 +188,21 @@ class Counting:
             base_time = max_time
             sums = self._sums(into, max_time)
         sums.events += events
-        # Nobody has looked at each of them: they are about as old as the middle one.
+        # The single times are unknown: take the middle for all of them.
         into.late([(base_time + max_time) // 2], [events])
 
     def count_by_headers(
         self, into: PartitionCount, batches: Sequence[RawHeader], *, gaps_are_empty: bool
     ) -> bool:
-        """All of these batches, in ascending order, if their headers are enough; else none."""
+        """Counts these ascending batches if their headers are enough; otherwise returns False."""
         bases, lengths, _, _, crcs, attributes, deltas, firsts, lasts, ids, epochs, _, counts = zip(
             *batches, strict=True
         )
         if not self._owners.are_agents(zip(ids, epochs, strict=True)) or min(counts) <= 0:
             return False
-        if any(each & (CONTROL | LOG_APPEND_TIME) for each in set(attributes)):
+        if any(bits & (CONTROL | LOG_APPEND_TIME) for bits in set(attributes)):
             return False
-        if any(map(le, counts, deltas)):  # compaction has thinned them out
+        if any(map(le, counts, deltas)):  # compaction has removed records
             return False
         ends = list(map(add, bases, deltas))
         if not gaps_are_empty and any(map(ne, islice(bases, 1, None), map(add, ends, repeat(1)))):
@@ -221,8 +214,8 @@ class Counting:
             windows = [time // length for time in firsts]
             if windows != [time // length for time in lasts]:
                 return False
-            for at, each in enumerate(windows):
-                self._sums(into, each * length).add(1, counts[at], lengths[at], crcs[at])
+            for at, window in enumerate(windows):
+                self._sums(into, window * length).add(1, counts[at], lengths[at], crcs[at])
         else:
             sums = self._sums(into, early)
             sums.add(len(batches), sum(counts), sum(lengths), sum(crcs))
@@ -246,7 +239,7 @@ class Counting:
         return into.sums_at(time, self.window_millis)
 
     def _times(self, header: BatchHeader, batch: Buffer) -> list[int] | None:
-        """Of the batch's records, as many as its header says; None if they cannot be read."""
+        """The times of the records; None if they cannot be read or are not `record_count`."""
         self.opened += 1
         times: list[int] = []
         try:

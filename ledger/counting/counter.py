@@ -1,13 +1,12 @@
-"""Counting with a journal: batches in, entries out, each stretch of offsets in exactly one of them.
+"""Counts batches into ledger entries with a journal: each offset is in exactly one entry.
 
-Whoever reads batches tells which partition they are of, and hands them over in ascending order.
-When an entry is full, or has been under way for some seconds, it is journalled together with the
-places that partitions have come to, and sent. Entries that were not acknowledged are sent before
-anything else is counted, so there are never many of them. One that the ledger refuses as too large
-is sent in halves.
+The caller names a partition and passes its batches in ascending order. An entry that is full or
+some seconds old is written to the journal, together with the places that the partitions have
+reached, and then sent. Unacknowledged entries are sent before more is counted, so there are never
+many of them. An entry that the ledger refuses as too large is sent in halves.
 
-After an error nothing that was not journalled counts as counted: the places of the journal say
-where to go on.
+After an error, counting continues at the journal's places: what was not journalled is counted
+again.
 """
 
 import time
@@ -37,11 +36,11 @@ _MOST_SECONDS: Final = 5.0  # of counting that a crash may undo
 
 class Sender(Protocol):
     def send(self, entry: Json) -> None:
-        """Returns when the ledger has it."""
+        """Sends the entry, and returns when the ledger has acknowledged it."""
 
 
 class Withdrawn(NamedTuple):
-    """Offsets of a log that are gone, as the ledger has it. It went on at `resumes`."""
+    """Offsets that a log has lost. The log continued at `resumes`."""
 
     key: PartitionKey
     leader_epoch: int
@@ -75,7 +74,7 @@ class Counter:
         self._weight = 0  # of those that are not the current one
         self._places: dict[PartitionKey, Place] = {}
         self.origins: Mapping[PartitionKey, MirrorOf] = {}
-        """Of what those partitions are copies that are some."""
+        """The origins of partitions that are mirror copies."""
         self._has_gone_back = False
         self._current: tuple[PartitionKey, PartitionCount] | None = None
         self._at = _NOWHERE  # segment and byte, in the current partition
@@ -83,9 +82,9 @@ class Counter:
         self._due = 0.0
 
     def settle(self) -> None:
-        """Send what was not acknowledged yet; what was counted since the last entry is forgotten.
-        Raises what the sender raises."""
-        self._begin_anew()
+        """Sends all unacknowledged entries, and drops what was counted since the last entry. Raises
+        what the sender raises."""
+        self._reset()
         sent = 0
         while sent < len(self._journal.pending):
             entry = self._journal.pending[sent]
@@ -101,12 +100,12 @@ class Counter:
             self._journal.acknowledged()
 
     def place(self, key: PartitionKey) -> Place | None:
-        """Up to where a partition was counted, journalled or not; None if it is not known."""
+        """The place up to which a partition is counted, journalled or not; None if unknown."""
         return self._places.get(key) or self._journal.places.get(key)
 
     def go_back(self, key: PartitionKey, end: int, *, leader_epoch: int) -> None:
-        """The log ends before where it was counted to: what comes next comes there. It takes the
-        place of what was told before, so it is of a higher leader epoch, even if the log is not.
+        """Continues at `end`, because the log ends before its counted place. What is counted there
+        replaces earlier entries, so it gets a higher leader epoch, even if the log has not.
         """
         before = self.place(key) or Place(end)
         leader_epoch = max(leader_epoch, before.leader_epoch + 1)
@@ -114,44 +113,44 @@ class Counter:
         self._has_gone_back = True
 
     def begin_epoch(self, key: PartitionKey, leader_epoch: int, first: int, place: Place) -> None:
-        """This leader epoch begins at offset `first`, whether or not anything is written there yet:
-        what was told of that offset and those behind it under lower epochs is in the log no more.
-        Counting goes on at `place`."""
+        """Reports that a leader epoch begins at `first`, and continues counting at `place`. Entries
+        about `first` and later offsets under lower epochs are void from now on."""
         self._note_place()
         self._current = None
         self._count(key, first, leader_epoch, None).claim(first, first, 0)
         self._places[key] = place._replace(led=leader_epoch)
 
     def withdraw(self, losses: Sequence[Withdrawn]) -> None:
-        """These offsets are gone: journalled at once, and sent with what comes next. Counting goes
-        on where their logs do. Raises OSError; then it is not known here.
+        """Reports lost offsets: journalled at once, sent with the next entries. Counting continues
+        where the logs do. Raises OSError; then nothing is noted.
 
-        What was told already under the epochs that begin with it stays told: a loss that is handed
-        in again changes nothing but that it is said twice.
+        Entries under the epochs that begin with the loss stay valid: reporting a loss again only
+        repeats the report.
         """
-        self._begin_anew()
+        self._reset()
         places: dict[PartitionKey, Place] = {}
-        for each in losses:
-            place = places.get(each.key) or self.place(each.key)
-            is_older = place is not None and place.leader_epoch < each.leader_epoch
-            if place is not None and is_older and place.next_offset > each.resumes:
-                epoch = each.leader_epoch
-                places[each.key] = Place(each.resumes, leader_epoch=epoch, led=place.led)
-        self._say(places, withdrawn=[each.json for each in losses])
+        for loss in losses:
+            place = places.get(loss.key) or self.place(loss.key)
+            is_older = place is not None and place.leader_epoch < loss.leader_epoch
+            if place is not None and is_older and place.next_offset > loss.resumes:
+                epoch = loss.leader_epoch
+                places[loss.key] = Place(loss.resumes, leader_epoch=epoch, led=place.led)
+        self._journal_findings(places, withdrawn=[loss.json for loss in losses])
 
-    def damage(self, found: Sequence[tuple[PartitionKey, Spoilt]]) -> None:
-        """These batches are not what they were when they were counted: journalled at once."""
-        self._say({}, damaged=[damaged_of(*key, spoilt) for key, spoilt in found])
+    def damage(self, batches: Sequence[tuple[PartitionKey, Spoilt]]) -> None:
+        """Reports batches that were damaged after they were counted: journalled at once."""
+        damaged = [damaged_of(*key, spoilt) for key, spoilt in batches]
+        self._journal_findings({}, damaged=damaged)
 
     def scrubbed(self, logs: Sequence[Json]) -> bool:
-        """Journal when these logs were last read again. False if entries wait for the ledger
-        already: then nothing was done, and the next reading makes it out of date."""
+        """Journals when these logs were last read again. Does nothing and returns False while
+        entries are pending: the next scrub makes the report obsolete."""
         if self._journal.pending:
             return False
-        self._say({}, scrubbed=logs)
+        self._journal_findings({}, scrubbed=logs)
         return True
 
-    def _say(
+    def _journal_findings(
         self,
         places: Mapping[PartitionKey, Place],
         *,
@@ -175,13 +174,13 @@ class Counter:
 
     @property
     def source(self) -> str:
-        """Who counts, as the ledger names it."""
+        """The counter's name in the ledger: the source of its entries."""
         return self._journal.source
 
     def partition(
         self, key: PartitionKey, first: int, *, leader_epoch: int, seen: int | None
     ) -> None:
-        """The batches that follow are of this partition, from `first` on."""
+        """Begins a partition: the next batches are of it, from offset `first` on."""
         self._note_place()
         place = self.place(key) or Place(first)
         leader_epoch = max(leader_epoch, place.leader_epoch)
@@ -196,8 +195,8 @@ class Counter:
         segment: int = -1,
         byte: int = -1,
     ) -> None:
-        """One more batch; behind it, the partition is at this byte of that segment."""
-        key, count = self._now()
+        """Counts one batch, which ends at `byte` of `segment`."""
+        key, count = self._named_partition()
         self.counting.count(count, header, read, gaps_are_empty=gaps_are_empty)
         self.batches += 1
         self._at = segment, byte
@@ -220,10 +219,10 @@ class Counter:
         segment: int,
         byte: int,
     ) -> None:
-        """Batches that lie behind each other from this byte of that segment on; `read` is told a
-        byte and a length. Those that need more than their headers are found by halving."""
-        key, count = self._now()
-        sizes = [each[1] + LENGTH_PREFIX for each in headers]
+        """Counts contiguous batches that begin at `byte` of `segment`; `read` takes a position and
+        a length. Batches for which the headers are not enough are found by halving."""
+        key, count = self._named_partition()
+        sizes = [header[1] + LENGTH_PREFIX for header in headers]
         behind = byte + sum(sizes)
         if self.counting.count_by_headers(count, headers, gaps_are_empty=gaps_are_empty):
             self.batches += len(headers)
@@ -243,20 +242,20 @@ class Counter:
                 self.run(part, read, gaps_are_empty=gaps_are_empty, segment=segment, byte=begin)
 
     def nothing_up_to(self, end: int) -> None:
-        """It is known that there is no event from where the partition stands up to `end`."""
-        _, count = self._now()
+        """Claims the offsets from the partition's place to `end` as empty."""
+        _, count = self._named_partition()
         if end > count.next_offset:
             count.claim(count.next_offset, end, 0)
             self._at = _NOWHERE
 
     def spoilt(self, first: int, count: int, reason: str) -> None:
-        """A batch at these offsets is not what was written: it is named, and passed over."""
-        _, counted = self._now()
+        """Reports a damaged batch at these offsets, and skips it."""
+        _, counted = self._named_partition()
         counted.spoil(first, count, reason)
         self._at = _NOWHERE
 
     def commit(self, forgotten: Collection[PartitionKey] = ()) -> None:
-        """Journal and send what was counted. Raises OSError and what the sender raises."""
+        """Journals and sends the counts. Raises OSError and what the sender raises."""
         self._note_place()
         entries = entries_of(
             self._counts,
@@ -268,12 +267,12 @@ class Counter:
             self._journal.write(entries, self._places, forgotten)
         self.settle()
 
-    def _now(self) -> tuple[PartitionKey, PartitionCount]:
+    def _named_partition(self) -> tuple[PartitionKey, PartitionCount]:
         assert self._current is not None, "no partition was named"
         return self._current
 
     def _note_place(self) -> None:
-        """Where the current partition stands now."""
+        """Notes the place that the current partition has reached."""
         if self._current is not None:
             key, count = self._current
             if not count.is_empty:
@@ -308,7 +307,7 @@ class Counter:
             self.commit()
             self._current = key, self._count(key, count.next_offset, count.leader_epoch, count.seen)
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         self._counts, self._places = [], {}
         self._has_gone_back = False
         self._weight = 0

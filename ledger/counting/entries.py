@@ -1,9 +1,9 @@
-"""What was counted, as entries of the ledger, none of them too large. Pure.
+"""Makes ledger entries of the counts, none of them too large. Pure.
 
-Where a single batch has events in more windows than an entry can hold, it is said of hours, and if
-these are too many as well, in parts: each has some of the hours, and some of the offsets, so that
-what was said of an offset before is known to be said again. The later parts have one offset each,
-the last ones: who has come past them has come past all of it.
+If a single batch has events in more windows than an entry can hold, the entry has windows of an
+hour. If these are too many, too, the batch is divided: each part has some of the windows and some
+of the offsets, so that a repetition is recognised by its offsets. The later parts have one offset
+each, the last ones of the batch: a reader that is past them is past the whole batch.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ _HOUR_MILLIS: Final = 3_600_000
 
 
 class Speaker(msgspec.Struct, frozen=True):
-    """Who counts: what all entries of one journal have in common."""
+    """The counting process: the fields that all entries of one journal share."""
 
     source: str
     host: str
@@ -37,12 +37,12 @@ class Speaker(msgspec.Struct, frozen=True):
 def entries_of(
     counts: Iterable[PartitionCount], speaker: Speaker, *, seq: int, now_millis: int
 ) -> list[Json]:
-    """All of it, numbered from `seq` on."""
+    """The entries for all counts, numbered from `seq` on."""
     return [
         {
             **_head(speaker, seq + at, now_millis, length),
-            "passages": [_passage(each) for each in part if each.stretches],
-            "damaged": [damaged for each in part for damaged in _damaged(each)],
+            "passages": [_passage(count) for count in part if count.stretches],
+            "damaged": [damaged for count in part for damaged in _damaged(count)],
         }
         for at, (length, part) in enumerate(_divided(counts, speaker.window_millis))
     ]
@@ -57,7 +57,7 @@ def entry_of(
     damaged: Sequence[Json] = (),
     scrubbed: Sequence[Json] = (),
 ) -> Json:
-    """What was found of logs, beside counting them: few things, in one entry."""
+    """One entry for findings about logs other than counts; they are few."""
     return {
         **_head(speaker, seq, now_millis, speaker.window_millis),
         "passages": [],
@@ -85,21 +85,20 @@ def _head(speaker: Speaker, seq: int, now_millis: int, window_millis: int) -> Js
 
 
 def is_full(count: PartitionCount, others: int) -> bool:
-    """Whether it is time for an entry: with passages of so many bytes beside this one, more would
-    not fit, or would be about longer windows."""
+    """Whether an entry is due: beside passages of `others` bytes, more of this count would not fit,
+    or would need longer windows."""
     return others + count.weight >= MOST_BYTES or len(count.windows) >= MOST_WINDOWS
 
 
 def halves(entry: Json) -> list[Json]:
-    """An entry that is too large for the ledger, in two of the same header; empty if it speaks of
-    one thing only."""
-    said = [(name, each) for name in _LISTS for each in entry.get(name, [])]
-    if len(said) < 2:
+    """The entry in two halves with the same header; empty if it has only one item."""
+    items = [(name, item) for name in _LISTS for item in entry.get(name, [])]
+    if len(items) < 2:
         return []
-    half = len(said) // 2
+    half = len(items) // 2
     return [
-        {**entry, **{name: [each for of, each in part if of == name] for name in _LISTS}}
-        for part in (said[:half], said[half:])
+        {**entry, **{name: [item for of, item in part if of == name] for name in _LISTS}}
+        for part in (items[:half], items[half:])
     ]
 
 
@@ -107,56 +106,56 @@ def _divided(
     counts: Iterable[PartitionCount], window_millis: int
 ) -> Iterator[tuple[int, list[PartitionCount]]]:
     by_length: dict[int, list[PartitionCount]] = {}
-    for each in counts:
-        if not each.is_empty:
+    for count in counts:
+        if not count.is_empty:
             length = window_millis
-            if len(each.windows) > 2 * MOST_WINDOWS:  # a batch more than fits is no harm
+            if len(count.windows) > 2 * MOST_WINDOWS:  # one batch more than fits does no harm
                 length = max(length, _HOUR_MILLIS)
-            by_length.setdefault(length, []).extend(_parts(each, length))
-    for length, mine in by_length.items():
+            by_length.setdefault(length, []).extend(_parts(count, length))
+    for length, same_length in by_length.items():
         part: list[PartitionCount] = []
         weight = 0
-        for each in mine:
-            if part and (weight + each.weight > MOST_BYTES or len(part) >= MOST_PASSAGES):
+        for count in same_length:
+            if part and (weight + count.weight > MOST_BYTES or len(part) >= MOST_PASSAGES):
                 yield length, part
                 part, weight = [], 0
-            part.append(each)
-            weight += each.weight
+            part.append(count)
+            weight += count.weight
         yield length, part
 
 
 def _parts(count: PartitionCount, length: int) -> list[PartitionCount]:
-    """With windows of this length, as many as fit in each."""
+    """The count with windows of this length, divided into parts that fit."""
     windows = sorted(_longer(count.windows, length).items())
     if len(windows) <= 2 * MOST_WINDOWS:
         return [replace(count, windows=dict(windows))]
     *before, (first, end) = count.stretches  # the last batch: it has more events than there is room
     size = max(2 * MOST_WINDOWS, -(-len(windows) // (end - first)))
-    some = [dict(windows[at : at + size]) for at in range(0, len(windows), size)]
-    own = end - len(some) + 1
+    window_parts = [dict(windows[at : at + size]) for at in range(0, len(windows), size)]
+    own = end - len(window_parts) + 1
     rest = [
         replace(
             count,
             stretches=[[own + at, own + at + 1]],
-            windows=each,
+            windows=part,
             no_events=0,
             delays=[],
             spoilt=[],
             batches=[],
         )
-        for at, each in enumerate(some[1:])
+        for at, part in enumerate(window_parts[1:])
     ]
-    return [replace(count, stretches=[*before, [first, own]], windows=some[0]), *rest]
+    return [replace(count, stretches=[*before, [first, own]], windows=window_parts[0]), *rest]
 
 
 def _longer(windows: dict[int, Sums], length: int) -> dict[int, Sums]:
-    found: dict[int, Sums] = {}
-    for start, each in windows.items():
-        sums = found.setdefault(start - start % length, Sums())
-        sums.events += each.events
-        sums.bytes += each.bytes
-        sums.crc_sum += each.crc_sum
-    return found
+    merged: dict[int, Sums] = {}
+    for start, window in windows.items():
+        sums = merged.setdefault(start - start % length, Sums())
+        sums.events += window.events
+        sums.bytes += window.bytes
+        sums.crc_sum += window.crc_sum
+    return merged
 
 
 def _passage(count: PartitionCount) -> Json:
@@ -177,7 +176,7 @@ def _passage(count: PartitionCount) -> Json:
             for start, sums in sorted(count.windows.items())
         ],
         "delays": list(count.delays),
-        # Of a copy no agent claims anything: its origin's offsets are compared.
+        # Agents claim nothing about a copy: their claims are compared with its origin.
         "lists_batches": count.origin is None,
         "batches": [] if count.origin is not None else _batches(count),
     }
@@ -187,17 +186,17 @@ def _passage(count: PartitionCount) -> Json:
 
 
 def _batches(count: PartitionCount) -> list[Json]:
-    found = []
+    batches = []
     reached = count.stretches[0][0]
     for base, delta, crc in count.batches:
-        found.append({"skipped": base - reached, "count": delta + 1, "crc": crc})
+        batches.append({"skipped": base - reached, "count": delta + 1, "crc": crc})
         reached = base + delta + 1
-    return found
+    return batches
 
 
 def _damaged(count: PartitionCount) -> Iterator[dict[str, Any]]:
-    for each in count.spoilt:
-        yield damaged_of(count.topic, count.topic_id, count.partition, each)
+    for spoilt in count.spoilt:
+        yield damaged_of(count.topic, count.topic_id, count.partition, spoilt)
 
 
 def damaged_of(topic: str, topic_id: str, partition: int, spoilt: Spoilt) -> Json:

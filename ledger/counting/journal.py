@@ -1,13 +1,13 @@
-"""What a counter remembers over restarts and crashes: one small file, replaced as a whole.
+"""Stores a counter's state in one small file, which is replaced as a whole.
 
-In it stand the journal's name (the source of its entries), the number of the next entry, up to
-where each partition was counted, and the entries that were not acknowledged yet. An entry and the
-places that it brings partitions to are written in one go, before it is sent. So a crash at any
-point either counts a stretch again that nobody has heard of, or sends an entry again under the
-number that it had: nothing is told twice as two things, and nothing is left out.
+The file has the journal's name (the source of its entries), the number of the next entry, the place
+up to which each partition is counted, and the unacknowledged entries. An entry and the places that
+it reaches are written together, before the entry is sent. So after a crash, either a stretch is
+counted again that was never sent, or an entry is sent again under its old number: nothing is
+reported under two numbers, and nothing is left out.
 
-The file has a checksum. One that is not what was written is never guessed at: what was counted
-would be counted again. The counter then stays away until somebody has looked (CounterFileDamaged).
+The file has a checksum. A damaged file is never replaced by a guess, which would count everything
+again: counting stops until an operator repairs or removes the file (CounterFileDamaged).
 """
 
 import secrets
@@ -27,11 +27,11 @@ _SUM_SIZE: Final = 4
 
 
 class CounterFileDamaged(Exception):
-    """The counter's file is not what was written."""
+    """The counter's file is damaged, or of an unknown version."""
 
 
 class PartitionKey(NamedTuple):
-    """A partition of one topic, and not of another of that name."""
+    """A partition of one topic: the id tells it from other topics of that name."""
 
     topic: str
     topic_id: str
@@ -39,9 +39,11 @@ class PartitionKey(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Up to where a partition was counted, and at which byte of which segment that was, if that is
-    known: a hint. What is counted from there on has no lower leader epoch than this one. `led` is
-    the newest leader epoch of which it was told where it begins."""
+    """The offset up to which a partition is counted.
+
+    `segment` and `byte` are a hint where that is, -1 if unknown. Everything counted from there on
+    has at least this leader epoch. `led` is the newest leader epoch whose begin was reported.
+    """
 
     next_offset: int
     segment: int = -1
@@ -58,14 +60,14 @@ class _File(msgspec.Struct, array_like=True):
 
 
 class CountingJournal:
-    """One process's at a time: whoever has the directory locked. Blocks."""
+    """For one process at a time: the one that holds the directory's lock. Blocks."""
 
     def __init__(self, path: Path, kind: str) -> None:
-        """`kind` begins the source of a new one. Raises CounterFileDamaged."""
+        """The source of a new journal begins with `kind`. Raises CounterFileDamaged."""
         self._path = path
-        found = _read(path)
-        self.is_new = found is None
-        self._file = found or _File(f"{kind}-{secrets.token_hex(16)}", 0, [], [])
+        file = _read(path)
+        self.is_new = file is None
+        self._file = file or _File(f"{kind}-{secrets.token_hex(16)}", 0, [], [])
         self._places = dict(self._file.places)
 
     @property
@@ -78,7 +80,7 @@ class CountingJournal:
 
     @property
     def pending(self) -> list[Json]:
-        """Entries that are to be sent, again or for the first time."""
+        """Entries that the ledger has not acknowledged."""
         return self._file.pending
 
     @property
@@ -91,8 +93,7 @@ class CountingJournal:
         places: Mapping[PartitionKey, Place],
         forgotten: Collection[PartitionKey] = (),
     ) -> None:
-        """These entries come next, and bring partitions to these places. Raises OSError; then
-        nothing has changed."""
+        """Appends entries and the places that they reach. Raises OSError; then nothing changes."""
         merged = {**self._places, **places}
         for key in forgotten:
             merged.pop(key, None)
@@ -106,8 +107,8 @@ class CountingJournal:
         self._file, self._places = file, merged
 
     def split(self, at: int, parts: Sequence[Json]) -> None:
-        """The pending entry of this index was refused, and is told in parts: the first of them
-        under its number, the others under new ones. Raises OSError; then nothing has changed."""
+        """Replaces the pending entry of this index, which was refused, by parts. The first part
+        keeps its number, the others get new ones. Raises OSError; then nothing changes."""
         pending, next_seq = list(self._file.pending), self._file.next_seq
         for part in parts[1:]:
             pending.append({**part, "header": {**part["header"], "seq": next_seq}})
@@ -118,8 +119,8 @@ class CountingJournal:
         self._file = file
 
     def acknowledged(self) -> None:
-        """All entries are in the ledger. That is written down with the next ones: until then they
-        may be sent once more, which changes nothing."""
+        """Drops the pending entries, which are in the ledger. The file follows with the next write:
+        after a crash before that they are sent once more, which does no harm."""
         self._file.pending = []
 
 
@@ -129,12 +130,11 @@ def _read(path: Path) -> _File | None:
     except FileNotFoundError:
         return None
     begin = len(_MAGIC) + _SUM_SIZE
-    told = content[len(_MAGIC) : begin]
-    if not content.startswith(_MAGIC) or crc32c(content[begin:]) != int.from_bytes(told, "big"):
+    stored = content[len(_MAGIC) : begin]
+    if not content.startswith(_MAGIC) or crc32c(content[begin:]) != int.from_bytes(stored, "big"):
         raise CounterFileDamaged(
-            f"{path} is not what was written, or of a version that is not known here: nothing is "
-            "counted. Restore it; or remove it, and all that is in the logs is counted once more, "
-            "by another name, beside what was counted before"
+            f"{path} is damaged or of an unknown version: counting has stopped. Restore the file, "
+            "or remove it: then everything in the logs is counted again under a new source"
         )
     try:
         return msgspec.msgpack.decode(content[begin:], type=known_type(_File))

@@ -1,13 +1,13 @@
-"""Whose a record batch is: an agent's, or somebody else's. Pure.
+"""Recognises which producers are agents. Pure.
 
-An agent promises something of its batches that others do not: the base timestamp is the smallest,
-the maximum the greatest. Whoever counts can then believe the header of a batch that lies in one
-window. So a batch of each producer (id and epoch) is opened once: its first record tells an agent
-by its value, Confluent-framed Avro that begins with an event's header, of the record's own time and
-with a source as agents make it. Batches without a producer id are nobody's.
+Only agents promise that the base timestamp of a batch is its smallest and the maximum timestamp its
+greatest, so that the header of a batch in one window is enough to count it. One batch of each
+producer (id and epoch) is opened: an agent's first record is Confluent-framed Avro that begins with
+an event header, with the record's own time and a source as agents make them. Batches without a
+producer id are taken for other clients'.
 
-What does not look like that is counted record by record, which is never wrong, only slower. What is
-remembered is bounded, and made anew after a start.
+All other batches are counted record by record, which is slower but never wrong. The number of known
+producers is limited; they are learned again after a restart.
 """
 
 import re
@@ -26,8 +26,8 @@ _SOURCE: Final = re.compile(rb"[0-9a-hjkmnp-tv-z]{20}")
 
 
 class Likeness(Enum):
-    """Of a producer's events with those of agents. Where a topic refuses the time of an event, its
-    record has another."""
+    """How far a producer's events look like an agent's. If a topic refuses an event's time, its
+    record has another time."""
 
     NONE = 0
     SOURCE = 1  # a source as agents make them
@@ -35,13 +35,13 @@ class Likeness(Enum):
 
 
 class Owners:
-    """Which producers are agents, as far as their batches were opened."""
+    """The producers of which a batch was opened, and whether they are agents."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], Likeness] = {}
 
     def learn(self, header: BatchHeader, timestamp: int, value: bytes | None) -> None:
-        """A batch was opened, and this is its first record."""
+        """Learns from the first record of an opened batch whether its producer is an agent."""
         if header.producer_id == NO_PRODUCER:
             return
         key = (header.producer_id, header.producer_epoch)
@@ -53,15 +53,15 @@ class Owners:
     def are_agents(self, producers: Iterable[tuple[int, int]]) -> bool:
         """Whether all of these, by id and epoch, are known to be agents."""
         known = self._known
-        return all(known.get(each) is Likeness.AGENT for each in set(producers))
+        return all(known.get(producer) is Likeness.AGENT for producer in set(producers))
 
     def names_sources(self, header: BatchHeader) -> bool:
-        """Whether the batch's producer is known to write events with sources of agents."""
+        """Whether the batch's producer is known to write events with agents' sources."""
         known = self._known.get((header.producer_id, header.producer_epoch), Likeness.NONE)
         return known is not Likeness.NONE
 
     def needs_opening(self, header: BatchHeader, window_millis: int) -> bool:
-        """Whether the header alone does not say in which windows the events lie."""
+        """Whether the header is not enough to know the windows of the events."""
         if header.attributes & LOG_APPEND_TIME:
             return False  # all of its records have one time, the greatest
         first, last = header.base_timestamp // window_millis, header.max_timestamp // window_millis
@@ -70,7 +70,7 @@ class Owners:
 
 
 def likeness(value: bytes | None, timestamp: int) -> Likeness:
-    """What a record with this value and time has in common with events as agents write them."""
+    """How far a record with this value and time looks like an agent's event."""
     if value is None or len(value) <= _BODY_AT or value[0] != 0:
         return Likeness.NONE
     try:

@@ -1,7 +1,7 @@
-"""A counter's entries on their way to `_audit`: acknowledged by all replicas, or said why not.
+"""Sends a counter's entries to `_audit`, one at a time, acknowledged by all replicas.
 
-The producer is kept from one time to the next. After an error everything is made anew: connections,
-the schema's id, the producer.
+The producer stays open between entries. After an error, everything is opened again: connections,
+the schema id, the producer.
 """
 
 from contextlib import ExitStack
@@ -29,7 +29,7 @@ class LedgerWriter:
     def __init__(
         self, bootstrap: Bootstrap, registry: str | RegistryAddress, *, client_id: str
     ) -> None:
-        """Nobody is asked yet."""
+        """Opens no connection yet."""
         self._bootstrap = bootstrap
         self._registry = registry
         self._client_id = client_id
@@ -37,7 +37,7 @@ class LedgerWriter:
         self._open: tuple[Producer, Encoder, int] | None = None
 
     def send(self, entry: Json) -> None:
-        """Returns when `_audit` has it. Raises ClientError or SchemaError."""
+        """Sends the entry and waits for its acknowledgement. Raises ClientError or SchemaError."""
         try:
             if self._open is None:
                 self._open = self._connect()

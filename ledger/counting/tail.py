@@ -1,8 +1,8 @@
-"""The end of `_audit`, read backwards until it is known how far partitions were counted.
+"""Reads `_audit` backwards until it is known how far partitions were counted.
 
-For whoever begins to lead a partition that others have led. Who led it last has told of it lately,
-unless nothing was written: so the last minutes are read first, and more only for partitions of
-which nothing was found there. Only entries of brokers are decoded.
+A broker needs this when it begins to lead a partition. The previous leader reported it recently,
+unless nothing was written: so the last minutes are read first, and earlier entries only for
+partitions that are not found there. Only entries of counters of the given kind are decoded.
 """
 
 import time
@@ -15,8 +15,14 @@ from client.brokers import Brokers
 from client.errors import Corrupt, NotAllowed
 from client.offsets import AtTime, Beginning, End, Start, start_offsets
 from client.partition_reader import PartitionReader
+from ledger.counting.counted_offsets import (
+    CountedUpTo,
+    History,
+    Json,
+    furthest,
+    furthest_copied,
+)
 from ledger.counting.journal import PartitionKey
-from ledger.counting.told import History, Json, Told, furthest, furthest_copied
 from ledger.lookup import lookup_at
 from ledger.names import LEDGER_TOPIC
 from schemas.envelope import Decoder
@@ -32,7 +38,7 @@ T = TypeVar("T")
 
 _PATIENCE_SECONDS: Final = 10.0
 _MINUTE: Final = 60_000  # milliseconds
-_SPANS: Final = (15 * _MINUTE, 120 * _MINUTE, 1440 * _MINUTE)  # back from now; then all there is
+_SPANS: Final = (15 * _MINUTE, 120 * _MINUTE, 1440 * _MINUTE)  # back from now; then everything
 
 
 def _now_millis() -> int:
@@ -40,7 +46,7 @@ def _now_millis() -> int:
 
 
 class _Stretch(NamedTuple):
-    """Of `_audit`."""
+    """Offsets of one partition of `_audit`."""
 
     partition: int
     first: int
@@ -48,7 +54,7 @@ class _Stretch(NamedTuple):
 
 
 class LedgerTail:
-    """One thread. Nobody is asked yet."""
+    """Finds the latest entries about partitions. One thread. Opens no connection yet."""
 
     def __init__(
         self,
@@ -59,28 +65,29 @@ class LedgerTail:
         kind: str,
         now_millis: Callable[[], int] = _now_millis,
     ) -> None:
-        """`kind` begins the names of journals that count."""
+        """The sources of the wanted entries begin with `kind`."""
         self._bootstrap = bootstrap
         self._registry = registry
         self._client_id = client_id
         self._mark = f"{kind}-".encode()
         self._now_millis = now_millis
 
-    def told(self, histories: Mapping[PartitionKey, History]) -> dict[PartitionKey, Told]:
-        """Of those of these partitions of which it says anything. Nothing, if it may not be read.
-        Raises ClientError and SchemaError."""
+    def told(self, histories: Mapping[PartitionKey, History]) -> dict[PartitionKey, CountedUpTo]:
+        """How far these partitions were counted, without those that the ledger has nothing about.
+        Empty if the ledger may not be read. Raises ClientError and SchemaError."""
 
-        def of(entries: Iterable[Json], left: Collection[PartitionKey]) -> dict[PartitionKey, Told]:
-            return furthest(entries, {key: histories[key] for key in left})
+        def of(
+            entries: Iterable[Json], wanted: Collection[PartitionKey]
+        ) -> dict[PartitionKey, CountedUpTo]:
+            return furthest(entries, {key: histories[key] for key in wanted})
 
-        return self._found(histories, of)
+        return self._search(histories, of)
 
     def copied(self, keys: Collection[PartitionKey]) -> dict[PartitionKey, int]:
-        """Up to where mirrors have said that these were copied, as far as they have said anything
-        within a day."""
-        return self._found(keys, furthest_copied, all_of_it=False)
+        """Up to which offset mirrors copied these partitions, by their entries of the last day."""
+        return self._search(keys, furthest_copied, all_of_it=False)
 
-    def _found(
+    def _search(
         self,
         keys: Collection[PartitionKey],
         of: Callable[[Iterable[Json], Collection[PartitionKey]], dict[PartitionKey, T]],
@@ -105,27 +112,27 @@ class LedgerTail:
                 starts.append(Beginning())
             try:
                 for part in self._backwards(brokers, starts):
-                    left = [key for key in keys if key not in found]
-                    if not left:
+                    missing = [key for key in keys if key not in found]
+                    if not missing:
                         break
                     batches = self._batches(brokers, part)
-                    entries = (each for some in batches for each in self._of(some, decoder))
-                    found |= of(entries, left)
+                    entries = (e for batch in batches for e in self._entries_of(batch, decoder))
+                    found |= of(entries, missing)
             except NotAllowed:
                 return {}
         return found
 
     def _backwards(self, brokers: Brokers, starts: Iterable[Start]) -> Iterator[list[_Stretch]]:
-        """Each part lies before the one that came last."""
+        """The parts of the log, from the end backwards."""
         known = brokers.refresh([LEDGER_TOPIC])
         if not known.has(LEDGER_TOPIC):
             return
-        partitions = [each.index for each in known.topic(LEDGER_TOPIC, Operation.READ).partitions]
+        partitions = [part.index for part in known.topic(LEDGER_TOPIC, Operation.READ).partitions]
         ends = start_offsets(brokers, LEDGER_TOPIC, partitions, End())
         for start in starts:
             begins = start_offsets(brokers, LEDGER_TOPIC, partitions, start)
-            yield [_Stretch(each, begins[each], ends[each]) for each in partitions]
-            ends = {each: min(begins[each], ends[each]) for each in partitions}
+            yield [_Stretch(index, begins[index], ends[index]) for index in partitions]
+            ends = {index: min(begins[index], ends[index]) for index in partitions}
 
     @staticmethod
     def _batches(brokers: Brokers, part: Iterable[_Stretch]) -> Iterator[bytes]:
@@ -144,8 +151,8 @@ class LedgerTail:
                         raise
                     reached = max(reader.next_offset, error.first + error.count)
 
-    def _of(self, batch: bytes, decoder: Decoder) -> Iterator[Json]:
-        """What cannot be read is passed over: then more is counted once more than need be."""
+    def _entries_of(self, batch: bytes, decoder: Decoder) -> Iterator[Json]:
+        """Skips what cannot be read: then more than necessary is counted again."""
         try:
             for record in records(batch):
                 if record.value is not None and self._mark in record.value:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from agent.checking import (
+from agent.config import AgentConfig
+from agent.config_check import (
     InputCheck,
     TopicCheck,
     check_inputs,
@@ -17,7 +18,6 @@ from agent.checking import (
     check_topics,
     topics_of,
 )
-from agent.config import AgentConfig
 from agent.config_inputs import Input, check_distinct
 from agent.inputs_directory import InputsDirectory
 from agent.status import Refusal

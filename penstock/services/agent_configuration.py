@@ -13,7 +13,7 @@ import msgspec
 
 from agent.config import AgentConfig
 from agent.config_inputs import Input
-from agent.errors import NotTaken
+from agent.errors import ConfigRejected
 from penstock.config.configuration import ConfigurationError, load
 
 T = TypeVar("T")
@@ -47,11 +47,11 @@ def load_inputs(path: Path) -> tuple[Input, ...]:
 
 
 def or_not_taken(read: Callable[[], T]) -> T:
-    """For a program that goes on without it: raises NotTaken, with the same line."""
+    """For a program that goes on without it: raises ConfigRejected, with the same line."""
     try:
         return read()
     except ConfigurationError as error:
-        raise NotTaken(str(error)) from None
+        raise ConfigRejected(str(error)) from None
 
 
 def _beside(folder: Path, inputs: Sequence[Input]) -> tuple[Input, ...]:

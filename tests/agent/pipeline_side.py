@@ -23,10 +23,10 @@ from agent.journal.journal import Journal
 from agent.parcels import Eventless, Parcel
 from agent.pipeline import Pipeline
 from agent.shipping.shipper import Shipper
-from agent.standing import AgentParts, standing
 from agent.status import AgentPhase, Status
+from agent.status_report import AgentParts, status_of
 from agent.topic_schemas.cache import write_cache
-from agent.topic_schemas.following import TopicSchemas
+from agent.topic_schemas.current_schemas import TopicSchemas
 from agent.topic_schemas.values import TopicSchema, dead_letters_of, wanted_for
 from ledger.names import DEAD_SUFFIX
 from schemas.envelope import Decoder
@@ -211,7 +211,7 @@ class PipelineSide:
 
     def intake(self, path: Path) -> Intake | None:
         """As soon as the journal knows its source."""
-        intakes = self.pipeline.following.intakes.copy().values()
+        intakes = self.pipeline.recorder.intakes.copy().values()
         found = [each for each in intakes if each.followed.current_path == str(path)]
         return found[0] if found else None
 
@@ -219,7 +219,7 @@ class PipelineSide:
         parts = AgentParts(
             self.journal, self.schemas, self.shipper, self.files, self.pipeline, "", ""
         )
-        return standing(
+        return status_of(
             self.config, self.inputs, parts, phase=AgentPhase.RUNNING, started_millis=0, failure=""
         )
 

@@ -27,7 +27,7 @@ def test_a_loss_that_could_not_be_written_down_at_once_is_stated_once(tmp_path: 
         path.write_text("one\n" * 25)
         side.turn(times=2)
         (followed,) = side.files.following()
-        following = side.pipeline.following
+        following = side.pipeline.recorder
         following.expect([Lost(followed, 0, 60, "truncated"), Lost(followed, 60, 40, "truncated")])
         with side.full_journal():
             for _ in range(2):
@@ -54,7 +54,7 @@ def test_an_unread_file_that_could_not_be_written_down_at_once_is_stated_once(
     with pipeline_side(tmp_path, input_of(path, "logs"), batches={"linger": 60.0}) as side:
         side.turn(times=2)
         archives = [Compressed("logs", f"/log/{name}.gz", "logs", is_left=True) for name in "ab"]
-        side.pipeline.following.expect(archives)
+        side.pipeline.recorder.expect(archives)
         with side.full_journal():
             for _ in range(3):
                 with pytest.raises(JournalFull):
@@ -79,7 +79,7 @@ def test_what_was_read_before_a_loss_goes_first(tmp_path: Path) -> None:
         side.turn(times=2)
         (followed,) = side.files.following()
         assert side.position(path) == 4
-        side.pipeline.following.expect([Lost(followed, 4, 6, "gone")])
+        side.pipeline.recorder.expect([Lost(followed, 4, 6, "gone")])
         with side.full_journal(), pytest.raises(JournalFull):
             side.pipeline._turn(side.now)
         side.turn()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.config_inputs import Input
-from agent.errors import NotTaken
+from agent.errors import ConfigRejected
 from agent.inputs_directory import InputsDirectory
 
 
@@ -25,7 +25,7 @@ class Reading:
         self.read.append(path.name)
         text = path.read_text()
         if "wrong" in text:
-            raise NotTaken(f"{path}:1: unknown key")
+            raise ConfigRejected(f"{path}:1: unknown key")
         return followed(*text.split())
 
 
@@ -95,7 +95,7 @@ def test_what_a_file_said_before_holds_on(tmp_path: Path, directory: InputsDirec
     assert directory.look(at_once=True)
     assert topics(directory) == ["main", "a"]
     ((_, why),) = refused(directory)
-    assert why == "line 1: unknown key; what it said before holds on"
+    assert why == "line 1: unknown key; its previous content stays in effect"
     (tmp_path / "a.yaml").unlink()
     assert directory.look()
     assert (topics(directory), refused(directory)) == (["main"], [])
@@ -108,7 +108,7 @@ def test_names_that_are_taken_are_refused(tmp_path: Path, directory: InputsDirec
     directory.look()
     assert topics(directory) == ["main", "x", "y"]
     assert [name for name, _ in refused(directory)] == ["b.yaml", "c.yaml"]
-    assert "two inputs are called x" in refused(directory)[0][1]
+    assert "duplicate input x" in refused(directory)[0][1]
     (tmp_path / "a.yaml").unlink()
     assert directory.look()
     assert topics(directory) == ["main", "z", "x"]

@@ -206,7 +206,7 @@ def test_a_teams_file(fleet: SimulatedHosts, host: Path, tmp_path: Path) -> None
     taken = {**SHOP, "name": "syslog"}
     wrong = fleet.play(playbook, penstock_agent_application_inputs=[taken])
     assert (wrong.code != 0, file.read_text()) == (True, before)
-    assert "two inputs are called syslog" in wrong.said
+    assert "duplicate input syslog" in wrong.said
 
     gone = fleet.play(playbook, penstock_agent_application_state="absent", **given)
     assert (gone.code, file.exists()) == (0, False), gone.said

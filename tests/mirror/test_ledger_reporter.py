@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from client.errors import ConnectionLost
+from ledger.counting.counted_offsets import Json, furthest_copied
 from ledger.counting.journal import PartitionKey
-from ledger.counting.told import Json, furthest_copied
 from mirror.copied_count import Spread
 from mirror.ledger_reporter import LedgerReporter, StoredBatch
 from mirror.partition import CopiedPartition

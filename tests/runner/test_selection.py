@@ -88,7 +88,7 @@ def test_fixtures_of_servers_are_known_by_name() -> None:
     [
         ("tests/broker/api/test_log_apis.py", "broker/storage/log.py", True),  # imports it
         ("tests/broker/test_opening.py", "broker/storage/opening.py", True),  # its name
-        ("tests/agent/files/test_rotations.py", "agent/files/vigil.py", True),  # its folder
+        ("tests/agent/files/test_rotations.py", "agent/files/missed_names.py", True),  # its folder
         ("tests/runner/test_selection.py", "broker/storage/log.py", False),
         ("tests/agent/journal/test_journal.py", "broker/journal.py", False),  # another package
     ],

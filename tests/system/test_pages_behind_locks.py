@@ -92,7 +92,7 @@ def test_an_agents_status_is_for_those_who_are_known(tmp_path: Path, site: Site)
         # There is no file of tokens yet: it follows its files, and says why nobody can ask.
         assert agent.said("warning", "no pages", "`http.tokens_file`", "no such file")
         site.write_tokens()
-        wait_until(lambda: site.serves(agent.http_port), what="pages are served")
+        wait_until(lambda: site.serves(agent.http_port), what="serving pages")
         config = str(agent.config)
         refused = penstock("agent", "--status", "--config", config)
         assert refused.returncode == 1
@@ -125,7 +125,7 @@ def test_a_brokers_metrics_are_for_those_who_are_known(
     broker = BrokerProcess(tmp_path / "broker", zookeeper=chroot, settings={"http": site.http})
     broker.spawn()
     try:
-        wait_until(lambda: site.serves(broker.http_port), what="pages are served")
+        wait_until(lambda: site.serves(broker.http_port), what="serving pages")
 
         def ready() -> bool:
             page = site.page(broker.http_port, "/readyz")

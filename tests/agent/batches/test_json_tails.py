@@ -121,13 +121,13 @@ def test_every_line_has_its_verdict_in_blocks_too() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (b"[]", "it is JSON, but no object"),
-        (b'"x"', "it is JSON, but no object"),
+        (b"[]", "JSON, but not an object"),
+        (b'"x"', "JSON, but not an object"),
         (b"{'a': 1}", "not JSON: object keys must be strings (byte 1)"),
         (b"", "not JSON: Input data was truncated"),
-        (b'{"status": "\xff"}', "not JSON: its text is no UTF-8 from byte 0 of a string on"),
+        (b'{"status": "\xff"}', "not JSON: invalid UTF-8 at byte 0 of a string"),
         (b"[" * 100_000, "not JSON: "),
-        (b'{"tags": ' + b"[" * 100_000, "it is nested too deeply"),
+        (b'{"tags": ' + b"[" * 100_000, "nested too deeply"),
         (b"{}", "url: it is missing"),
     ],
 )
@@ -157,7 +157,7 @@ def test_constants_stand_in_every_event() -> None:
     got = tails.encode([b'{"a": 1, "c": 2}', b'{"a": "1", "b": 7, "c": 2}', b'{"a": 1}'])
     wanted = encoder.encode({"a": 1, "b": "x", "c": 2})
     assert got.bodies == [wanted, wanted, None]
-    with pytest.raises(ValueError, match=r"^c: 'x' is no long$"):
+    with pytest.raises(ValueError, match=r"^c: 'x' is not a long$"):
         JsonTails(encoder, constants={"c": "x"})
 
 
@@ -174,7 +174,7 @@ def test_unknown_fields_are_refused_if_that_is_wanted() -> None:
     tails = JsonTails(TailEncoder(of(a="int")), take=["ts"], constants={"k": 1}, only_known=True)
     got = tails.encode([b'{"a": 1, "ts": 1, "k": 2}', b'{"a": 1, "z": 1}', b'{"a": "1"}'])
     assert got.bodies == [b"\2", None, b"\2"]
-    assert got.refused == {1: "there is no field 'z'"}
+    assert got.refused == {1: "the schema has no field 'z'"}
 
 
 def test_an_event_of_a_header_alone_has_no_tail() -> None:
@@ -290,7 +290,7 @@ def test_what_is_under_no_name_is_missing_or_unknown() -> None:
     assert tails.bodies[0] == tails.bodies[2] is not None
     strict = JsonTails(TailEncoder(RENAMED), only_known=True)
     lines = [text(FORMER), text(FORMER | {"tier2": 1, "no": 1})]
-    assert strict.encode(lines).refused == {1: "there is no field 'no'"}
+    assert strict.encode(lines).refused == {1: "the schema has no field 'no'"}
 
 
 def test_what_is_asked_for_is_found_under_former_names() -> None:

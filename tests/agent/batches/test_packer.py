@@ -325,7 +325,7 @@ def test_an_event_too_large_for_a_batch_is_a_dead_letter() -> None:
     assert run == Run(A.id, 0, 2, 0, 80_005, 2, (gone,))
     (dead,) = events_of(parcel, BatchKind.DEAD_LETTERS)
     assert dead["reason"] == (
-        "an event of 80,000 bytes is too large for lines, whose batches may have 30,000"
+        "an event of 80,000 bytes is too large for lines: its batches may have 30,000 bytes"
     )
     assert (dead["offset"], dead["size"]) == (2, 80_001)
     assert noise.startswith(dead["raw"])

@@ -12,9 +12,9 @@ from agent.batches.tail_encoder import TailEncoder
 from agent.config_inputs import Format, UnknownFields
 from agent.config_lines import Filter, Time
 from agent.errors import InputError
+from agent.events.event_rules import Made, Make, OneByOne, Rules, When
 from agent.events.fields import fields_of_json
 from agent.events.filtering import Filters
-from agent.events.making import Made, Make, OneByOne, Rules, When
 from agent.events.messages import Messages
 from agent.events.plan import JsonColumns
 from agent.events.schema_fit import is_plain
@@ -47,17 +47,17 @@ def test_which_schema_is_plain() -> None:
         (None, {"format": Format.JSON}, "`format: json` needs a schema"),
         (parse('"string"'), {}, "the schema of logs: an event is a record"),
         (built_in(HEADER), {"format": Format.JSON}, "its first field must be header"),
-        (schema_of(user="string"), {}, "needs a field user, which lines of `format: plain`"),
+        (schema_of(user="string"), {}, "requires a field user, which lines of `format: plain`"),
         (
             schema_of(user="string"),
             {"format": Format.REGEX, "pattern": "(?P<level>x)"},
-            "needs a field user, which lines of `format: regex`",
+            "requires a field user, which lines of `format: regex`",
         ),
         (TEXT, {"format": Format.JSON, "add_fields": {"dc": "x"}}, "`add_fields`: the schema has"),
         (
             schema_of(n="int"),
             {"format": Format.JSON, "add_fields": {"n": "many"}},
-            "`add_fields`: n: 'many' is no int",
+            "`add_fields`: n: 'many' is not an int",
         ),
         (None, {"format": Format.CRI, "add_fields": {"n": 1}}, "`add_fields` needs a schema"),
         (
@@ -83,7 +83,7 @@ def test_which_schema_is_plain() -> None:
         (
             TEXT,
             {"format": Format.JSON, "time": Time(field="message"), "add_fields": {"message": "x"}},
-            "`time`: message is added",
+            "`time`: message is one of `add_fields`",
         ),
         (
             TEXT,
@@ -136,7 +136,7 @@ def test_unknown_fields(format_: Format) -> None:
     assert kept.bodies == [b"\x02\x04\x02b\x10[1,null]\x02c\x02x\x00", b"\x04\x00"]
     dead = read(reader_of(EXTRA, format=format_, unknown_fields=UnknownFields.DEAD), line)
     assert dead.bodies == [b"\x04\x00"]
-    assert dead.dead[0].reason == "there is no field 'b'"
+    assert dead.dead[0].reason == "the schema has no field 'b'"
 
 
 def test_what_is_in_extra_already_stays_there() -> None:
@@ -154,10 +154,10 @@ def test_a_line_that_does_not_fit_is_a_dead_letter_that_says_why() -> None:
     outcome = read(reader_of(schema, format=Format.JSON), lines)
     assert outcome.bodies == []
     assert [dead.reason for dead in outcome.dead] == [
-        "n: 'x' is no int",
+        "n: 'x' is not an int",
         "who: it is missing",
-        "who[1]: 'y' is no long",
-        "n: 3000000000 is no int, which has 32 bits",
+        "who[1]: 'y' is not a long",
+        "n: 3000000000 is not a 32-bit int",
     ]
     assert outcome.excepted == {(Fate.DEAD_LETTERED, "schema"): 4}
     assert [dead.position for dead in outcome.dead] == [0, 22, 31, 57]

@@ -26,7 +26,7 @@ from agent.files.happenings import (
 from agent.history.blind_times import Looked, Unwatched
 from agent.history.position import HistoryPosition
 from agent.kept import store as agents
-from agent.kept.keeping import Keeping
+from agent.kept.kept_files import Keeping
 from agent.kept.store import HandedOver
 from agent.recognition.followed import Followed
 from agent.recognition.opening import Opening

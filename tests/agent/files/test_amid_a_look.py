@@ -126,7 +126,7 @@ def test_a_process_that_stands_still(logs: LogFolder) -> None:
     amid.after(BEFORE_LISTING, amid.freeze)
     files.turn()
     (said,) = files.unwatched
-    assert (said.traces, said.reason[:22]) == (Traces.BRIEF, "nobody looked for 4 s;")
+    assert (said.traces, said.reason[:16]) == (Traces.BRIEF, "no look for 4 s;")
 
 
 def test_a_process_that_stands_still_before_it_lists_once_more(logs: LogFolder) -> None:
@@ -147,5 +147,5 @@ def test_a_process_that_stands_still_before_it_lists_once_more(logs: LogFolder) 
     files.turn()
     assert files.text == b"one\n" * 500 + b"two\n"
     (said,) = [each for each in files.unwatched if not each.source]
-    assert (said.traces, said.reason[:22]) == (Traces.BRIEF, "nobody looked for 4 s;")
+    assert (said.traces, said.reason[:16]) == (Traces.BRIEF, "no look for 4 s;")
     assert said.reason.endswith("other.log")

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.files.listing import Listing, Survey
-from agent.files.unwatched import Folders, told
+from agent.files.unwatched import Folders, blind_statements
 from agent.history.blind_times import MOST_FOLDERS, NOT_KNOWN, Blind, Stamp, Traces
 from tests.agent.files.journalled_files import (
     LogFolder,
@@ -50,7 +50,7 @@ EMPTY = "write app.log one*500; rest; set app.log; rest; "
         "a b c",
         (
             CHANGED,
-            "changed b: *not there any more*",
+            "changed b: *the folder is gone*",
             "changed c: *the folder is new*",
             "unchanged a: *",
             "vanished b/app.log from 2: *",
@@ -142,14 +142,14 @@ def test_nobody_looked(logs: LogFolder, scenario: Scenario) -> None:
         "mkdir shop; write shop/app.log.1 unseen; write shop/app.log new; tick; "
         f"rm shop/app.log.1; {LONG}",
         "new",
-        ("changed shop: it was not watched before; names came and went",),
+        ("changed shop: not watched before; names came and went",),
     ),
     Scenario(
         "names came and went for longer than a moment",
         "mkdir shop; write shop/app.log unseen; sleep 1.1; rm shop/app.log; "
         f"write shop/app.log new; {LONG}",
         "new",
-        ("changed shop: it was not watched before; names came or went for longer than a second",),
+        ("changed shop: not watched before; names came or went for longer than a second",),
     ),
     Scenario(
         "it is made and something in it",
@@ -285,10 +285,10 @@ def test_more_folders_than_are_remembered(beyond: int) -> None:
     assert looked.folders == stamps  # what is known stays so
     blind = Blind("t", 6, 9, "nobody looked")
     for now in (listing, Listing(stamps=stamps, complete=True)):
-        said = told(survey, now, stamps, looked, blind, known=set(), written={})
+        said = blind_statements(survey, now, stamps, looked, blind, known=set(), written={})
         assert [each.traces for each in said] == [Traces.OTHER] * beyond + [Traces.UNCHANGED]
         if beyond:
-            assert f"of more folders than {MOST_FOLDERS} it is not remembered" in said[0].reason
+            assert f"no more than {MOST_FOLDERS} folders is remembered" in said[0].reason
 
 
 def test_a_clock_that_went_back_hides_nothing(logs: LogFolder) -> None:

@@ -304,7 +304,7 @@ def test_an_agent_goes_by_its_configuration_and_names_what_it_refuses(host: Host
     finally:
         agent.stop()
     assert app.why.startswith("follow_links: ")
-    assert password.why == "it belongs to the agent itself"
+    assert password.why == "the file belongs to the agent itself"
 
 
 def test_endless_links_and_no_files_are_errors_and_keep_nothing_open(host: Host) -> None:

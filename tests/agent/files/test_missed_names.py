@@ -95,7 +95,7 @@ SOON = "rest; touch empty.log; write app.log unseen; tick; tick; set app.log two
         "write app.log one; rest 6; away 60; turn 6; "
         "away 60; write app.log.9 unseen; rm app.log.9; turn 6",
         "one",
-        ("unchanged .: *", "changed .: *stood still for 60 s*"),
+        ("unchanged .: *", "changed .: *suspended for 60 s*"),
         options={"events": False},
     ),
     Scenario(
@@ -106,7 +106,7 @@ SOON = "rest; touch empty.log; write app.log unseen; tick; tick; set app.log two
         "write older.log two; write empty.log two; for 60 app.log new empty.log; "
         "away 6; mv new moved.log; ln older.log linked.log; settle",
         "one another two two two all",
-        (f"changed .: nobody looked for 6 s; *{EMPTIED}, empty.log",),
+        (f"changed .: no look for 6 s; *{EMPTIED}, empty.log",),
         "*.log",
     ),
     Scenario(
@@ -238,7 +238,7 @@ def test_when_the_kernel_could_not_keep_all_that_happened(logs: LogFolder) -> No
         (logs / f"app.log.{9 + number % 2}").rename(logs / f"app.log.{10 - number % 2}")
     files.turn()
     assert Traces.CHANGED in {each.traces for each in files.unwatched}
-    assert "more happened at once" in files.unwatched[0].reason
+    assert "queue overflowed" in files.unwatched[0].reason
 
 
 def test_very_many_new_files_that_go_before_they_are_listed(logs: LogFolder) -> None:

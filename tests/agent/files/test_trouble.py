@@ -9,11 +9,11 @@ import pytest
 from agent.file_inputs import FileInput, end_of_last_line
 from agent.files.happenings import Polling, ReadableAgain, Unreadable
 from agent.history.blind_times import Traces, Unwatched
-from agent.history.watching import Mounts, Watcher
+from agent.history.watcher import Mounts, Watcher
+from agent.recognition.file_properties import same_content
 from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles
 from agent.recognition.identity import fingerprint
-from agent.recognition.seen import same_content
 from tests.agent.files.journalled_files import JournalledFiles, LogFolder, append
 from tests.agent.files.scenarios import Scenario, check, scenarios
 from tests.agent.nobody import as_nobody, open_folder
@@ -244,7 +244,7 @@ def test_the_handles_used_last_stay(tmp_path: Path) -> None:
 def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path, tmp_path / "fifo", Path("/dev/null")):
-        with pytest.raises(OSError, match="no regular file"):
+        with pytest.raises(OSError, match="not a regular file"):
             Handles(1).open(str(path))
 
 
@@ -301,7 +301,7 @@ def test_a_folder_that_may_be_entered_and_not_listed_is_polled(folder: Path) -> 
         files = JournalledFiles(FileInput("in", "t", (f"{below}/app.log",)))
         assert files.turn() == b"one\n"
         said = [(each.path, each.why) for each in files.of(Polling)]
-        assert said == [(str(below), "it may not be listed")]
+        assert said == [(str(below), "no permission to list it")]
         files.close()
 
 

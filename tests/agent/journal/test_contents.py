@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from agent.alterations import Alteration, Altered, AlteredText
 from agent.history.blind_times import LookedAt, Traces, Unwatched
 from agent.journal import contents as contents_module
-from agent.journal.contents import JournalContents, Unfitting
+from agent.journal.contents import InconsistentEntry, JournalContents
 from agent.journal.state import Chosen, Finished, NotSeen, Numbers, Shipped, WindowPassed
 from agent.parcels import Eventless
 from agent.runs import Progress, SourceId, WindowCount
@@ -192,15 +192,15 @@ def test_what_does_not_fit_changes_nothing(contents: JournalContents) -> None:
     contents.parcel(parcel(outgoing(0, run(A))))
     before = contents.copy()
     stranger = SourceId("c")
-    with pytest.raises(Unfitting, match="source c is not known"):
+    with pytest.raises(InconsistentEntry, match="unknown source c"):
         contents.parcel(parcel(outgoing(1, run(B), run(stranger))))
-    with pytest.raises(Unfitting, match="batch 0 is there already"):
+    with pytest.raises(InconsistentEntry, match="batch 0 exists already"):
         contents.parcel(parcel(outgoing(0, run(B))))
-    with pytest.raises(Unfitting, match="batch 5 is not open"):
+    with pytest.raises(InconsistentEntry, match="batch 5 is not open"):
         contents.acknowledged(5, 0, -1)
-    with pytest.raises(Unfitting, match="batch 0 is there already"):
+    with pytest.raises(InconsistentEntry, match="batch 0 exists already"):
         contents.replaced(0, [outgoing(0, run(A))], ())
-    with pytest.raises(Unfitting, match="source c is not known"):
+    with pytest.raises(InconsistentEntry, match="unknown source c"):
         contents.finished(stranger, 9, 0)
     assert contents == before
 

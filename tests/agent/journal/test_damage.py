@@ -163,7 +163,7 @@ def test_damage_before_it_stood_costs_nothing(history: History, copied: Path) ->
     found = recovered(copied)
     assert seen_contents(found.contents) == history.held
     assert found.damage is not None
-    assert "nothing is lost by it" in found.damage
+    assert "nothing is lost" in found.damage
     assert files(copied)[0].name in found.damage
 
 
@@ -174,7 +174,7 @@ def test_damage_is_said_once_and_the_file_is_kept(copied: Path, tmp_path: Path) 
     _journal, state = open_journal(tmp_path / "moved")
     assert state.is_copy_of is not None  # that it is, as these tests make it
     assert state.damage is not None
-    assert "come twice" in state.damage
+    assert "shipped twice" in state.damage
 
 
 def test_what_is_true_anyway_is_used(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_nothing_is_left(tmp_path: Path) -> None:
     for path in files(tmp_path):
         flip(path, 0)
     before = [path.read_bytes() for path in files(tmp_path)]
-    with pytest.raises(JournalError, match="move them away: all files are then read again"):
+    with pytest.raises(JournalError, match="move them away: the agent then reads all files"):
         open_journal(tmp_path)
     assert [path.read_bytes() for path in files(tmp_path)] == before
 

@@ -158,9 +158,9 @@ def test_a_source_is_forgotten_for_ever(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_a_bug_and_is_not_written(tmp_path: Path) -> None:
     journal, _ = open_journal(tmp_path)
     size = journal.sizes.file_bytes
-    with pytest.raises(ValueError, match="source a is not known"):
+    with pytest.raises(ValueError, match="unknown source a"):
         journal.parcel(parcel(outgoing(0, run(A))))
-    with pytest.raises(ValueError, match="source a is not known"):
+    with pytest.raises(ValueError, match="unknown source a"):
         journal.finished(A, 0)
     with pytest.raises(ValueError, match="batch 0 is not open"):
         journal.numbered([(0, ME, 0, 0)])
@@ -195,7 +195,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     ) as other:
         assert other.stdout is not None
         theirs = other.stdout.readline().strip()
-        with pytest.raises(JournalError, match=f"{tmp_path} is in use: another agent"):
+        with pytest.raises(JournalError, match=f"{tmp_path} is in use by another agent"):
             open_journal(tmp_path)
         other.kill()
     _journal, state = open_journal(tmp_path)
@@ -207,9 +207,9 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     inside = tmp_path / "file" / "agent"
-    with pytest.raises(JournalError, match=f"{inside} cannot be used: File exists"):
+    with pytest.raises(JournalError, match=f"cannot use data_dir {inside}: File exists"):
         open_journal(inside)
-    with pytest.raises(JournalError, match=f"{inside} cannot be opened: File exists"):
+    with pytest.raises(JournalError, match=f"cannot open the journal in {inside}: File exists"):
         Journal.open(inside, sync=False, limit_bytes=1, host_binding=Binding.of(tmp_path))
 
 

@@ -41,7 +41,7 @@ def test_a_full_disk_then_not(tmp_path: Path, room: int) -> None:
     waiting = parcel(outgoing(journal.next_number(), run(A, 1, 1, 10)))
     with no_file_beyond(size + room):
         for _ in range(2):
-            with pytest.raises(JournalFull, match=r"nothing can be written to the journal .*large"):
+            with pytest.raises(JournalFull, match=r"cannot write the journal .*large"):
                 journal.parcel(waiting)
             assert path.stat().st_size == size
         with pytest.raises(JournalFull):
@@ -79,7 +79,7 @@ def test_a_new_file_that_cannot_be_made(tmp_path: Path) -> None:
     in_the_way.mkdir()
     grow(journal, until=9_500)
     assert journal.sizes.generation == 2
-    assert journal.trouble == "the journal cannot begin a new file: Is a directory"
+    assert journal.trouble == "cannot start a new journal file: Is a directory"
     in_the_way.rmdir()
     grow(journal, until=journal.sizes.file_bytes + 100)
     assert journal.sizes.generation == 2
@@ -102,7 +102,7 @@ def grow(journal: Journal, *, until: int) -> None:
 def test_no_room_to_open_one(tmp_path: Path) -> None:
     with (
         no_file_beyond(10),
-        pytest.raises(JournalError, match="cannot be opened: File too large"),
+        pytest.raises(JournalError, match=r"cannot open the journal .*: File too large"),
     ):
         open_journal(tmp_path)
     assert not files(tmp_path)

@@ -166,7 +166,7 @@ def test_a_statement_that_no_entry_can_hold_is_left_out(
         side.journal.parcel(Parcel((), [Eventless(number, TOPIC, run)], progress))
         wait_until(lambda: not side.journal.sizes.statements)
         assert large[0] > 0
-        assert caplog.text.count("left out of the ledger") == 1
+        assert caplog.text.count("a statement for the ledger") == 1
         assert covered(broker) == 1
     assert seqs(broker) == list(range(len(seqs(broker))))
 
@@ -199,7 +199,7 @@ def test_what_cannot_be_written_is_left_out_and_the_rest_is_said(
             side.journal.parcel(Parcel((), [eventless], {}))
             ship(side, 2)
         assert covered(broker) == 4
-        assert caplog.text.count("a statement is left out of the ledger") == 1
+        assert caplog.text.count("a statement for the ledger") == 1
     assert side.shipper.failure is None
 
 
@@ -346,7 +346,7 @@ def heartbeats() -> Heartbeats:
 
 def say(beats: Heartbeats, now: float) -> list[dict[str, object]]:
     found = beats.statements(now)
-    beats.said(found, now)
+    beats.journalled(found, now)
     return found
 
 

@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from agent.files.listing import sighting_from
+from agent.recognition.file_properties import born_ns
 from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles
 from agent.recognition.identity import FULL, Sighting, fingerprint
 from agent.recognition.memory import FoundFile, Memory
 from agent.recognition.originals import Originals
-from agent.recognition.seen import born_ns
 from agent.runs import KnownSource, Progress, SourceId
 
 TEXT = b"backup done\n" * 10

@@ -17,7 +17,7 @@ from agent.journal.binding import Binding
 from agent.journal.journal import Journal
 from agent.parcels import BatchKind, Outgoing, Parcel
 from agent.runs import Fingerprint, KnownSource, Progress, Run, SourceId
-from agent.shipping.replacing import window_counts
+from agent.shipping.replacements import window_counts
 from agent.shipping.shipper import Shipper
 from agent.topic_schemas.values import TopicSchema
 from client.brokers import Brokers

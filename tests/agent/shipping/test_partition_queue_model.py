@@ -339,7 +339,7 @@ class World:
         if self.question is not None:
             (queue, sent, everywhere), self.question = self.question, None
             offset = 0 if everywhere else self.disk.next_offset
-            queue.found_out(sent, self.partition.evidence(sent, offset), self.now)
+            queue.looked_up(sent, self.partition.evidence(sent, offset), self.now)
 
     def happen(self, events: Sequence[Event]) -> None:
         waiting = list(events)
@@ -420,7 +420,7 @@ def test_a_log_that_has_lost_its_end_may_have_them_below() -> None:
             times += [world.now] * everywhere
             is_seen = len(times) > 1  # the first time, replicas are behind
             evidence = world.partition.evidence(sent, 0 if is_seen else 100)
-            queue.found_out(sent, evidence, world.now)
+            queue.looked_up(sent, evidence, world.now)
         world.now += 0.5
     assert times == [pytest.approx(30, abs=1.5), pytest.approx(630, abs=3)]
     world.settle()

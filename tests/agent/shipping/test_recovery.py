@@ -16,8 +16,8 @@ from agent.journal.journal import Journal
 from agent.journal.recovery import recover
 from agent.parcels import Outgoing, Parcel
 from agent.runs import Progress, SourceId
+from agent.shipping.batch_lookup import evidence_of
 from agent.shipping.evidence import judged
-from agent.shipping.looking import evidence_of
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from client.delivery import Batch, Stamped, TopicPartition
@@ -278,7 +278,7 @@ def test_a_log_that_begins_later(before: Before, caplog: pytest.LogCaptureFixtur
     before.broker.logs[TOPIC].delete_before_end()
     before.recovered()
     assert before.lines() == ["4", "5", "6", "7", "8", "9"]
-    assert "nobody knows where" in caplog.text
+    assert "at an unknown offset" in caplog.text
     passages = [each for each in before.broker.passages() if each["partition"] == -1]
     bare = [run for passage in passages for run in passage["runs"]]
     assert [(run["seq"], run["events"]) for run in bare] == [(2, 2)]
@@ -296,7 +296,7 @@ def test_what_cannot_be_known_is_sent_again(
     before.recovered()
     assert before.lines() == ["2", "3", "4", "5", "6", "7", "8", "9"]
     (said,) = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert "cannot be known" in said.getMessage()
+    assert "unknown whether" in said.getMessage()
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_the_ledger_is_sent_again_without_a_look(
         evidence = evidence_of(brokers, TopicPartition("_audit", 0), sent, 7, lambda: True)
     verdicts = judged(sent, evidence)
     assert (verdicts.again, verdicts.doubtful) == (sent, [])
-    assert "cannot be" not in caplog.text
+    assert "unknown whether" not in caplog.text
 
 
 def test_what_was_acknowledged_out_of_order_hides_nothing(before: Before) -> None:

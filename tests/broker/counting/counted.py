@@ -10,10 +10,10 @@ from broker.counting.reports import CountingReport, CountingResult, Led, LostOff
 from broker.storage.log import Log
 from client.security import Security
 from ledger.counting.batches import Json
+from ledger.counting.counted_offsets import CountedUpTo, EpochStart, History, furthest
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal, PartitionKey
-from ledger.counting.told import EpochStart, History, Told, furthest
 from schemas.remote.address import RegistryAddress
 
 
@@ -25,7 +25,7 @@ class ShownLedger:
         self.entries: list[Json] = []
         self.asked: list[PartitionKey] = []
 
-    def told(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, Told]:
+    def told(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, CountedUpTo]:
         if self.is_silent:
             raise ConnectionRefusedError("nobody is there")
         self.asked += histories

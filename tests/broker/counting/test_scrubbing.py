@@ -11,10 +11,10 @@ from broker.config import Checks
 from broker.counting.reports import CountingReport, Led
 from broker.counting.scrubbing import Scrubbing
 from broker.storage.log import Log
+from ledger.counting.counted_offsets import EpochStart
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker
 from ledger.counting.journal import CountingJournal
-from ledger.counting.told import EpochStart
 from ledger.names import topic_id_text
 from tests.broker.storage.log_files import create, grow, log_file, names, overwrite
 

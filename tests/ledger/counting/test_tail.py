@@ -11,9 +11,9 @@ from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
+from ledger.counting.counted_offsets import CountedUpTo, EpochStart, History
 from ledger.counting.journal import PartitionKey
 from ledger.counting.tail import LedgerTail
-from ledger.counting.told import EpochStart, History, Told
 from ledger.names import LEDGER_TOPIC
 from ledger.publishing import write_entries
 from schemas.registry_client import RegistryClient
@@ -63,5 +63,5 @@ def test_what_was_told_last_is_found_however_long_ago(
         agent = entry(topic, 0, passages=[counted(never, 0, 0, 9)], host="broker-1")
         write_entries(brokers, registry, [agent], timestamp=now)
     wanted: Mapping[PartitionKey, History] = dict.fromkeys([idle, busy, never], HISTORY)
-    assert tail.told(wanted) == {idle: Told(90, 0, a), busy: Told(120, 2, b)}
-    assert tail.told({busy: HISTORY}) == {busy: Told(120, 2, b)}
+    assert tail.told(wanted) == {idle: CountedUpTo(90, 0, a), busy: CountedUpTo(120, 2, b)}
+    assert tail.told({busy: HISTORY}) == {busy: CountedUpTo(120, 2, b)}

@@ -52,8 +52,8 @@ def test_what_plain_lines_come_to(checking: Checking, new_topic: str) -> None:
     assert (check["files"], check["bytes"], check["problems"]) == (3, 29, [])
     assert (check["schema"], check["version"]) == (LOG_LINE, 1)
     assert check["remarks"] == [
-        f"cannot read {folder}/data/journal.log: it belongs to the agent itself",
-        "1 compressed files are not read",
+        f"cannot read {folder}/data/journal.log: the file belongs to the agent itself",
+        "1 compressed files will not be read",
     ]
     topics = [each["name"] for each in report["topics"]]
     assert topics == [new_topic, f"{new_topic}.dead", "_audit"]
@@ -130,7 +130,7 @@ def test_a_file_for_inputs_dir_is_checked_before_it_is_there(tmp_path: Path) -> 
     named = "inputs: [{paths: [/var/log/shop/*.log], topic: shop, name: shop}]\n"
     ended = check_inputs(file, named)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert "no file matches now" in ended.stdout
+    assert "no file matches at present" in ended.stdout
     ended = check_inputs(file, "inputs: [{paths: [/x], topci: shop}]\n")
     assert ended.returncode == 2
     assert ended.stderr.endswith("inputs[0].topci: unknown key; did you mean topic?\n")
@@ -151,7 +151,7 @@ def test_a_file_for_inputs_dir_is_checked_beside_what_is_there(alone: Checking) 
     file, beside = alone.folder / "shop.yaml", ("--beside", str(alone.path))
     for taken in ("till", "main"):
         ended = check_inputs(file, text.format(taken), *beside)
-        assert (ended.returncode, f"two inputs are called {taken}" in ended.stderr) == (2, True)
+        assert (ended.returncode, f"duplicate input {taken}" in ended.stderr) == (2, True)
     ended = check_inputs(file, text.format("shop"), *beside)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "absent.pem" in ended.stdout  # for information

@@ -104,7 +104,7 @@ def test_files_of_applications_come_and_go(tmp_path: Path, agent: AgentProcess) 
         assert agent.http("/readyz")[0] == 503
         assert "did you mean topic?" in agent.http("/readyz")[1]
         time.sleep(1)
-        assert len(agent.said("inputs file is not taken")) == 1
+        assert len(agent.said("inputs file rejected")) == 1
         (folder / "shop.yaml").unlink()
         wait_until(lambda: inputs(agent) == ["main"] and agent.ready(), what="its inputs are gone")
 
@@ -121,15 +121,15 @@ def test_a_configuration_is_taken_if_it_is_valid(
     with agent:
         reload(inputs=[*before, other])
         wait_until(lambda: inputs(agent) == ["main", "other"], what="the new input is there")
-        wait_until(lambda: agent.said("configuration taken", "inputs=2"), what="that is said")
+        wait_until(lambda: agent.said("configuration loaded", "inputs=2"), what="that is said")
 
         reload(inputs=[{"paths": ["/x"]}])
         wait_until(
-            lambda: agent.said("not taken", "topic", "is required"), what="what is wrong is said"
+            lambda: agent.said("rejected", "topic", "is required"), what="what is wrong is said"
         )
         reload(inputs=before, window=30)
         wait_until(
-            lambda: agent.said("not taken", "a restart is needed to change window"),
+            lambda: agent.said("rejected", "changing window needs a restart"),
             what="so is that",
         )
         assert inputs(agent) == ["main", "other"]
@@ -183,7 +183,7 @@ def test_files_are_followed_while_another_has_its_port(
         )
     wait_until(agent.ready, what="it answers where the port is free")
     served = f"http_port={agent.http_port}"
-    wait_until(lambda: agent.said("pages are served", served), what="that is said")
+    wait_until(lambda: agent.said("serving pages", served), what="that is said")
     assert len(agent.said("cannot listen on")) == 1
     assert agent.terminate() == 0
 

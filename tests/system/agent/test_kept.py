@@ -179,7 +179,7 @@ def test_what_a_restart_and_a_stop_leave(
         keeper.systemd("restart", UNIT)
         wait_until(agent.ready, within=WITHIN, what="the agent is ready")
         wait_kept(agent)
-        assert agent.said("open files were kept, and are gone on with")
+        assert agent.said("adopted open files")
         keeper.stop()
         assert keeper.kept == 0
     site.check(topic, application.lives)

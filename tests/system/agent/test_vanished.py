@@ -72,7 +72,7 @@ def test_a_file_that_grew_was_rotated_and_compressed(
     append(log, numbers(10))
     agent.start()
     topic.wait_for_count(160 if is_read else 110)
-    words = "goes on in its archive" if is_read else "end of file not"
+    words = "continues in an archive" if is_read else "end of file not"
     wait_until(lambda: agent.said(words), what=words)
     if is_read:
         wait_until(lambda: agent.said("file shipped to its end", "bytes=433"), what="its end")
@@ -164,5 +164,5 @@ def test_a_journal_that_has_lost_every_look(site: Site, topic: Topic, log: Path)
     (said,) = [each for each in found if not each["source"]]
     assert (said["traces"], said["path"]) == ("changed", str(site.logs / "r1"))
     assert before <= said["from_time"] <= followed_by < said["to_time"]
-    assert "how it stood is not known any more" in said["reason"]
+    assert "its previous state is unknown" in said["reason"]
     stop(agent)

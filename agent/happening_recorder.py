@@ -1,7 +1,7 @@
-"""What happens to files, written down and told: sources come, are renamed, lose bytes, and end.
+"""Journals and logs what happens to files: sources appear, are renamed, lose bytes, and end.
 
-The journal hears of a source before anything of it is shipped, and of its end after everything of
-it was handed over.
+A source is journalled before anything of it is shipped, and its end after everything of it was
+handed over.
 """
 
 import logging
@@ -41,9 +41,9 @@ from ground.printable import one_line
 log = logging.getLogger(__name__)
 
 
-class Following:
-    """Belongs to the pipeline's thread; `intakes`, `unreadable` and `polling` may be looked at by
-    others."""
+class HappeningRecorder:
+    """Processes happenings of files. Belongs to the pipeline's thread; others may read `intakes`,
+    `unreadable` and `polling`."""
 
     def __init__(
         self,
@@ -59,33 +59,32 @@ class Following:
         self.unreadable: dict[str, str] = {}
         self.polling = ""
         self._inputs_with_archives: set[str] = set()
-        self._shipped_names: set[str] | None = None  # made when somebody asks
-        self._archive: Compressed | None = None  # whose statement is made, if not yet written
+        self._shipped_names: set[str] | None = None  # collected on demand
+        self._archive: Compressed | None = None  # whose statement waits for the journal
 
     def intake(self, followed: Followed) -> Intake | None:
-        """None as long as the journal does not know the source, or no input wants it."""
+        """The intake of a source; None until it is journalled, or if no input follows it."""
         return self.intakes.get(followed.source)
 
     def expect(self, happenings: Iterable[Happening]) -> None:
-        """To be noted, in their order."""
         self._waiting.extend(happenings)
 
     def note(self, now: float) -> None:
-        """All that is expected; what JournalFull interrupts is gone on with the next time."""
+        """Processes all queued happenings in order. After JournalFull, the next call continues."""
         self._shipped_names = None
         while self._waiting:
             self._note(self._waiting[0], now)
             self._waiting.popleft()
 
     def are_behind(self, unread: Iterable[Followed], now: float) -> None:
-        """Whether or not anything can be read now, their lag begins."""
+        """Starts the lag of files with unread bytes, whether or not they can be read now."""
         for followed in unread:
             intake = self.intakes.get(followed.source)
             if intake is not None:
                 intake.is_behind(now)
 
     def start_over(self) -> None:
-        """Readers have changed."""
+        """Resets the intakes after readers have changed."""
         for intake in self.intakes.values():
             intake.start_over()
 
@@ -105,7 +104,7 @@ class Following:
                 self._journal.source(self._files.snapshot_of(followed))
             case Truncated(followed, lost, following):
                 log.info(
-                    "file begins anew path=%s source=%s next=%s unread_bytes=%d",
+                    "file truncated path=%s source=%s next=%s unread_bytes=%d",
                     one_line(followed.current_path),
                     followed.source,
                     following.source,
@@ -128,7 +127,7 @@ class Following:
                 self._not_watched(unwatched)
             case Unpacked(followed, archive):
                 log.info(
-                    "file goes on in its archive path=%s source=%s archive=%s position=%d",
+                    "continues in an archive path=%s source=%s archive=%s position=%d",
                     one_line(followed.path),
                     followed.source,
                     one_line(archive),
@@ -203,37 +202,37 @@ class Following:
         )
 
     def _not_read(self, archive: Compressed) -> None:
-        """What was rotated was shipped before it was compressed: that is no file left unread."""
+        """States that a compressed file is unread, unless it was shipped before compression."""
         name, path = archive.input, archive.path
         if name not in self._inputs_with_archives:
             self._inputs_with_archives.add(name)
             log.info("compressed files are not read input=%s path=%s", name, one_line(path))
         if archive is self._archive or not archive.is_left or self._was_shipped(path):
             return
-        self._archive = archive  # if the journal is full, it is handed over again by itself
+        self._archive = archive  # if the journal is full, destinations retry by themselves
         self._destinations.unread(archive.topic, name, path)
 
     def _was_shipped(self, archive: str) -> bool:
         if self._shipped_names is None:
             sources = self._journal.sources
-            self._shipped_names = {each.last_path or each.path for each in sources}
+            self._shipped_names = {source.last_path or source.path for source in sources}
         return without_compression(archive) in self._shipped_names
 
     def _told(self, happening: Happening) -> None:
         match happening:
             case Unreadable(path, why):
                 self.unreadable[path] = why
-                log.warning("cannot be read path=%s reason=%s", one_line(path), why)
+                log.warning("cannot read path=%s reason=%s", one_line(path), why)
             case ReadableAgain(path, gone):
                 self.unreadable.pop(path, None)
                 if not gone:
-                    log.info("can be read again path=%s", one_line(path))
+                    log.info("readable again path=%s", one_line(path))
             case Compressed():
                 self._not_read(happening)
             case Polling(path, why):
                 self.polling = f"{one_line(path)}: {why}"
                 log.warning(
-                    "no notice of changes, the disk is looked at now and then path=%s reason=%s",
+                    "no events for changes, polling instead path=%s reason=%s",
                     one_line(path),
                     why,
                 )

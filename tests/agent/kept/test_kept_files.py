@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.kept.keeping import (
+from agent.kept.kept_files import (
     BUDGET,
     Keeping,
     KeptKind,
@@ -233,6 +233,6 @@ def test_a_store_that_does_not_answer_is_asked_again(
     for now in range(10):
         keeping.flush(float(now))
     assert keeping.kept == 0
-    assert len([each for each in caplog.messages if "not kept" in each]) == 1
+    assert len([each for each in caplog.messages if "cannot keep" in each]) == 1
     keeping.close()
     os.close(file.fd or 0)

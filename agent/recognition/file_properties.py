@@ -1,8 +1,7 @@
-"""What an open file shows of which file it is: when it was made, and its bytes. What that means is
-decided in `identity`.
+"""Reads the properties of an open file that `identity` compares: creation time and bytes.
 
-When it was made `os.stat` does not tell: of two files that had the same device and inode, one after
-the other, it is the only thing that always differs.
+`os.stat` does not have the creation time, which is the only property that always differs between
+two files with the same device and inode, one after the other.
 """
 
 import ctypes
@@ -34,7 +33,7 @@ if _statx is not None:
 
 
 def born_ns(fd: int) -> int:
-    """By the clock of the file system; 0 where it does not know."""
+    """The creation time by the clock of the file system; 0 if unknown."""
     status = ctypes.create_string_buffer(_SIZE)
     if _statx is None or _statx(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, status) != 0:
         return 0
@@ -48,15 +47,15 @@ def read_head(fd: int) -> bytes:
 
 
 def read_tail(fd: int, position: int) -> bytes:
-    """What stands before a position: less, if the file is smaller."""
+    """The bytes before a position; fewer if the file is smaller."""
     length = min(TAIL, position)
     return os.pread(fd, length, position - length)
 
 
 def same_content(one: int, other: int, size: int) -> bool:
-    """Whether two open files agree in their first so many bytes, as far as samples show.
+    """Whether the first `size` bytes of two open files agree, by samples.
 
-    Up to 128 KiB everything is compared; beyond, blocks that are spread evenly, the last included.
+    Up to 128 KiB all bytes are compared; beyond, evenly spaced blocks including the last.
     """
     last = max(0, size - _SAMPLE_BYTES)
     step = max(_SAMPLE_BYTES, last // (_SAMPLES - 1))

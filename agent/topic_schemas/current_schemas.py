@@ -1,13 +1,13 @@
-"""The schemas of an agent's topics: known from the start if they ever were, and kept current.
+"""Keeps the schemas of an agent's topics: cached ones are known at the start, and updated.
 
-Rule 1: what has been found once stays. A registry that is away, a subject that is deleted, a new
-version that is no event's schema: the last good one is written on with, and a line says why.
+Rule 1: a known schema stays in use if the registry is down, the subject was deleted, or a new
+version is not an event schema; a warning has the reason.
 
-Rule 2: what comes with Penstock is found once, since its id never changes. A topic's own schema is
-asked for again every `interval`; so is, sooner, whatever has not been found yet.
+Rule 2: Penstock's own schemas are looked up once, since their ids never change. A topic's own
+schema is looked up again every `interval`, and missing schemas sooner.
 
-Rule 3: everything is asked on a thread of its own. What is known can be read from any thread, at
-any time, without waiting; `tell` is called on the asking thread after something has changed.
+Rule 3: a separate thread asks the registry. Any thread can read the known schemas at any time,
+without waiting; `tell` is called on the asking thread after a change.
 """
 
 import logging
@@ -19,9 +19,9 @@ from typing import Final
 from agent.config_inputs import Input
 from agent.errors import NoSchema
 from agent.topic_schemas.cache import read_cache, write_cache
-from agent.topic_schemas.finding import find, register_files
+from agent.topic_schemas.registry_lookup import find, register_files
 from agent.topic_schemas.values import (
-    THE_LEDGERS,
+    LEDGER_SCHEMA,
     TopicSchema,
     Wanted,
     dead_letters_of,
@@ -36,18 +36,18 @@ from schemas.remote.urls import parse_urls
 ASKED_EVERY_SECONDS: Final = 60.0
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 15.0
-_LONGER: Final = 1.25  # all may be started at once: who is waited for comes within seconds
+_LONGER: Final = 1.25  # registry and agents may start together: a schema comes within seconds
 _ATTEMPT_SECONDS: Final = 5.0
 _TOO_MANY_REQUESTS: Final = 429
-_WAITING: Final = "its schema is being asked for"
+_WAITING: Final = "waiting for its schema"
 
 log = logging.getLogger(__name__)
 
 
 class TopicSchemas:
-    """Belongs to one agent. `want` says for which inputs, at the beginning and whenever it changes.
+    """The schemas of an agent. `want` sets the inputs, at the start and at each change.
 
-    The thread ends within a few seconds of `close`: when the request that is under way does.
+    The thread ends within a few seconds of `close`, with its current request.
     """
 
     def __init__(
@@ -93,35 +93,35 @@ class TopicSchemas:
             self._thread.join()
         self._registry.close()
 
-    # What is known
+    # Known schemas
 
     def of(self, each: Input) -> TopicSchema | None:
-        """What the events of this input are written with; None while that is not known."""
+        """The schema for the events of an input; None while unknown."""
         return self._known.get(wanted_for(each))
 
     def dead_letters(self, topic: str) -> TopicSchema | None:
-        """What the dead letters of this topic are written with."""
+        """The schema for the dead letters of a topic; None while unknown."""
         return self._known.get(dead_letters_of(topic))
 
     @property
     def ledger(self) -> TopicSchema | None:
-        return self._known.get(THE_LEDGERS)
+        return self._known.get(LEDGER_SCHEMA)
 
     def missing(self, each: Input) -> str:
-        """Why nothing of this input can be written yet; empty if all is there."""
+        """Why the input has no schema yet; empty if it has."""
         for wanted in (wanted_for(each), dead_letters_of(each.topic)):
             if wanted not in self._known:
                 return self._problems.get(wanted) or self._trouble or _WAITING
         return ""
 
     def warning(self, each: Input) -> str:
-        """What is wrong although there is a schema to go on with."""
+        """A problem of an input that has a schema; empty if there is none."""
         wanted = wanted_for(each)
         return self._problems.get(wanted, "") if wanted in self._known else ""
 
     @property
     def trouble(self) -> str:
-        """Why the registry cannot be asked; empty while it answers."""
+        """Why the registry is not reachable; empty while it is."""
         return self._trouble
 
     # The asking thread
@@ -132,7 +132,7 @@ class TopicSchemas:
             self._wake.wait(self._ask_for_all())
 
     def _ask_for_all(self) -> float:
-        """Asks for what is to be asked for; how long to wait before the next time."""
+        """Looks up all schemas that are due. Returns the seconds until the next time."""
         before = (dict(self._known), dict(self._problems))
         try:
             for wanted, files in self._wanted.items():
@@ -160,48 +160,48 @@ class TopicSchemas:
         try:
             if self._auto_register:
                 problem = _why_not_registered(self._registry, wanted, files)
-            found = find(self._registry, wanted, self._known.get(wanted))
+            schema = find(self._registry, wanted, self._known.get(wanted))
         except (NoSchema, RegistryRefused) as error:
             if isinstance(error, RegistryRefused) and _passes(error):
                 raise
             problem = problem or str(error)
         else:
-            self._found(wanted, found)
+            self._take(wanted, schema)
         self._note(wanted, problem)
 
-    def _found(self, wanted: Wanted, found: TopicSchema) -> None:
-        if found == self._known.get(wanted):
+    def _take(self, wanted: Wanted, schema: TopicSchema) -> None:
+        if schema == self._known.get(wanted):
             return
-        log.info("schema topic=%s version=%d id=%d", found.topic, found.version, found.id)
-        self._known = {**self._known, wanted: found}
+        log.info("schema topic=%s version=%d id=%d", schema.topic, schema.version, schema.id)
+        self._known = {**self._known, wanted: schema}
 
     def _note(self, wanted: Wanted, problem: str) -> None:
-        """Says what is wrong when it begins, changes and ends."""
+        """Logs a problem when it begins, changes and ends."""
         if problem == self._problems.get(wanted, ""):
             return
         if problem:
             log.warning("schema topic=%s %s", wanted.topic, problem)
             self._problems = {**self._problems, wanted: problem}
         else:
-            log.info("schema topic=%s is in order again", wanted.topic)
+            log.info("schema topic=%s problem solved", wanted.topic)
             self._problems = {key: each for key, each in self._problems.items() if key != wanted}
 
     def _unanswered(self, why: str) -> None:
         if not self._trouble:
-            log.warning("registry cannot be asked, trying again error=%s", why)
+            log.warning("registry not reachable, retrying error=%s", why)
         self._trouble = why
 
     def _answered(self) -> None:
         if self._trouble:
-            log.info("registry answers again")
+            log.info("registry reachable again")
         self._trouble = ""
 
     def _keep(self) -> None:
-        """On disk. A full disk is no reason to stop: the next start asks the registry."""
+        """Writes the cache. If the disk is full, the next start asks the registry."""
         try:
             write_cache(self._directory, self._urls, self._known)
         except OSError as error:
-            log.warning("schemas cannot be cached path=%s error=%s", self._directory, error)
+            log.warning("cannot cache schemas path=%s error=%s", self._directory, error)
 
 
 def _passes(error: RegistryRefused) -> bool:
@@ -209,7 +209,8 @@ def _passes(error: RegistryRefused) -> bool:
 
 
 def _why_not_registered(registry: RegistryClient, wanted: Wanted, files: tuple[str, ...]) -> str:
-    """Registers what is to be; what was refused stands in nobody's way if there is a schema."""
+    """Registers files. Returns the reason if one was rejected, which does not matter if the topic
+    has a schema."""
     try:
         register_files(registry, wanted, files)
     except NoSchema as error:

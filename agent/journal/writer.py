@@ -1,15 +1,15 @@
-"""Entries written down, by several threads; files begun anew when they have grown.
+"""Writes journal entries from several threads, and starts a new file when the current one is large.
 
-One lock, which is also the journal's: whoever changes contents holds it, appends the entry, and
-changes them when that succeeded. So the order of entries is the order of changes.
+One lock is shared with the journal: a thread that changes contents holds it, appends the entry, and
+changes the contents if that succeeded. So entries are in the order of changes.
 
-With `sync`, an entry counts once it is flushed. One thread flushes for all that were written when
-it began, without the lock; the others wait for it, and then see whether they were among them.
+With `sync`, an entry counts once it is flushed. One thread flushes for all entries written before
+it began, without the lock; the others wait, and then check whether theirs were included.
 
-A new file is filled in a thread of its own, from a copy of the contents, while the old one is
-appended to; what was appended meanwhile is copied behind, and only the last bit of it under the
-lock. When a flush has failed, nobody knows what of the file is on disk: then all is written anew at
-once, and nothing else until that has succeeded.
+A separate thread fills a new file from a copy of the contents, while others append to the old one;
+entries appended meanwhile are copied, and only the last of them under the lock. After a failed
+flush it is unknown what is on disk: then the complete contents are written to a new file at once,
+before anything else.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ class JournalWriter:
         limit_bytes: int,
     ) -> None:
         self.lock = threading.Lock()
-        self.longest_stand = 0.0  # how long a new file has kept others waiting, seconds
+        self.longest_stand = 0.0  # the longest wait for a new file, in seconds
         self.written = 0
         self.generation = generation
         self.salt: Final = owner.salt
@@ -78,7 +78,7 @@ class JournalWriter:
 
     @property
     def trouble(self) -> str | None:
-        """What could not be done the last time."""
+        """The error of the last write or new file."""
         return self._not_written or self._not_renewed
 
     # With the lock
@@ -88,17 +88,17 @@ class JournalWriter:
             raise JournalError(f"{self._file.path} is closed")
 
     def prepare(self) -> None:
-        """Before anything is changed: make sure that there is a file to write to."""
+        """Makes sure that there is a valid file, before anything is changed."""
         while self._is_unsure:
             self.check_open()
             if self._renewing:
-                self._changed.wait()  # it will find that there is nothing to go on from
+                self._changed.wait()  # it will fail, since the old file is not valid
             else:
                 self._writing(self._renew_at_once)
         self.check_open()
 
     def append(self, pieces: Sequence[Buffer]) -> None:
-        """Raises JournalFull, and then nothing was written."""
+        """Appends an entry. Raises JournalFull, and then has written nothing."""
         try:
             self._keep_room(pieces)
             self._append(pieces)
@@ -107,31 +107,32 @@ class JournalWriter:
                 raise self._full(error) from error
             self._writing(lambda: self._append(pieces))
 
-    def owe(self, pieces: Sequence[Buffer]) -> None:
-        """Now if possible, otherwise before the next entry. What it says is true either way."""
+    def append_or_postpone(self, pieces: Sequence[Buffer]) -> None:
+        """Appends now if possible, otherwise before the next entry."""
         self._owed += pieces
         if self._is_unsure:
             return
         try:
             self._append(())
         except OSError as error:
-            self._not_written = self._said(error)
+            self._not_written = self._message(error)
 
     @property
-    def owes(self) -> bool:
-        """Whether something is to be written before the next entry."""
+    def has_postponed(self) -> bool:
+        """Whether postponed entries wait for the next one."""
         return bool(self._owed)
 
-    def owe_later(self, pieces: Sequence[Buffer]) -> None:
-        """Before the next entry."""
+    def postpone(self, pieces: Sequence[Buffer]) -> None:
+        """Postpones an entry until the next one."""
         self._owed += pieces
 
     def renew_if_due(self) -> None:
-        """When the file has grown by its limit, and few batches must be written again; or much."""
+        """Starts a new file if the current one has grown by its limit, and few open batches must be
+        written again; or by twice its limit."""
         grown = self._file.size - self._snapshot_size
         limit = max(self._limit, self._snapshot_size)
         if self._renewing or self._owed or self._is_unsure:
-            return  # the file does not hold what the contents do
+            return  # the file lacks entries that the contents have
         if grown <= max(limit, self._renew_from):
             return
         if self._contents.open_bytes > self._limit // 8 and grown <= 2 * limit:
@@ -140,16 +141,16 @@ class JournalWriter:
         arguments = (self._contents.copy(), self._file.size)
         threading.Thread(target=self._renew, args=arguments, name="journal", daemon=True).start()
 
-    # Without it
+    # Without the lock
 
     def make_durable(self, mark: int, *, anyway: bool = False) -> None:
-        """With `sync`, or `anyway`, returns when what had been written at `mark` is on disk."""
+        """With `sync` or `anyway`, waits until everything written before `mark` is on disk."""
         if not (self._sync or anyway):
             return
         with self.lock:
             while self._durable < mark:
                 if self._unsure:
-                    raise JournalFull(self._said(self._unsure))
+                    raise JournalFull(self._message(self._unsure))
                 if self._syncing:
                     self._changed.wait()
                 elif not self._flush() and not self._sync:
@@ -168,7 +169,7 @@ class JournalWriter:
             self._file.close()
             self._changed.notify_all()
 
-    # How
+    # Implementation
 
     def _append(self, pieces: Sequence[Buffer]) -> None:
         all_pieces = [*self._owed, *pieces] if self._owed else pieces
@@ -183,15 +184,15 @@ class JournalWriter:
             raise self._full(error) from error
 
     def _keep_room(self, pieces: Sequence[Buffer]) -> None:
-        """The last of a disk is left for a new file, or the journal itself might fill it up."""
+        """Raises ENOSPC if the disk would lack room for a new file."""
         room = self._file.room
         needed = sum(map(len, pieces)) + self._snapshot_size + self._contents.open_bytes
         if room is not None and room < needed + _LAST_BIT:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _makes_room(self) -> bool:
-        """Begins a file anew that is larger than it must be. If there is no room even for that,
-        the file before is given up."""
+        """Starts a new file if that makes room. If there is no room for it, removes the previous
+        file."""
         before = generations.before(self._file.path)
         surplus = [self._file.size - self._snapshot_size, *(path.stat().st_size for path in before)]
         if self._renewing or max(surplus) <= self._limit // 8:
@@ -205,17 +206,17 @@ class JournalWriter:
         return True
 
     def _full(self, error: OSError) -> JournalFull:
-        self._not_written = self._said(error)
+        self._not_written = self._message(error)
         return JournalFull(self._not_written)
 
-    def _said(self, error: OSError) -> str:
+    def _message(self, error: OSError) -> str:
         return (
-            f"nothing can be written to the journal {self._file.path}: {error.strerror or error}. "
-            "Nothing more is read until it can"
+            f"cannot write the journal {self._file.path}: {error.strerror or error}. "
+            "The agent reads nothing until it can"
         )
 
     def _flush(self) -> bool:
-        """Whether it succeeded. What does not need it goes on where a disk refuses."""
+        """Flushes the file. Returns whether it succeeded; a failure counts only with `sync`."""
         file, upto = self._file, self.written
         failed: OSError | None = None
         self._syncing = True
@@ -230,7 +231,7 @@ class JournalWriter:
             self._close_retired()
             self._changed.notify_all()
         if failed is None:
-            # Without `sync`, the end of a file that was begun meanwhile is not on disk.
+            # Without `sync`, the end of a file that was started meanwhile is not on disk.
             if self._sync or file is self._file:
                 self._durable = max(self._durable, upto)
         elif self._sync and file is self._file:
@@ -238,12 +239,12 @@ class JournalWriter:
         return failed is None
 
     def _renew_at_once(self) -> None:
-        """Everything into a new file, with the lock held all the time."""
+        """Writes the contents to a new file, holding the lock all the time."""
         old = self._file
         file = begun(self._directory, self.generation + 1, self._owner, self._contents)
         try:
             file.publish()
-            self._let_stand(file, snapshot_size=file.size)
+            self._append_stands(file, snapshot_size=file.size)
         except OSError:
             file.discard()
             raise
@@ -252,7 +253,7 @@ class JournalWriter:
         generations.remove(generations.before(old.path))
 
     def _renew(self, contents: JournalContents, position: int) -> None:
-        """The thread of a new file: `contents` are those that the old one holds at `position`."""
+        """Fills a new file, in its own thread. The old one has `contents` at `position`."""
         file, old = None, self._file
         try:
             file = begun(self._directory, self.generation + 1, self._owner, contents)
@@ -267,13 +268,13 @@ class JournalWriter:
                 self._switch(file, position, snapshot_size)
             self._not_renewed = None
         except OSError as error:
-            self._not_renewed = f"the journal cannot begin a new file: {error.strerror or error}"
+            self._not_renewed = f"cannot start a new journal file: {error.strerror or error}"
             self._renew_from = old.size - self._snapshot_size + self._limit // 8
             if file is not None and file is not self._file:
                 file.discard()
         finally:
             if old is not self._file:
-                with contextlib.suppress(OSError):  # that they stay does no harm
+                with contextlib.suppress(OSError):  # leftover files are harmless
                     generations.remove(generations.before(old.path))
             with self.lock:
                 self._renewing = False
@@ -284,13 +285,13 @@ class JournalWriter:
     def _switch(self, file: GenerationFile, position: int, snapshot_size: int) -> None:
         began = time.monotonic()
         if self._is_unsure:
-            raise OSError("what the old one holds is not known")
+            raise OSError("the state of the old file is unknown")
         file.copy_from(self._file, position, self._file.size)
-        self._let_stand(file, snapshot_size)
+        self._append_stands(file, snapshot_size)
         self.longest_stand = max(self.longest_stand, time.monotonic() - began)
 
-    def _let_stand(self, file: GenerationFile, snapshot_size: int) -> None:
-        """From the moment on when it says that it stands, it is the one; OSError before that."""
+    def _append_stands(self, file: GenerationFile, snapshot_size: int) -> None:
+        """Makes a file the current one by appending STANDS. Raises OSError before that."""
         file.append(framed(EntryKind.STANDS, stands(self._contents), salt=self.salt))
         self._file = file
         self._snapshot_size = snapshot_size
@@ -316,7 +317,7 @@ class JournalWriter:
 
     @property
     def _is_unsure(self) -> bool:
-        """What the file holds is not what was written to it, as far as anybody knows."""
+        """Whether the file may differ from what was written to it."""
         return self._unsure is not None or self._file.uncut
 
     @property
@@ -327,7 +328,7 @@ class JournalWriter:
 def begun(
     directory: Path, generation: int, owner: JournalOwner, contents: JournalContents
 ) -> GenerationFile:
-    """A file that holds all of it, but does not stand yet and has no name. Raises OSError."""
+    """Creates a file with the contents, without STANDS and its final name. Raises OSError."""
     file = GenerationFile.make(directory, generation)
     try:
         file.append(framed(EntryKind.BEGIN, encode(begin_entry(owner, generation)), salt=0))
@@ -342,7 +343,7 @@ def begun(
 def made(
     directory: Path, generation: int, owner: JournalOwner, contents: JournalContents
 ) -> GenerationFile:
-    """A file that stands and has its name. Raises OSError."""
+    """Creates a complete file under its final name. Raises OSError."""
     file = begun(directory, generation, owner, contents)
     try:
         file.append(framed(EntryKind.STANDS, stands(contents), salt=owner.salt))

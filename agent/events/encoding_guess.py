@@ -1,5 +1,5 @@
 """Guesses the encoding of text that does not look like its input's. The guess is a hint in the log
-and the ledger; nothing is decoded by it.
+and the ledger, and is not used for decoding.
 """
 
 from typing import Final
@@ -13,15 +13,15 @@ _MARKS: Final = (
     (b"\xef\xbb\xbf", "utf-8"),
 )
 _BEYOND_ASCII: Final = bytes(range(128, 256))
-_MANY: Final = 20  # one line of so many is damaged: a broken byte now and then is no encoding
-_TEXT: Final = 3  # of so many bytes, one at most is no ASCII in text of Western languages
+_MANY: Final = 20  # at least one line in so many is damaged: rarer ones do not mean an encoding
+_TEXT: Final = 3  # at most one byte in so many is not ASCII in text of Western languages
 
 
 def looks_like(chunk: bytes, position: int, encoding: str, lines: int, damaged: int) -> str:
-    """Empty where it looks like `encoding`, or like none that can be told.
+    """The encoding that a chunk looks like; empty if that is `encoding`, or unknown.
 
-    `damaged` of its `lines` have replaced characters. Where a file begins, its first bytes count as
-    well, and where it has the zeros of wide characters.
+    `damaged` of its `lines` have replaced characters. At the beginning of a file, a byte order mark
+    or the zero bytes of wide characters are enough.
     """
     head = chunk[:_LOOKED_AT]
     if not position:
@@ -36,7 +36,7 @@ def looks_like(chunk: bytes, position: int, encoding: str, lines: int, damaged: 
     if wide:
         return "utf-8" if head.isascii() else ""
     if not head.decode("utf-8", "ignore").isascii():
-        return ""  # UTF-8 all the same
+        return ""  # it is UTF-8 apart from the damage
     beyond = len(head) - len(head.translate(None, _BEYOND_ASCII))
     if 0 < beyond * _TEXT <= len(head) and not encoding.startswith("cp125"):
         try:

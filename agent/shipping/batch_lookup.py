@@ -1,10 +1,11 @@
-"""The leader and the log are asked what became of batches. Blocks: on a thread of its own.
+"""Looks up batches at the leader and in the log. Blocks, so it runs on a thread of its own.
 
-The leader's memory comes first, as it is one question. The log is read only for batches that the
-leader does not call absent: they are there, and their offset is wanted, or nobody remembers.
+The leader's producer states come first, since they take one request. The log is read only for
+batches that the leader does not report as absent: they are there, and their offset is needed, or
+their producer is unknown.
 
-The ledger is not searched, as agents need no right to read it: an entry has its own number, and
-counts once however often it is there.
+The ledger is not searched, so that agents do not need the right to read it: an entry has a unique
+number, and counts once however often it is there.
 """
 
 import logging
@@ -33,10 +34,10 @@ def evidence_of(
     *,
     everywhere: bool = False,
 ) -> Evidence:
-    """What can be found out about batches that cannot lie before this offset, unless a log has
-    lost what was acknowledged there: `everywhere` looks there, too.
+    """Looks up batches, which are not before this offset unless the log has lost acknowledged
+    records: `everywhere` searches there, too.
 
-    Raises a ClientError if nothing can be found out now.
+    Raises a ClientError if that is not possible now.
     """
     topic = brokers.topic(target.topic)
     topic_id, partitions = topic_id_text(topic.id), len(topic.partitions)
@@ -45,7 +46,7 @@ def evidence_of(
     if target.topic == LEDGER_TOPIC:
         return Evidence(topic_id, partitions, {}, {}, offset, offset)
     states = _states(brokers, target, batches)
-    wanted = [each for each in batches if not says_absent(states, each)]
+    wanted = [batch for batch in batches if not says_absent(states, batch)]
     if not wanted:
         return Evidence(topic_id, partitions, states, {}, offset, None)
     searched = _searched(brokers, target, wanted, 0 if everywhere else offset, goes_on)
@@ -56,8 +57,8 @@ def evidence_of(
 
 
 def _states(brokers: Brokers, target: TopicPartition, batches: Sequence[Stamped]) -> States | None:
-    """Of these batches' producers."""
-    mine = {each.identity.producer_id for each in batches}
+    """The leader's states of these batches' producers."""
+    producer_ids = {batch.identity.producer_id for batch in batches}
     try:
         states = producer_states(brokers, target)
     except Unsupported:
@@ -65,9 +66,9 @@ def _states(brokers: Brokers, target: TopicPartition, batches: Sequence[Stamped]
     except Refused as error:
         if not _is_forbidden(error):
             raise
-        log.warning("producers cannot be asked for partition=%s error=%r", target, str(error))
+        log.warning("cannot describe producers partition=%s error=%r", target, str(error))
         return None
-    return {each.producer_id: each for each in states if each.producer_id in mine}
+    return {state.producer_id: state for state in states if state.producer_id in producer_ids}
 
 
 def _searched(
@@ -82,7 +83,7 @@ def _searched(
     except Refused as error:
         if not _is_forbidden(error):
             raise
-        log.warning("the log cannot be read partition=%s error=%r", target, str(error))
+        log.warning("cannot read the log partition=%s error=%r", target, str(error))
         return None
 
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from agent.checking import (
+from agent.config import AgentConfig
+from agent.config_check import (
     check_missing,
     check_topics,
     problems_of,
     remarks_on,
     topics_of,
 )
-from agent.config import AgentConfig
 from agent.config_inputs import Input
 from client.admin import create_topic
 from client.bootstrap import Bootstrap
@@ -113,7 +113,7 @@ def test_topics_of_a_running_cluster(
     assert there.problems == missing.problems == ()
     assert any("retention.ms is 7 days" in each for each in there.remarks)
     assert any("max.message.bytes is 100,000" in each for each in there.remarks)
-    assert "does not exist yet: brokers make it at first use" in missing.remarks[0]
+    assert "does not exist yet: brokers create it at first use" in missing.remarks[0]
     assert any("retention.ms is 7 days" in each for each in missing.remarks)
 
 

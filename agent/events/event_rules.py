@@ -1,8 +1,8 @@
-"""Messages become events, dead letters, or are dropped: one input's rules, in their order.
+"""Makes events of messages, or dead letters, or drops them, by one input's rules in this order:
 
-    the message's fields are found → fields are added → when it happened → filters → its bytes
+    parse the fields → add fields → read the time → filter → encode
 
-What fails at any step is a dead letter that says why.
+A message that fails at any step becomes a dead letter with the reason.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -27,7 +27,7 @@ EMPTY = "empty line"
 
 
 class When(msgspec.Struct, frozen=True):
-    """Which field says the time, and how it is read. `needed`: a line without it is refused."""
+    """The field with the time, and its reader. `needed`: a line without the field is refused."""
 
     field: str
     read: Millis
@@ -35,9 +35,9 @@ class When(msgspec.Struct, frozen=True):
 
 
 class Made(msgspec.Struct):
-    """What has become of messages so far.
+    """The events, dead letters and counts made so far.
 
-    `raw` gives the bytes of a message for a dead letter. `timeless`: lines do not say when.
+    `raw` returns the bytes of a message for a dead letter. `timeless`: lines have no times.
     """
 
     messages: Messages
@@ -62,7 +62,7 @@ class Made(msgspec.Struct):
         self.lines += self.messages.count(at)
 
     def all_events(self, times: list[int], bodies: list[bytes]) -> None:
-        """Every message is one."""
+        """Makes an event of every message."""
         oldest, newest = self.believed
         if min(times) < oldest or max(times) > newest:
             times = list(map(self._believed, times))
@@ -76,9 +76,9 @@ class Made(msgspec.Struct):
     def bury(self, at: int, fault: LineFault, time: int | None = None) -> None:
         size = self.messages.size(at)
         self.tally.add(Fate.DEAD_LETTERED, fault.kind, self.messages.count(at), size)
-        when = self.now if time is None else self._believed(time)
-        where = self.messages.positions[at]
-        self.dead.append(DeadLine(where, size, self.raw(at), fault.reason, when))
+        dead_time = self.now if time is None else self._believed(time)
+        position = self.messages.positions[at]
+        self.dead.append(DeadLine(position, size, self.raw(at), fault.reason, dead_time))
 
     def events(self) -> Events | None:
         if not self.bodies:
@@ -99,7 +99,7 @@ class Make(Protocol):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What an input wants, apart from its format. `key` is the field that chooses a partition."""
+    """The rules of an input apart from its format. `key` is the field that selects a partition."""
 
     filters: Filters
     when: When | None
@@ -108,24 +108,25 @@ class Rules(msgspec.Struct, frozen=True):
     def time(self, value: Mapping[str, Any], now: int) -> int:
         if self.when is None:
             return now
-        found = looked_up(value, self.when.field)
-        if found is None and not self.when.needed:
+        field = looked_up(value, self.when.field)
+        if field is None and not self.when.needed:
             return now
-        if found is None:
-            raise LineFault("time", f"there is no field {self.when.field} to tell the time")
+        if field is None:
+            raise LineFault("time", f"no field {self.when.field} with the time")
         try:
-            return self.when.read(found, now)
+            return self.when.read(field, now)
         except LineFault as fault:
             raise LineFault(fault.kind, f"{self.when.field}: {fault}") from None
 
     def key_of(self, value: Mapping[str, Any]) -> bytes:
-        found = looked_up(value, self.key)
-        return b"" if found is None else utf8(text_of(found))
+        field = looked_up(value, self.key)
+        return b"" if field is None else utf8(text_of(field))
 
 
 class OneByOne:
-    """Any format, a message at a time. `carried` are the fields that are not dropped, however an
-    event has them; None where none is dropped."""
+    """Makes events of any format, one message at a time. `carried` are the fields that events have
+    in some form, so that they are not counted as dropped; None if unknown fields are not
+    dropped."""
 
     def __init__(
         self,

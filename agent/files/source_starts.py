@@ -1,8 +1,8 @@
-"""What becomes of a file that has content and no source: one of its own, one it continues, or none.
+"""Assigns a source to a file with content: a new one, one that the file continues, or none yet.
 
-It may be a copy of a source that is there, or replace one that is deleted: what it is is decided in
-`identity`, here it is found out, and done. If it waits, and the source is truncated meanwhile,
-`partings` has that go on in it.
+The file may be a copy of a present source, or replace a deleted one. `identity` decides; this
+module collects what that needs, and acts on it. If the file must wait, and its original is
+truncated meanwhile, `source_ends` continues that source in it.
 """
 
 import os
@@ -12,18 +12,18 @@ from msgspec.structs import replace
 from agent.file_inputs import end_of_last_line
 from agent.files.happenings import Appeared
 from agent.files.input_files import InputFiles
-from agent.files.partings import go_on_in
 from agent.files.shared_by_inputs import SharedByInputs
+from agent.files.source_ends import go_on_in
 from agent.recognition.compressed import is_compressed
+from agent.recognition.file_properties import same_content
 from agent.recognition.followed import Followed
 from agent.recognition.identity import PATIENCE, Compared, IdentityVerdict, replaced, undecided
 from agent.recognition.originals import likeliest
-from agent.recognition.seen import same_content
 from agent.runs import Progress
 
 
 def begin(input_files: InputFiles, followed: Followed, shared: SharedByInputs) -> None:
-    """May leave it as it is, until more is known: when it grows, or has waited long enough."""
+    """Identifies a file, or leaves it until more is known: when it grows, or has waited enough."""
     waits = shared.now - followed.idle_since < PATIENCE
     if waits and followed.likeness.judged_size == followed.size:
         return
@@ -67,24 +67,26 @@ def _become_source(
         shared.handles.trouble(followed, error)
     followed.content.tell()
     input_files.originals.note(followed)
-    shared.say(Appeared(followed, known_before=False))
+    shared.report(Appeared(followed, known_before=False))
     shared.attention.note(followed)
 
 
 def _judge(
     input_files: InputFiles, followed: Followed, fd: int, head: bytes, shared: SharedByInputs
 ) -> IdentityVerdict | Followed:
-    """What it is; if it replaces a source, which."""
+    """The verdict on a file; or the source that it replaces."""
     originals = likeliest(input_files.originals.of(head, followed.current_path), followed, fd)
     grown = (
-        each for each in followed.likeness.like if input_files.files.get(each.identity) is each
+        original
+        for original in followed.likeness.like
+        if input_files.files.get(original.identity) is original
     )
-    originals += [each for each in grown if each not in originals]
+    originals += [original for original in grown if original not in originals]
     for original in originals:
         if original.nameless and _is_replaced_by(original, followed, fd):
             return original
-    there = [each for each in originals if not each.nameless]
-    compared = [_compared(followed, each, fd, shared) for each in there]
+    there = [original for original in originals if not original.nameless]
+    compared = [_compared(followed, original, fd, shared) for original in there]
     return undecided(followed.size, compared, unchanged_for=shared.now - followed.idle_since)
 
 
@@ -97,7 +99,7 @@ def _is_replaced_by(original: Followed, followed: Followed, fd: int) -> bool:
 
 
 def _compared(followed: Followed, original: Followed, fd: int, shared: SharedByInputs) -> Compared:
-    """With a source whose file is there: still is, after they were compared."""
+    """Compares a file with a source whose own file still exists, also after the comparison."""
     if original.suspect or original.trouble is not None or original.missing_since is not None:
         return Compared(is_away=not original.suspect)
     shared.handles.use(followed)

@@ -1,19 +1,17 @@
-"""Watches files and folders by inotify, behind one file descriptor. The only module that asks it.
+"""Watches files and folders with inotify. The only module that uses it.
 
 A folder is watched for names that come and go. A file is watched only while it is idle, for one
-event: a busy one costs none. The watch is put on an open handle, so that it is that very file's,
-whatever its name leads to meanwhile. Where nothing can be watched, `watch_…` says so by returning
-why, and whoever asked looks by itself.
+event, so a busy file costs none. The watch is set through the open descriptor, so it is on that
+file even if its name now leads to another one. If something cannot be watched, `watch_…` returns
+the reason, and the caller polls.
 
-A watch that is given up, as its folder is gone, or is another one by that name, has told all until
-then: what is still in the queue of it is taken as before, and then `names` says that this path is
-not that folder's any more.
+When a watch is given up, because its folder is gone or was replaced, events still in the queue are
+processed as before; then `names` gets an event that the path no longer is that folder's.
 
-The queue and the memory that its events are read into outlive the process (`memory`). A successor
-replays them: what it finds is the same whether it was this process that read them or another one.
+The queue and the memory of its events outlive the process (`memory`). A successor replays them, and
+gets the same result, whichever process has read them.
 
-On some file systems other hosts write as well: of their writes there is no event here, so that
-nothing is watched there.
+On network file systems other hosts write as well, without events here, so nothing is watched there.
 """
 
 import errno
@@ -33,9 +31,9 @@ from agent.names import below
 
 _FOLDER: Final = ANY_NAME | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
 _GONE: Final = flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT | flags.IGNORED
-_WORDS: Final = {
-    errno.ENOSPC: "the watches of inotify are used up (sysctl fs.inotify.max_user_watches)",
-    errno.EMFILE: "the instances of inotify are used up (sysctl fs.inotify.max_user_instances)",
+_REASONS: Final = {
+    errno.ENOSPC: "no inotify watches left (sysctl fs.inotify.max_user_watches)",
+    errno.EMFILE: "no inotify instances left (sysctl fs.inotify.max_user_instances)",
 }
 _QUEUE: Final = "anon_inode:inotify"
 
@@ -46,14 +44,14 @@ _FROM_ELSEWHERE: Final = {
 
 
 class Mounts:
-    """Of this host. Read anew for a device that is not known yet."""
+    """The file systems of this host. Reads the table again for an unknown device."""
 
     def __init__(self, table: Path = Path("/proc/self/mountinfo")) -> None:
         self._table = table
         self._types: dict[int, str] = {}
 
     def without_events(self, device: int) -> str:
-        """The type of a file system that knows of no events; empty if it does."""
+        """The type of a file system without reliable events; empty if it has them."""
         if device not in self._types:
             self._types[device] = ""
             self._read()
@@ -72,22 +70,23 @@ class Mounts:
 
 
 class Anew(NamedTuple):
-    """A folder that is watched from now on: device and inode, and whether it has the name of one
-    that was watched and is still there, as behind a link. The kernel does not tell of that."""
+    """A folder that is newly watched: device and inode. `instead`: another folder was watched at
+    that path, and still exists, for example behind a link that was switched; the kernel does not
+    report that."""
 
     identity: tuple[int, int]
     instead: bool
 
 
 class LeftHistory(NamedTuple):
-    """Descriptors of the queue and of the memory that an earlier process has left."""
+    """The descriptors of an earlier process's queue and memory."""
 
     queue: int
     memory: int
 
 
 class Watcher:
-    """Wakes whoever waits. One thread, but for `wake`."""
+    """Watches files and folders. Belongs to one thread; others may call `wake`."""
 
     def __init__(
         self,
@@ -96,11 +95,11 @@ class Watcher:
         left: LeftHistory | None = None,
         reached: HistoryPosition | None = None,
     ) -> None:
-        """`left` is gone on with if it holds all that happened since the journal's position
-        `reached`; its descriptors are closed with this either way."""
+        """Continues `left` if it has everything since the journal's position `reached`; owns its
+        descriptors either way."""
         self._inotify: INotify | None = None
         self._memory: EventMemory | None = None
-        self._why_not = "events are switched off"
+        self._why_not = "events are disabled"
         self._mounts = Mounts()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._closing = threading.Lock()
@@ -118,26 +117,26 @@ class Watcher:
             self._begin()
 
     def _forget(self) -> None:
-        # Several where a link leads to one, or it was moved: the newest is the last.
+        # Several paths if links lead to the folder, or it was moved: the newest is the last.
         self._folders: dict[int, dict[str, None]] = {}
         self._watched: dict[str, tuple[int, int, int]] = {}  # watch, device, inode
-        self._leaving: dict[int, str] = {}  # given up, and the kernel has not said so yet
-        self._files: dict[int, int] = {}  # watch → how many have asked for it
+        self._leaving: dict[int, str] = {}  # given up, until the kernel's last event
+        self._files: dict[int, int] = {}  # watch → number of users
         self._needed_from = 0
         self.grown: set[int] = set()
         self.gone: set[int] = set()
         self.changed: set[str] = set()
         self.names: list[Event[str]] = []
-        self.left: dict[int, tuple[int, int]] = {}  # device and inode of what is watched no more
+        self.left: dict[int, tuple[int, int]] = {}  # device and inode of former watches
         self.overflowed = False
         self.anew: dict[str, Anew] = {}
-        self.untold: set[str] = set()  # folders of which not everything is told
+        self.untold: set[str] = set()  # folders without complete events
 
     def _begin(self) -> None:
         try:
             self._inotify = INotify(nonblocking=True)
         except OSError as error:
-            self._why_not = _words(error)
+            self._why_not = _reason(error)
             return
         try:
             self._memory = EventMemory.made()
@@ -149,7 +148,7 @@ class Watcher:
         self._poll.register(self._inotify.fileno(), select.POLLIN)
 
     def _go_on(self, left: LeftHistory, reached: HistoryPosition | None) -> bool:
-        """Whether nothing that happened is missing."""
+        """Continues an earlier history. Returns whether it is complete."""
         try:
             self._memory = EventMemory.adopted(left.memory)
             is_whole = self._is_whole(left.queue, reached) and self._replay()
@@ -191,12 +190,12 @@ class Watcher:
 
     @property
     def descriptor(self) -> int:
-        """The queue's, for the descriptor store; -1 if there is none."""
+        """The queue's descriptor, for the descriptor store; -1 if there is none."""
         return -1 if self._inotify is None else self._inotify.fileno()
 
     @property
     def memory(self) -> int:
-        """The same of the memory of events."""
+        """The descriptor of the memory of events; -1 if there is none."""
         return -1 if self._memory is None else self._memory.fd
 
     @property
@@ -206,16 +205,15 @@ class Watcher:
 
     @property
     def number(self) -> int:
-        """Of the next event."""
         return 0 if self._memory is None else self._memory.next
 
     @property
     def is_filling(self) -> bool:
-        """Whether it is time to write down how far events have been dealt with."""
+        """Whether it is time to journal the position up to which events are processed."""
         return self._memory is not None and self._memory.is_filling
 
     def dealt_with(self, number: int) -> None:
-        """What was before this event is not needed by any successor."""
+        """Notes that events before this one are no longer needed by a successor."""
         self._needed_from = number
         if self._memory is not None:
             self._memory.dealt_with()
@@ -226,19 +224,19 @@ class Watcher:
         return self._memory.last_look
 
     def looked(self, look: LastLook) -> None:
-        """All that happened before that has been looked at, or is being looked at."""
+        """Notes that everything before this look has been or is being processed."""
         if self._memory is not None:
             self._memory.looked(look)
 
     def begin_epoch(self) -> None:
-        """The kernel has lost events; what comes from now on is a history of its own."""
+        """Starts a new history after the kernel has lost events."""
         if self._memory is not None:
             self._memory.begin_epoch()
             self._needed_from = 0
 
     def watch_folder(self, path: str) -> str:
-        """Empty, or why there will be no events. One that is not there is not watched. One that
-        was not watched before is among `anew`, which is for the caller to empty."""
+        """Watches a folder, if it exists. Returns why it has no events; empty if it has them. Adds
+        a newly watched folder to `anew`, which the caller empties."""
         why = self._watch(path)
         if why:
             self.untold.add(path)
@@ -253,17 +251,17 @@ class Watcher:
             if instead:
                 if self._watched[path][1:] == (status.st_dev, status.st_ino):
                     kind = self._mounts.without_events(status.st_dev)
-                    return f"it is on {kind}" if kind else ""
-                for each in self._at_or_below(path):  # another folder has its name
-                    self._give_up(each, self.number - 1)
+                    return f"file system {kind} has no events" if kind else ""
+                for inner in self._at_or_below(path):  # another folder has its name
+                    self._give_up(inner, self.number - 1)
             kind = self._mounts.without_events(status.st_dev)
             watch = self._inotify.add_watch(path, _FOLDER)
         except OSError as error:
             self.untold.discard(path)
             if error.errno == errno.EACCES and _is_folder(path):
-                return "it may not be listed"
+                return "no permission to list it"
             absent = error.errno in {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
-            return "" if absent else _words(error)
+            return "" if absent else _reason(error)
         note = FolderNote(NoteKind.WATCHED, watch, path, status.st_dev, status.st_ino)
         self._has_folder(note)
         if self._memory.note(note, self._needed_from):
@@ -271,7 +269,7 @@ class Watcher:
         else:
             self.untold.add(path)
         if kind:
-            return f"it is on {kind}"
+            return f"file system {kind} has no events"
         self.anew[path] = Anew((status.st_dev, status.st_ino), instead)
         return ""
 
@@ -280,12 +278,12 @@ class Watcher:
         self._watched[note.path] = note.watch, note.device, note.inode
 
     def watch_of(self, path: str) -> int:
-        """-1 if it is not watched."""
+        """The watch of a path; -1 if it is not watched."""
         return self._watched[path][0] if path in self._watched else -1
 
     def path_of(self, identity: tuple[int, int]) -> str | None:
-        """Of a folder that is watched, by its device and inode."""
-        paths = (path for path, each in self._watched.items() if each[1:] == identity)
+        """The path of a watched folder, by its device and inode."""
+        paths = (path for path, watched in self._watched.items() if watched[1:] == identity)
         return next(paths, None)
 
     def unwatch_folders_but(self, paths: set[str]) -> None:
@@ -293,33 +291,33 @@ class Watcher:
             self._give_up(path, self.number - 1)
 
     def watch_file(self, fd: int, device: int) -> tuple[int | None, str]:
-        """The watch, which is over with its first event; or why there is none."""
+        """Watches a file for one event. Returns the watch, or None and the reason."""
         if self._inotify is None:
             return None, self._why_not
         kind = self._mounts.without_events(device)
         if kind:
-            return None, f"it is on {kind}"
+            return None, f"file system {kind} has no events"
         try:
             watch: int = self._inotify.add_watch(
                 f"/proc/self/fd/{fd}", flags.MODIFY | flags.ONESHOT
             )
         except OSError as error:
-            return None, _words(error)
+            return None, _reason(error)
         self._files[watch] = self._files.get(watch, 0) + 1
         return watch, ""
 
     def unwatch_file(self, watch: int) -> None:
-        left = self._files.get(watch, 0) - 1
-        if left > 0:
-            self._files[watch] = left
-        elif left == 0:
+        users = self._files.get(watch, 0) - 1
+        if users > 0:
+            self._files[watch] = users
+        elif users == 0:
             del self._files[watch]
             self._remove(watch)
 
     def collect(self) -> None:
-        """What has happened goes into `grown`, `gone` (files that were not written to before they
-        ceased to exist), `changed`, `names`, `left`, `overflowed`; they are for the caller to
-        empty. The cookie of a name that says that a path has left its folder is one of `left`."""
+        """Collects events into `grown`, `gone` (files that were removed without further writes),
+        `changed`, `names`, `left` and `overflowed`, which the caller empties. In `names`, the event
+        that a path is no longer its folder's has a key of `left` as cookie."""
         if self._inotify is None or self._memory is None:
             return
         for event in self._memory.read(self._inotify.fileno(), self._needed_from):
@@ -345,38 +343,38 @@ class Watcher:
 
     @property
     def has_news(self) -> bool:
-        """Whether something was collected that nobody has taken: `wait` does not wake for it."""
+        """Whether collected events wait for the caller; `wait` does not return for them."""
         return bool(self.grown or self.gone or self.changed or self.overflowed)
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing is read any more, as there is no room for it."""
+        """Whether reading has stopped because the memory is full."""
         return self._memory is not None and self._memory.is_full
 
     def _note_name(self, paths: Collection[str], event: RawEvent) -> None:
         self.changed.update(paths)
         if event.mask & ANY_NAME and event.name:
             _, mask, cookie, name, number = event
-            self.names += [Event(each, mask, cookie, name, number) for each in paths]
+            self.names += [Event(path, mask, cookie, name, number) for path in paths]
 
     def _leave(self, event: RawEvent) -> None:
-        """The folder is not where it was, and nor is what is below it. What its queue tells from
-        now on is of nobody's."""
+        """Unwatches a folder that was moved or removed, and those below it if it was moved."""
         mask = event.mask
-        for path in list(self._folders[event.watch]):
-            for each in self._at_or_below(path) if mask & flags.MOVE_SELF else [path]:
-                if each not in self._watched:
+        for folder in list(self._folders[event.watch]):
+            for path in self._at_or_below(folder) if mask & flags.MOVE_SELF else [folder]:
+                if path not in self._watched:
                     continue  # a link there leads to a folder above it
-                left, last = self._unwatch(each, NoteKind.LEFT)
-                self.names.append(Event(each, IGNORED, left, "", event.number))
-                if last and not mask & IGNORED:
-                    self._remove(left)
+                watch, is_last = self._unwatch(path, NoteKind.LEFT)
+                self.names.append(Event(path, IGNORED, watch, "", event.number))
+                if is_last and not mask & IGNORED:
+                    self._remove(watch)
 
     def _at_or_below(self, path: str) -> list[str]:
-        return [path, *(each for each in self._watched if each.startswith(below(path, "")))]
+        start = below(path, "")
+        return [path, *(watched for watched in self._watched if watched.startswith(start))]
 
     def wait(self, seconds: float) -> None:
-        poll = self._poll if not self.is_full else self._poll_wake  # else the queue wakes for ever
+        poll = self._poll if not self.is_full else self._poll_wake  # unread events would wake it
         poll.poll(max(0.0, seconds) * 1000)
         try:
             os.eventfd_read(self._wake)
@@ -384,7 +382,7 @@ class Watcher:
             return
 
     def wake(self) -> None:
-        """Any thread, also when it is closed already."""
+        """Ends `wait`. Any thread, also after `close`."""
         with self._closing:
             if self._wake >= 0:
                 os.eventfd_write(self._wake, 1)
@@ -401,7 +399,7 @@ class Watcher:
             self._memory = None
 
     def _give_up(self, path: str, last: int) -> None:
-        """After that event. What is still in the queue happened there before."""
+        """Gives up a path after event `last`. Events still queued happened there before."""
         watch, is_last = self._unwatch(path, NoteKind.GIVEN_UP)
         if is_last:
             self._leaving[watch] = path
@@ -410,7 +408,7 @@ class Watcher:
             self.names.append(Event(path, IGNORED, watch, "", last))
 
     def _unwatch(self, path: str, why: NoteKind) -> tuple[int, bool]:
-        """The watch, and whether no other path leads there."""
+        """Forgets a path. Returns its watch, and whether no other path leads to its folder."""
         watch, device, inode = self._watched.pop(path)
         self.untold.discard(path)
         if self._inotify is not None and self._memory is not None:  # and this is no replay
@@ -432,13 +430,13 @@ class Watcher:
                 raise
 
 
-def _words(error: OSError) -> str:
-    known = _WORDS.get(error.errno or 0)
-    return known or f"inotify says: {os.strerror(error.errno or 0)}"
+def _reason(error: OSError) -> str:
+    known = _REASONS.get(error.errno or 0)
+    return known or f"inotify: {os.strerror(error.errno or 0)}"
 
 
 def _is_folder(path: str) -> bool:
-    """Whether it is there, and what is in it may be looked at by name."""
+    """Whether it is a folder whose entries can be accessed by name."""
     try:
         return Path(path).is_dir() and os.access(path, os.X_OK, effective_ids=True)
     except OSError:

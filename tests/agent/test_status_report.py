@@ -56,7 +56,7 @@ def test_what_cannot_be_read_is_named_until_it_can_be_or_is_gone(
             side.turn(times=3)
         logs, _ = side.status().inputs
         assert (logs.unreadable_files, logs.unreadable) == (0, ())
-        assert side.pipeline.following.unreadable == {}
+        assert side.pipeline.recorder.unreadable == {}
         assert side.messages("logs") == ["one"]
 
 

@@ -1,8 +1,7 @@
-"""Where a file is that has no handle and has left its name; and copies of files beside them, under
-names that no pattern matches.
+"""Searches for closed files that have left their name, and for copies that no pattern matches.
 
-A file that was copied before anything of it was read, as `copytruncate` does it, may not have any
-more what the copy has.
+A file that was copied before anything of it was read, as by `copytruncate`, may no longer have the
+content of the copy.
 """
 
 import contextlib
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path, PurePath
 
 from agent.names import folder_of
+from agent.recognition.file_properties import born_ns, read_head
 from agent.recognition.followed import Followed
 from agent.recognition.handles import Handles
 from agent.recognition.identity import (
@@ -23,13 +23,12 @@ from agent.recognition.identity import (
     moved_away,
     shows_emptied,
 )
-from agent.recognition.seen import born_ns, read_head
 
 
 def find_by_inode(followed: Followed) -> str:
-    """The name that it has now in one of its folders, and opens it; empty if it is not there, or
-    if nothing could show that it is the same file. Behind a symbolic link that leads elsewhere by
-    now, its file lies where it lay."""
+    """Opens the file in one of its folders, and returns its path; empty if it is not there, or
+    could not be recognised. The file of a symbolic link that now leads elsewhere is where it was.
+    """
     if not is_shown(followed.remembered()):
         return ""
     for path in _names_in_its_folders(followed):
@@ -44,8 +43,8 @@ def find_by_inode(followed: Followed) -> str:
 
 
 def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | None:
-    """Where its file is by now, opened, if that was made when it was: it has not what was read of
-    it, so it was truncated before it was renamed."""
+    """The path and descriptor of its inode, if the creation time is the same: it lacks the bytes
+    read, so it was truncated before it was renamed."""
     if not followed.born_ns:
         return None
     for path in _names_in_its_folders(followed):
@@ -62,8 +61,8 @@ def find_truncated(followed: Followed, handles: Handles) -> tuple[str, int] | No
 
 
 def other_name(followed: Followed) -> str:
-    """One that its file has in one of its folders, after that was removed by which it was opened;
-    empty if it has none there."""
+    """Another path of an open file in its folders, after the one at which it was opened was
+    removed; empty if there is none."""
     for path in _names_in_its_folders(followed):
         with contextlib.suppress(OSError):
             status = Path(path).lstat()
@@ -73,9 +72,9 @@ def other_name(followed: Followed) -> str:
 
 
 def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
-    """Files in its folders whose names begin as its own does, as those of rotators do."""
+    """Files in its folders whose names begin like its own, as rotators name them."""
     places = dict.fromkeys([followed.current_path, followed.real_path, followed.path])
-    for place in [each for each in places if each]:
+    for place in filter(None, places):
         folder, _, name = place.rpartition("/")
         stem = PurePath(name).stem
         try:
@@ -90,8 +89,8 @@ def related_names(followed: Followed) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def device_above(followed: Followed) -> int | None:
-    """Of the folder of its file, or, if that was removed, of the nearest one that is there. What a
-    device was mounted on is there without it, on another one. None if nobody can tell."""
+    """The device of the file's folder, or of the nearest existing one above it; None if unknown. A
+    mount point also exists without its device, on another one."""
     folder = folder_of(followed.real_path or followed.current_path)
     while True:
         try:
@@ -105,21 +104,21 @@ def device_above(followed: Followed) -> int | None:
 
 
 def _names_in_its_folders(followed: Followed) -> Iterator[str]:
-    """Of its inode; of which device they are must still be seen."""
+    """Paths with the file's inode number; the caller checks the device."""
     places = {followed.current_path, followed.path, followed.real_path} - {""}
     inode = followed.identity[1]
     for folder in sorted(set(map(folder_of, places))):
         try:
             with os.scandir(folder) as entries:
-                found = [each.path for each in entries if each.inode() == inode]
+                paths = [entry.path for entry in entries if entry.inode() == inode]
         except OSError:
             continue
-        yield from found
+        yield from paths
 
 
 def was_copied(path: str, since_ns: int, is_meant: Callable[[str], bool]) -> bool:
-    """Whether there is a copy that was made since then and holds anything that the file does not
-    begin with. Only names are looked for that rotators give to the newest copy."""
+    """Whether a copy was created since then that the file does not begin with. Only the names that
+    rotators give to the newest copy are checked."""
     with contextlib.suppress(OSError), _opened(path) as fd:
         return shows_another_copy(path, read_head(fd), since_ns, is_meant)
     return False
@@ -132,7 +131,7 @@ def shows_another_copy(
     is_meant: Callable[[str], bool],
     besides: Identity | None = None,
 ) -> bool:
-    """The same of a file that begins so, and was copied to that file."""
+    """Like `was_copied`, for a file with this head; the copy `besides` is ignored."""
     return any(
         not is_meant(name) and _is_another(name, head, since_ns, besides)
         for name in _newest_rotated(path)

@@ -13,7 +13,7 @@ from agent.runs import Excepted, Fate, Run, SourceId, WindowCount
 from agent.shipping.cures import Cure
 from agent.shipping.dead_letters import RefusedLetters
 from agent.shipping.rebuilding import TimeBounds, contents
-from agent.shipping.replacing import (
+from agent.shipping.replacements import (
     DeadLetterTopic,
     Replacement,
     Replacer,

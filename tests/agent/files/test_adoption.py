@@ -60,7 +60,7 @@ def come_and_go(name: str, to: str = "") -> str:
             f"{ONE}stop; mv app.log app.log.1; write app.log unseen; set app.log {text}; "
             f"for 60 app.log; away {seconds}; start; turns",
             f"one {text}",
-            (f"brief .: nobody looked for {seconds} s; *",),
+            (f"brief .: no look for {seconds} s; *",),
             "app.log",
         )
         for text in ("two", "")
@@ -108,7 +108,7 @@ def come_and_go(name: str, to: str = "") -> str:
             f"a file that was begun {then or 'whole '}may have been emptied, however soon",
             f"write app.log one; turns; stop; rm app.log; write app.log two; {then}start; turns",
             read,
-            ("brief .: nobody looked for less than a second; *",),
+            ("brief .: no look for less than a second; *",),
             "app.log",
         )
         for then, read in (("truncate app.log; ", "one"), ("", "one two"))
@@ -380,7 +380,7 @@ def test_the_data_directory_was_deleted(
     start_again(files)
     assert files.text == b"first\n", "it is nobody's: what of it was shipped nobody knows"
     assert before not in kept_files(store)
-    (line,) = [each for each in caplog.messages if "no sources of this journal" in each]
+    (line,) = [each for each in caplog.messages if "not in this journal" in each]
     assert line.endswith("files=3"), "the file, the queue, and what was read of that"
 
 

@@ -1,7 +1,7 @@
-"""How an agent stands, put together from its parts when somebody asks.
+"""Builds the `Status` of an agent from its parts, for each request.
 
-Whoever asks is on another thread than those who work: everything is read as it is found, and a
-number may be a moment older than the one beside it.
+The request runs on another thread than the agent's work: values are read without locks, so some may
+be slightly older than others.
 """
 
 import time
@@ -32,7 +32,7 @@ from agent.status import (
     TopicStatus,
     UnreadablePath,
 )
-from agent.topic_schemas.following import TopicSchemas
+from agent.topic_schemas.current_schemas import TopicSchemas
 from agent.topic_schemas.values import TopicSchema
 from client.connection import SOFTWARE_VERSION
 from ground.printable import one_line
@@ -42,7 +42,7 @@ _MOST_NAMED: Final = 100
 
 
 class AgentParts(msgspec.Struct, frozen=True):
-    """What an agent is made of, and what was odd about its journal when it started."""
+    """The parts of an agent, and the damage to its journal at the start."""
 
     journal: Journal
     schemas: TopicSchemas
@@ -53,7 +53,7 @@ class AgentParts(msgspec.Struct, frozen=True):
     damage: str
 
 
-def standing(
+def status_of(
     config: AgentConfig,
     inputs: Sequence[Input],
     parts: AgentParts | None,
@@ -81,11 +81,11 @@ def standing(
         status,
         agent=parts.journal.agent_id,
         copied_from=parts.copied_from,
-        inotify=parts.pipeline.following.polling or "on",
+        inotify=parts.pipeline.recorder.polling or "on",
         registry=parts.schemas.trouble,
         ledger_seq=parts.journal.ledger_seq,
         files=files,
-        inputs=tuple(_input(each, parts, by_input[each.label]) for each in inputs),
+        inputs=tuple(_input(input_, parts, by_input[input_.label]) for input_ in inputs),
         topics=tuple(_topic(name, inputs, parts) for name in _topics(config, inputs, parts)),
         journal=_journal(parts),
         process=msgspec.structs.replace(
@@ -102,20 +102,20 @@ def standing(
 
 def _files(parts: AgentParts) -> tuple[FileStatus, ...]:
     acknowledged = _first_open_positions(parts.journal)
-    intakes = list(parts.pipeline.following.intakes.values())
+    intakes = list(parts.pipeline.recorder.intakes.values())
     now = time.monotonic()
-    found = [_file(each, acknowledged, parts, now) for each in intakes]
-    return tuple(sorted(found, key=lambda each: (each.path, each.source)))
+    files = [_file(intake, acknowledged, parts, now) for intake in intakes]
+    return tuple(sorted(files, key=lambda file: (file.path, file.source)))
 
 
 def _first_open_positions(journal: Journal) -> Mapping[SourceId, int]:
-    """Where of each source the first byte stands that is on its way and not acknowledged."""
-    found: dict[SourceId, int] = {}
-    for each in journal.open_batches:
-        if each.outgoing.kind is not BatchKind.LEDGER:
-            for run in each.outgoing.runs:
-                found[run.source] = min(run.position, found.get(run.source, run.position))
-    return found
+    """The position of the first unacknowledged byte in flight, by source."""
+    positions: dict[SourceId, int] = {}
+    for batch in journal.open_batches:
+        if batch.outgoing.kind is not BatchKind.LEDGER:
+            for run in batch.outgoing.runs:
+                positions[run.source] = min(run.position, positions.get(run.source, run.position))
+    return positions
 
 
 def _file(
@@ -137,7 +137,7 @@ def _file(
         lag_bytes=lag,
         lag_seconds=_lag_seconds(intake, now) if lag else 0.0,
         deleted=followed.nameless,
-        error=parts.pipeline.following.unreadable.get(followed.current_path, ""),
+        error=parts.pipeline.recorder.unreadable.get(followed.current_path, ""),
         inode=followed.identity[1],
     )
 
@@ -147,41 +147,41 @@ def _lag_seconds(intake: Intake, now: float) -> float:
     return max(0.0, now - (intake.read_at if since is None else since))
 
 
-def _input(each: Input, parts: AgentParts, mine: Sequence[FileStatus]) -> InputStatus:
-    feed = parts.pipeline.feeds.get(each.label)
+def _input(input_: Input, parts: AgentParts, files: Sequence[FileStatus]) -> InputStatus:
+    feed = parts.pipeline.feeds.get(input_.label)
     stalled = parts.shipper.stalled()
-    topics = (each.topic, each.topic + DEAD_SUFFIX)
-    unreadable = _unreadable(each, parts)
-    standing_still = [f"topic {topic}: {stalled[topic]}" for topic in topics if topic in stalled]
+    topics = (input_.topic, input_.topic + DEAD_SUFFIX)
+    unreadable = _unreadable(input_, parts)
+    stalls = [f"topic {topic}: {stalled[topic]}" for topic in topics if topic in stalled]
     status = InputStatus(
-        name=each.label,
-        topic=each.topic,
-        files=len(mine),
+        name=input_.label,
+        topic=input_.topic,
+        files=len(files),
         unreadable_files=len(unreadable),
         unreadable=unreadable[:_MOST_NAMED],
-        size=sum(file.size for file in mine),
-        lag_bytes=sum(file.lag_bytes for file in mine),
-        lag_seconds=max((file.lag_seconds for file in mine), default=0.0),
-        stopped=_stopped(each, feed, parts.schemas) or "; ".join(standing_still),
-        warning=(feed.warning if feed else "") or parts.schemas.warning(each),
+        size=sum(file.size for file in files),
+        lag_bytes=sum(file.lag_bytes for file in files),
+        lag_seconds=max((file.lag_seconds for file in files), default=0.0),
+        stopped=_stopped(input_, feed, parts.schemas) or "; ".join(stalls),
+        warning=(feed.warning if feed else "") or parts.schemas.warning(input_),
     )
     return msgspec.structs.replace(status, **_counts(feed)) if feed else status
 
 
-def _unreadable(each: Input, parts: AgentParts) -> tuple[UnreadablePath, ...]:
-    found = sorted(parts.pipeline.following.unreadable.copy().items())
+def _unreadable(input_: Input, parts: AgentParts) -> tuple[UnreadablePath, ...]:
+    unreadable = sorted(parts.pipeline.recorder.unreadable.copy().items())
     return tuple(
         UnreadablePath(path=one_line(path), why=why)
-        for path, why in found
-        if parts.files.means(each.label, path)
+        for path, why in unreadable
+        if parts.files.means(input_.label, path)
     )
 
 
-def _stopped(each: Input, feed: Feed | None, schemas: TopicSchemas) -> str:
-    """Why nothing of it is read."""
+def _stopped(input_: Input, feed: Feed | None, schemas: TopicSchemas) -> str:
+    """Why the input is not read; empty if it is."""
     if feed is None or feed.reader is not None:
         return ""
-    return schemas.missing(each) or feed.stopped
+    return schemas.missing(input_) or feed.stopped
 
 
 def _counts(feed: Feed) -> dict[str, int | float]:
@@ -190,7 +190,7 @@ def _counts(feed: Feed) -> dict[str, int | float]:
 
 
 def _topics(config: AgentConfig, inputs: Sequence[Input], parts: AgentParts) -> list[str]:
-    wanted = {each.topic for each in inputs} | set(parts.shipper.counts.topics)
+    wanted = {input_.topic for input_ in inputs} | set(parts.shipper.counts.topics)
     if config.ledger:
         wanted.add(LEDGER_TOPIC)
     return sorted(wanted)
@@ -223,7 +223,7 @@ def _schema(name: str, inputs: Sequence[Input], schemas: TopicSchemas) -> TopicS
         return schemas.ledger
     if name.endswith(DEAD_SUFFIX):
         return schemas.dead_letters(name.removesuffix(DEAD_SUFFIX))
-    return next((schemas.of(each) for each in inputs if each.topic == name), None)
+    return next((schemas.of(input_) for input_ in inputs if input_.topic == name), None)
 
 
 def _journal(parts: AgentParts) -> JournalStatus:

@@ -1,10 +1,10 @@
-"""A topic's schema, as its registry has it; registered there first where that is this agent's part.
+"""Looks up a topic's schema in the registry, and registers it if that is the agent's task.
 
-What comes with Penstock is always registered: LogLine where messages go to a topic that has no
-schema yet, SyslogLine where lines of syslog do, DeadLetter, Ledger. A topic that has one of the two
-keeps it: lines of syslog go on as LogLine, and plain lines are SyslogLine without fields. An
-input's own file is where `auto_register` is on. The id of a schema that comes with Penstock is that
-of this very text, whatever versions there are beside it: this release knows how to write no other.
+Penstock's own schemas are always registered: LogLine for messages to a topic without a schema,
+SyslogLine for lines of syslog, DeadLetter, Ledger. A topic that has LogLine or SyslogLine keeps it:
+lines of syslog are then written as LogLine, or plain lines as SyslogLine without fields. The
+schema file of an input is registered if `auto_register` is on. For Penstock's own schemas the id is
+that of exactly this text, regardless of other versions, since this release writes no other.
 """
 
 from collections.abc import Sequence
@@ -26,41 +26,41 @@ _HIGHEST_ID: Final = 2**31 - 1
 
 
 def find(registry: RegistryClient, wanted: Wanted, known: TopicSchema | None = None) -> TopicSchema:
-    """`known` if that is still it. NoSchema says in one line why there is none; RegistryError, why
-    the registry did not say."""
+    """The schema of a topic; `known` if it is still current. Raises NoSchema if there is none, or
+    RegistryError if the registry did not answer; both with one line."""
     latest = registry.latest(wanted.subject)
     if known and latest and (known.id, known.version) == (latest.id, latest.version):
         return known
     there = None if latest is None else _event_schema(registry, latest)
     match wanted.purpose:
         case Purpose.FIELDS:
-            found = _of_the_topic(wanted, latest, there)
+            schema = _of_the_topic(wanted, latest, there)
         case Purpose.EITHER | Purpose.SYSLOG if there is not None and (
             there.full_name not in _FOR_MESSAGES
         ):
-            found = _of_the_topic(wanted, latest, there)
+            schema = _of_the_topic(wanted, latest, there)
         case Purpose.LINES | Purpose.EITHER | Purpose.SYSLOG if there is not None and (
             there.full_name in _FOR_MESSAGES
         ):
-            found = _built_in(registry, wanted, there.full_name, there)
+            schema = _built_in(registry, wanted, there.full_name, there)
         case purpose:
-            found = _built_in(registry, wanted, BUILT_IN_FOR[purpose], there)
-    if not 0 <= found.id <= _HIGHEST_ID:
-        raise RegistryError(f"the registry says that {wanted.subject} has the id {found.id}")
-    return found
+            schema = _built_in(registry, wanted, BUILT_IN_FOR[purpose], there)
+    if not 0 <= schema.id <= _HIGHEST_ID:
+        raise RegistryError(f"the registry returned an invalid id {schema.id} for {wanted.subject}")
+    return schema
 
 
 def register_files(registry: RegistryClient, wanted: Wanted, files: Sequence[str]) -> None:
-    """Makes these files versions of the topic's subject, where they are none yet.
+    """Registers files as versions of the topic's subject, unless they are already.
 
-    NoSchema if one of them is refused; RegistryError if the registry did not say.
+    Raises NoSchema if one is rejected, or RegistryError if the registry did not answer.
     """
     for path in files:
         try:
             _register_file(registry, wanted, path)
         except (InvalidSchema, OSError) as error:
             why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-            raise NoSchema(f"the schema {path} is not registered: {why}") from None
+            raise NoSchema(f"cannot register the schema {path}: {why}") from None
 
 
 def _register_file(registry: RegistryClient, wanted: Wanted, path: str) -> None:
@@ -75,50 +75,48 @@ def _register_file(registry: RegistryClient, wanted: Wanted, path: str) -> None:
 def _of_the_topic(
     wanted: Wanted, latest: RegisteredSchema | None, there: AvroSchema | None
 ) -> TopicSchema:
-    """The subject's latest version."""
     if latest is None or there is None:
         raise NoSchema(
-            f"topic {wanted.topic} has no schema: register one as {wanted.subject}, with "
-            "`penstock schemas register`, or name its file as `schema` and say `auto_register`"
+            f"topic {wanted.topic} has no schema: register one as {wanted.subject} with "
+            "`penstock schemas register`, or configure its file as `schema` with `auto_register`"
         )
     return TopicSchema(wanted.topic, latest.id, latest.version, there)
 
 
-def _event_schema(registry: RegistryClient, found: RegisteredSchema) -> AvroSchema:
+def _event_schema(registry: RegistryClient, registered: RegisteredSchema) -> AvroSchema:
     try:
-        schema = registry.resolved(found)
+        schema = registry.resolved(registered)
         check_event_schema(schema)
     except InvalidSchema as error:
-        what = f"version {found.version} of subject {found.subject}"
-        raise NoSchema(f"{what} is not the schema of an event: {error}") from None
+        what = f"version {registered.version} of subject {registered.subject}"
+        raise NoSchema(f"{what} is not an event schema: {error}") from None
     return schema
 
 
 def _built_in(
     registry: RegistryClient, wanted: Wanted, name: str, there: AvroSchema | None
 ) -> TopicSchema:
-    """This very text, registered if it is no version yet."""
+    """Penstock's own schema, registered if this text is not a version yet."""
     if there is not None and there.full_name != name:
-        # Another schema's subject is left alone, whatever its level of compatibility allows.
+        # A subject with another schema is not changed, even if its compatibility level allows it.
         raise NoSchema(_other_schema(wanted, there, name))
     schema = built_in(name)
-    found = registry.lookup(wanted.subject, schema.text)
-    if found is None:
+    registered = registry.lookup(wanted.subject, schema.text)
+    if registered is None:
         registry.register(wanted.subject, schema.text)
-        found = registry.lookup(wanted.subject, schema.text)
-    if found is None:
-        raise RegistryError(f"{wanted.subject} was registered, and is gone again")
-    return TopicSchema(wanted.topic, found.id, found.version, schema)
+        registered = registry.lookup(wanted.subject, schema.text)
+    if registered is None:
+        raise RegistryError(f"{wanted.subject} was registered, but is gone again")
+    return TopicSchema(wanted.topic, registered.id, registered.version, schema)
 
 
 def _other_schema(wanted: Wanted, there: AvroSchema, name: str) -> str:
-    said = (
-        f"topic {wanted.topic} has the schema {there.full_name}, and not {name}, which is what "
-        "would be written"
+    mismatch = (
+        f"topic {wanted.topic} has the schema {there.full_name}, but the agent would write {name}"
     )
     if wanted.purpose is not Purpose.LINES:
-        return said
+        return mismatch
     return (
-        f"{said}: choose a `format` that has fields, such as `format: regex` with "
+        f"{mismatch}: choose a `format` with fields, such as `format: regex` with "
         "`pattern: (?P<message>.*)`"
     )

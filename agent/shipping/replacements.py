@@ -1,12 +1,12 @@
-"""What takes the place of a batch that the broker refuses: the cures, carried out on values.
+"""Replaces batches that the broker refuses, by the cures.
 
-Whatever is done, every event is in exactly one of the new batches, in the order that it had, or is
-a dead letter; and the bookkeeping says so, byte by byte.
+Every event ends up in exactly one of the new batches, in its former order, or becomes a dead
+letter; and the runs account for every byte of it.
 
-Runs are cut where the batch is cut, so that each part names exactly the bytes in it. Where in the
-file an event starts, its header says. Not written anywhere is which of several lines that became
-one event each, and which lines between them were excepted: of a run that is cut, each part but the
-last has a line for every event, and the last has what is left, so that sums hold.
+Runs are cut together with their batch, so that each part names exactly its own bytes. An event's
+position in the file is in its header. It is not stored how many lines an event has, and which lines
+between events were excepted: when a run is cut, each part but the last has one line for every
+event, and the last has the rest, so that the sums are exact.
 """
 
 import logging
@@ -43,28 +43,28 @@ log = logging.getLogger(__name__)
 def cut_runs(
     runs: Iterable[Run], counts: Sequence[int], positions: Sequence[int]
 ) -> Iterator[tuple[Run, ...]]:
-    """The runs of consecutive parts of a batch, with so many events each.
+    """The runs of consecutive parts of a batch, which have these numbers of events.
 
-    `positions` say for each part where in its file its first event starts.
+    `positions` are the positions of each part's first event in its file.
     """
-    left = list(runs)[::-1]
+    remaining = list(runs)[::-1]
     for part, count in enumerate(counts):
-        mine: list[Run] = []
+        own: list[Run] = []
         wanted = count
-        while wanted and left:
-            run = left.pop()
+        while wanted and remaining:
+            run = remaining.pop()
             if run.events > wanted:
                 run, rest = divided(run, wanted, positions[part + 1])
-                left.append(rest)
+                remaining.append(rest)
             wanted -= run.events
-            mine.append(run)
+            own.append(run)
         if part == len(counts) - 1:
-            mine += left[::-1]
-        yield tuple(mine)
+            own += remaining[::-1]
+        yield tuple(own)
 
 
 def dead_lettered(run: Run, reason: str) -> Run:
-    """A run of one event that its topic refused: it is none any more."""
+    """The run of a single event after its topic refused it: dead-lettered instead."""
     if not run.events:
         return run
     refused = Excepted(Fate.DEAD_LETTERED, run.lines, bytes_of_events(run), reason)
@@ -72,7 +72,8 @@ def dead_lettered(run: Run, reason: str) -> Run:
 
 
 def dead_lettered_of_spread(header: EventHeader, reason: str) -> Run:
-    """The same for an event whose run is told without offsets, and counts it: an empty stretch."""
+    """An empty run that dead-letters an event whose own run is stated without offsets, and counts
+    it."""
     place = header.position
     refused = Excepted(Fate.DEAD_LETTERED, 1, 0, reason)
     return Run(SourceId(header.source), header.seq, 0, place, place, 0, (refused,))
@@ -87,22 +88,22 @@ def window_counts(times: Iterable[int], window_millis: int) -> tuple[WindowCount
 
 
 def cut_delays(delays: Sequence[int], parts: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
-    """How late the events of each part were, given their times: as all were had at one time, the
-    latest were the least late."""
+    """The delays of the events of each part, by their times: all were measured at the same moment,
+    so the latest events have the smallest delays."""
     if sum(delays) != sum(map(len, parts)):
         return [() for _ in parts]  # not measured
     latest_first = sorted(
         ((time, part) for part, times in enumerate(parts) for time in times), reverse=True
     )
-    found = [[0] * len(delays) for _ in parts]
+    counts = [[0] * len(delays) for _ in parts]
     buckets = (bucket for bucket, count in enumerate(delays) for _ in range(count))
     for (_, part), bucket in zip(latest_first, buckets, strict=True):
-        found[part][bucket] += 1
-    return [tuple(each) for each in found]
+        counts[part][bucket] += 1
+    return [tuple(part_counts) for part_counts in counts]
 
 
 def without_statements(record: Record) -> Record | None:
-    """The same entry with nothing in its lists; None if there is nothing in them."""
+    """An entry of the ledger with empty lists; None if they were empty already."""
     message = record.value or b""
     schema_id, _ = split(message)
     entry = Decoder(lambda _: built_in(LEDGER)).decode(message)
@@ -120,14 +121,14 @@ class Replacement(msgspec.Struct, frozen=True):
 
 
 class DeadLetterTopic(msgspec.Struct, frozen=True):
-    """Where dead letters of a topic go, and how they are written."""
+    """The partition and schema for a topic's dead letters."""
 
     target: TopicPartition
     schema: TopicSchema
 
 
 class Replacer:
-    """Makes replacements, and keeps nothing but the count of dead letters."""
+    """Makes replacements. Its only state is the count of dead letters."""
 
     def __init__(
         self,
@@ -136,8 +137,8 @@ class Replacer:
         dead_letter_topic: Callable[[str], DeadLetterTopic | None],
         ledger_too_large: Callable[[int], None],
     ) -> None:
-        """`dead_letter_topic` knows where dead letters of a topic go; None while nobody does.
-        `ledger_too_large` is told that entries must be smaller."""
+        """`dead_letter_topic` returns where dead letters of a topic go; None if unknown.
+        `ledger_too_large` is called with the size of an entry that is too large."""
         self._next_number = next_number
         self._ledger_too_large = ledger_too_large
         self._refused = refused
@@ -146,7 +147,7 @@ class Replacer:
     def replacement(
         self, outgoing: Outgoing, cure: Cure, reason: str, bounds: TimeBounds, now_millis: int
     ) -> Replacement | None:
-        """None if this cure cannot do anything, now or ever."""
+        """The replacement by a cure; None if the cure is not possible now."""
         match cure:
             case Cure.STAND:
                 return None
@@ -161,12 +162,12 @@ class Replacer:
                 return self._single(outgoing, events[0], cure, reason)
 
     def moved(self, outgoing: Outgoing, target: TopicPartition) -> Replacement:
-        """The same for another partition."""
+        """The batch for another partition."""
         batch = replace(outgoing.batch, target=target)
         return Replacement([replace(outgoing, number=self._next_number(), batch=batch)])
 
     def letter_counted(self, letters: int) -> None:
-        """The journal has a replacement with so many dead letters."""
+        """Notes that a replacement with so many dead letters was journalled."""
         for _ in range(letters):
             self._refused.counted()
 
@@ -181,11 +182,12 @@ class Replacer:
     ) -> Replacement | None:
         events = contents(outgoing.batch)
         clamped = [
-            each._replace(timestamp=bounds.clamped(each.timestamp, now_millis)) for each in events
+            event._replace(timestamp=bounds.clamped(event.timestamp, now_millis))
+            for event in events
         ]
-        if clamped == events:  # the bounds are not what the broker goes by
-            clamped = [each._replace(timestamp=now_millis) for each in events]
-            if {each.timestamp for each in events} == {now_millis}:
+        if clamped == events:  # the broker uses other bounds
+            clamped = [event._replace(timestamp=now_millis) for event in events]
+            if {event.timestamp for event in events} == {now_millis}:
                 return None
         return self._rebuilt(outgoing, clamped, codec_of(outgoing.batch))
 
@@ -206,7 +208,7 @@ class Replacer:
         if outgoing.runs:
             starts = [event_header(part[0].value or b"").position for part in parts]
             runs = list(cut_runs(outgoing.runs, counts, starts))
-        times = [[each.timestamp for each in part] for part in parts]
+        times = [[event.timestamp for event in part] for part in parts]
         delays = cut_delays(outgoing.delays, times)
         halves = []
         for at, part in enumerate(parts):
@@ -263,11 +265,11 @@ class Replacer:
     def _windows(self, outgoing: Outgoing, events: Sequence[Record]) -> tuple[WindowCount, ...]:
         if outgoing.kind is BatchKind.LEDGER:
             return ()
-        return window_counts([each.timestamp for each in events], outgoing.window_millis)
+        return window_counts([event.timestamp for event in events], outgoing.window_millis)
 
     def _emptied(self, outgoing: Outgoing, record: Record) -> Replacement | None:
-        """An entry of the ledger without what it says, so that its number is not missing: what it
-        covers is said again in smaller ones. A statement that no entry can hold is left out."""
+        """An empty entry of the ledger, so that its number is not missing: its statements go into
+        smaller entries. A single statement that is too large is left out."""
         empty = without_statements(record)
         if empty is None:
             return None
@@ -275,5 +277,5 @@ class Replacer:
         again = self._rebuilt(outgoing, [empty], codec_of(outgoing.batch)).batches[0]
         covers = outgoing.covers if len(outgoing.covers) == 1 else ()
         if covers:
-            log.error("a statement is left out of the ledger, which calls it too large")
+            log.error("a statement is too large for the ledger, and left out")
         return Replacement([replace(again, covers=covers)])

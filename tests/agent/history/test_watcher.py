@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agent.history.name_events import Event
 from agent.history.position import HistoryPosition
-from agent.history.watching import LeftHistory, Watcher
+from agent.history.watcher import LeftHistory, Watcher
 
 
 def left_by(watcher: Watcher) -> LeftHistory:

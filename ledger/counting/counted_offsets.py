@@ -1,10 +1,10 @@
-"""Up to where a partition was counted by whoever led it, as far as the ledger has it. Pure.
+"""Finds in ledger entries up to which offset the leaders of a partition have counted it. Pure.
 
-Rule 1: each counter tells a partition's offsets in ascending order and leaves out none, and goes on
-        where the ledger shows that the one before it had come to. So all that lies below the
-        furthest passage was told.
-Rule 2: what was told under a leader epoch counts up to where that epoch ends in the log as it is
-        now: beyond that, the log has something else, or nothing.
+Rule 1: each counter reports a partition's offsets in ascending order without gaps, and continues
+        where the previous counter stopped according to the ledger. So everything below the furthest
+        passage is counted.
+Rule 2: a report under a leader epoch is valid up to the end of that epoch in the present log:
+        beyond it the log has other records, or none.
 """
 
 from bisect import bisect_right
@@ -18,14 +18,14 @@ Json = Mapping[str, Any]
 
 
 class EpochStart(NamedTuple):
-    """What lies from this offset on is of this leader epoch, up to the next."""
+    """The first offset of a leader epoch."""
 
     leader_epoch: int
     first: int
 
 
 class History(NamedTuple):
-    """Which leader epochs a log is of, ascending, and where it ends."""
+    """The leader epochs of a log, ascending, and where the log ends."""
 
     epochs: Sequence[EpochStart]
     end: int
@@ -36,13 +36,13 @@ class History(NamedTuple):
         return self.epochs[at] if at < len(self.epochs) else None
 
     def end_of(self, leader_epoch: int) -> int:
-        """Up to where what was told under that epoch can still be in the log."""
+        """The offset up to which reports under that epoch are still valid."""
         following = self.after(leader_epoch)
         return self.end if following is None else min(following.first, self.end)
 
 
-class Told(NamedTuple):
-    """Everything before `next_offset` is in the ledger; the last of it was told by this journal."""
+class CountedUpTo(NamedTuple):
+    """Everything before `next_offset` is in the ledger; the last entry is of journal `source`."""
 
     next_offset: int
     leader_epoch: int
@@ -51,35 +51,35 @@ class Told(NamedTuple):
 
 def furthest(
     entries: Iterable[Json], histories: Mapping[PartitionKey, History]
-) -> dict[PartitionKey, Told]:
-    """Of these partitions, as far as these entries speak of them."""
-    found: dict[PartitionKey, Told] = {}
+) -> dict[PartitionKey, CountedUpTo]:
+    """How far these partitions were counted, according to these entries."""
+    reached: dict[PartitionKey, CountedUpTo] = {}
     for entry in entries:
         if entry["tier"] != "broker":
             continue
         for passage in entry["passages"]:
             key = PartitionKey(passage["topic"], passage["topic_id"], passage["partition"])
             history, epoch = histories.get(key), passage["leader_epoch"]
-            ends = [each["first"] + each["count"] for each in passage["offsets"] if each["count"]]
+            ends = [part["first"] + part["count"] for part in passage["offsets"] if part["count"]]
             if history is None or epoch < 0 or not ends:
                 continue
-            told = Told(min(max(ends), history.end_of(epoch)), epoch, entry["header"]["source"])
-            if key not in found or found[key].next_offset < told.next_offset:
-                found[key] = told
-    return found
+            end = min(max(ends), history.end_of(epoch))
+            if key not in reached or reached[key].next_offset < end:
+                reached[key] = CountedUpTo(end, epoch, entry["header"]["source"])
+    return reached
 
 
 def furthest_copied(
     entries: Iterable[Json], keys: Collection[PartitionKey]
 ) -> dict[PartitionKey, int]:
-    """Up to where mirrors have said that these were copied."""
-    found: dict[PartitionKey, int] = {}
+    """Up to which offset mirrors copied these partitions, according to these entries."""
+    reached: dict[PartitionKey, int] = {}
     for entry in entries:
         if entry["tier"] != "mirror":
             continue
         for passage in entry["passages"]:
             key = PartitionKey(passage["topic"], passage["topic_id"], passage["partition"])
-            ends = [each["first"] + each["count"] for each in passage["offsets"]]
+            ends = [part["first"] + part["count"] for part in passage["offsets"]]
             if key in keys and ends:
-                found[key] = max(found.get(key, 0), *ends)
-    return found
+                reached[key] = max(reached.get(key, 0), *ends)
+    return reached

@@ -1,29 +1,27 @@
-"""Which of an agent's open files are with its descriptor store, by which names, and keeping it so.
+"""Mirrors the agent's open files into the descriptor store.
 
-Rule 1: what has a handle is to be kept; what has none any more is given back, as a file that was
-deleted takes room on the disk as long as anybody has it open.
+Rule 1: open files are kept; closed ones are given back, since a deleted file takes disk space as
+long as any process has it open.
 
-Rule 2: the store is told of handles that were opened and closed, at each look and never of events;
-of a handle that was opened and closed between two looks it hears nothing. Where there are more
-files than handles, so that these come and go, it hears of a hundred a second, and of the rest
-later.
+Rule 2: the store is updated at each look, not at each open and close; a file that was opened and
+closed between two looks is not sent at all. If there are more files than descriptors, so that files
+are opened and closed all the time, at most a hundred changes are sent a second.
 
-Rule 3: a store has a limit, which is never exceeded. Where more files are open, those with unread
-bytes come first, deleted ones before others, then those that were written last; that is weighed
-once a second.
+Rule 3: the store's limit is never exceeded. If more files are open, those with unread bytes come
+first, deleted ones before others, then those written last. This is decided once a second.
 
-Rule 4: names say to the next process what each descriptor is.
+Rule 4: names tell the next process what each descriptor is.
 
-    {journal}.file.{device}-{inode}                 a file whose source the journal knows
-    {journal}.new.{device}-{inode}.{path, quoted}   one of which it was not clear yet what it is
+    {journal}.file.{device}-{inode}                 a file whose source the journal has
+    {journal}.new.{device}-{inode}.{path, quoted}   a file that was not identified yet
     {journal}.events                                the queue of inotify
-    {journal}.history                               the memory into which that is read
+    {journal}.history                               the memory of its events
 
-`journal` is the agent's id: what was kept for another data directory is nobody's. A file has one
-name however many handles there are of it. All names together stand in one variable of the next
-process's environment, which the kernel lets have 128 KiB: `BUDGET` keeps within that.
+`journal` is the beginning of the agent's id: descriptors of another data directory are not used. A
+file has one name, even if it is open several times. All names together must fit into one
+environment variable of the next process, for which the kernel allows 128 KiB: see `BUDGET`.
 
-A crash loses what was not told yet: files that were opened within the last look.
+A crash loses what was not sent yet: files opened since the last look.
 """
 
 import logging
@@ -41,14 +39,14 @@ from agent.runs import SourceId
 
 BUDGET: Final = 100_000
 _LONGEST: Final = 255
-_JOURNAL: Final = 12  # of the agent's id: enough to tell two data directories of a host apart
+_JOURNAL: Final = 12  # characters of the agent's id, enough to distinguish directories of a host
 
 Identity = tuple[int, int]
 """Device and inode."""
 
 
 class KeptKind(StrEnum):
-    """What a kept descriptor is of."""
+    """The kinds of kept descriptors."""
 
     FILE = "file"
     NEW = "new"
@@ -57,7 +55,7 @@ class KeptKind(StrEnum):
 
 
 class KeptName(msgspec.Struct, frozen=True):
-    """What a name says. `path` only of what is new, and not if it is very long."""
+    """A parsed name. Only new files have a `path`, unless it is very long."""
 
     kind: KeptKind
     path: str = ""
@@ -69,18 +67,18 @@ def file_name(agent_id: str, identity: Identity, source: SourceId) -> str:
 
 
 def with_path(name: str, path: str) -> str:
-    """Of what is new: as it was called when it was met."""
+    """Adds the path to the name of a new file, if it is not too long."""
     longer = f"{name}.{quote_from_bytes(os.fsencode(path), safe='/')}"
     return longer if len(longer) <= _LONGEST else name
 
 
 def own_name(agent_id: str, kind: KeptKind) -> str:
-    """Of what is no file, and of which there is one."""
+    """The name of the queue or memory of events."""
     return f"{agent_id[:_JOURNAL]}.{kind}"
 
 
 def read_name(name: str, agent_id: str) -> KeptName | None:
-    """None if it is not of this agent's journal, or of nobody's."""
+    """Parses a name; None if it is invalid or another journal's."""
     journal, _, rest = name.partition(".")
     if journal != agent_id[:_JOURNAL]:
         return None
@@ -93,18 +91,18 @@ def read_name(name: str, agent_id: str) -> KeptName | None:
 
 
 _MOST_A_LOOK: Final = 64
-_MOST_A_SECOND: Final = 100.0  # once so many at once are used up
+_MOST_A_SECOND: Final = 100.0  # after an initial burst
 _MOST_AT_ONCE: Final = 2_000.0
 _WEIGHED_EVERY: Final = 1.0
 _NEW_SEEN_EVERY: Final = 0.25
-_OWN: Final = 2  # places that are always free for what is no file
-_SILENT_SECONDS: Final = 1.0  # after an error, before the store is told again
+_OWN: Final = 2  # places reserved for the queue and memory of events
+_SILENT_SECONDS: Final = 1.0  # pause after an error of the store
 
 log = logging.getLogger(__name__)
 
 
 class Open(Protocol):
-    """Who has a file open."""
+    """A holder of an open file."""
 
     @property
     def fd(self) -> int | None: ...
@@ -129,31 +127,32 @@ class Open(Protocol):
 
 
 class Keeping:
-    """One thread's. Two handles of one file are one thing to keep."""
+    """Decides what the store keeps. Belongs to one thread. A file is kept once, however often it is
+    open."""
 
     def __init__(self, store: DescriptorStore, agent_id: str) -> None:
         self._store = store
         self.agent_id = agent_id
         self._open: dict[Identity, dict[Open, None]] = {}
         self._kept: dict[Identity, str] = {}
-        self._name_bytes = 0  # of all names of what is kept
+        self._name_bytes = 0  # of all kept names
         self._changed: dict[Identity, None] = {}
-        self._waiting: dict[Identity, None] = {}  # for which there is no room
-        self._new: dict[Identity, None] = {}  # kept, and not known yet what they are
-        self._refused: list[str] = []  # names of what is kept and nobody's
-        self._own: dict[str, int] = {}  # what is no file, until it is kept
+        self._waiting: dict[Identity, None] = {}  # no room in the store
+        self._new: dict[Identity, None] = {}  # kept before they were identified
+        self._refused: list[str] = []  # kept names to give back
+        self._own: dict[str, int] = {}  # queue and memory, until they are kept
         self._weighed = self._looked_at_new = self._silent_until = float("-inf")
         self._said_trouble = False
         self._allowed, self._allowed_at = _MOST_AT_ONCE, float("inf")
 
     @property
     def most(self) -> int:
-        """Files; the queue of events and the memory of it have places of their own."""
+        """The number of files to keep; the queue and memory of events have reserved places."""
         return max(0, self._store.most - _OWN)
 
     @property
     def kept(self) -> int:
-        """Files that are with the store. Any thread."""
+        """The number of kept files. Any thread."""
         return len(self._kept)
 
     def opened(self, file: Open) -> None:
@@ -162,7 +161,7 @@ class Keeping:
             self._changed[file.identity] = None
 
     def closed(self, file: Open) -> None:
-        """Before its identity becomes another one."""
+        """Notes that a file was closed, before its holder's identity changes."""
         holders = self._open.get(file.identity)
         if holders is None:
             return
@@ -177,7 +176,7 @@ class Keeping:
             self._waiting.pop(file.identity, None)
 
     def has_already(self, identity: Identity, name: str, *, new: bool) -> None:
-        """It was handed over, and so is still with the store."""
+        """Notes a file that was handed over, and so is still in the store."""
         if identity in self._kept:
             self._refused.append(name)
             return
@@ -188,33 +187,33 @@ class Keeping:
             self._new[identity] = None
 
     def refuse(self, names: Iterable[str]) -> None:
-        """What was handed over and is of no use."""
+        """Gives back descriptors that were handed over but are not needed."""
         self._refused.extend(names)
 
     def has_own(self, kind: KeptKind, fd: int, left: str, *, is_same: bool) -> None:
-        """What is no file, to be kept in the order in which it is told; -1 if there is none. `left`
-        is the name of what was handed over, and `is_same` whether it is that."""
+        """Keeps the queue or memory of events; `fd` is -1 if there is none. `left` is the name of
+        the one handed over; `is_same`: it is still in use."""
         if fd >= 0 and not is_same:
             self._own[own_name(self.agent_id, kind)] = fd
         if left and not is_same:
             self._refused.append(left)
 
     def flush(self, now: float) -> None:
-        """Tells the store what has changed. At every look."""
+        """Sends changes to the store. Call it at every look."""
         if not self._store.most or now < self._silent_until:
             return
         try:
             self._tell(now)
         except BlockingIOError:
-            return  # it is told the next time
+            return  # it is sent at the next look
         except OSError as error:
             self._silent_until = now + _SILENT_SECONDS
             if not self._said_trouble:
                 self._said_trouble = True
-                log.warning("open files are not kept over a crash error=%s", error)
+                log.warning("cannot keep open files over a crash error=%s", error)
 
     def close(self) -> None:
-        """What is kept stays so."""
+        """Closes the connection; the store keeps its descriptors."""
         self._store.close()
 
     def _tell(self, now: float) -> None:
@@ -231,7 +230,7 @@ class Keeping:
             self._weighed = now
             self._weigh()
         for identity in list(islice(self._changed, self._allowance(now))):
-            self._bring_about(identity)
+            self._update_kept(identity)
             self._changed.pop(identity, None)
             self._allowed -= 1
 
@@ -241,19 +240,19 @@ class Keeping:
         return min(_MOST_A_LOOK, int(self._allowed))
 
     def _look_at_new(self) -> None:
-        """A file that has become a source is called otherwise."""
+        """Schedules new files that have become sources, whose names change."""
         for identity in self._new:
             if any(each.source for each in self._open.get(identity, ())):
                 self._changed[identity] = None
 
-    def _bring_about(self, identity: Identity) -> None:
-        """That it is kept if it is open, under the name that it has now."""
+    def _update_kept(self, identity: Identity) -> None:
+        """Keeps a file under its current name if it is open, otherwise gives it back."""
         holders = self._open.get(identity, {})
-        source = next((each.source for each in holders if each.source), SourceId(""))
+        source = next((holder.source for holder in holders if holder.source), SourceId(""))
         kept = self._kept.get(identity)
         wanted = file_name(self.agent_id, identity, source)
         if kept is not None and (not holders or not kept.startswith(wanted)):
-            # One file is not kept under two names: it must be given back first.
+            # A file is not kept under two names, so the old one is given back first.
             self._store.give_back(kept)
             self._forget(identity, kept)
             kept = None
@@ -282,9 +281,9 @@ class Keeping:
         self._name_bytes -= len(name) + 1
 
     def _weigh(self) -> None:
-        """What matters more than something that is kept takes its place."""
+        """Replaces kept files by waiting ones of higher priority."""
         room = self.most - len(self._kept)
-        self._waiting = {each: None for each in self._waiting if each in self._open}
+        self._waiting = {identity: None for identity in self._waiting if identity in self._open}
         first = sorted(self._waiting, key=self._weight, reverse=True)[:_MOST_A_LOOK]
         for identity, least in zip(first, sorted(self._kept, key=self._weight), strict=False):
             if room <= 0:
@@ -299,7 +298,7 @@ class Keeping:
 
     def _weight(self, identity: Identity) -> tuple[bool, bool, float]:
         files = self._open.get(identity, ())
-        unread = any(each.unread for each in files)
-        nameless = any(each.nameless for each in files)
-        written = max((each.idle_since for each in files), default=float("-inf"))
+        unread = any(file.unread for file in files)
+        nameless = any(file.nameless for file in files)
+        written = max((file.idle_since for file in files), default=float("-inf"))
         return (nameless and unread), unread, written

@@ -1,14 +1,20 @@
-"""Up to where a partition was told by others, by what the ledger shows."""
+"""How far other counters have counted a partition, according to the ledger."""
 
 from typing import Any
 
 import pytest
 
+from ledger.counting.counted_offsets import (
+    CountedUpTo,
+    EpochStart,
+    History,
+    furthest,
+    furthest_copied,
+)
 from ledger.counting.journal import PartitionKey
-from ledger.counting.told import EpochStart, History, Told, furthest, furthest_copied
 
 KEY = PartitionKey("t", "id", 0)
-BY_THE_NEXT = Told(180, 3, "b")
+BY_THE_NEXT = CountedUpTo(180, 3, "b")
 HISTORY = History([EpochStart(0, 0), EpochStart(3, 100), EpochStart(5, 250)], 300)
 
 
@@ -31,21 +37,21 @@ def test_a_history_knows_where_an_epoch_ends() -> None:
     ("entries", "expected"),
     [
         ([], None),
-        ([told("a", 0, (0, 40), (40, 20))], Told(60, 0, "a")),
+        ([told("a", 0, (0, 40), (40, 20))], CountedUpTo(60, 0, "a")),
         (
             [told("a", 0, (0, 90)), told("b", 3, (100, 80)), told("a", 0, (90, 5))],
-            Told(180, 3, "b"),
+            CountedUpTo(180, 3, "b"),
         ),
         # What it told beyond the end of its epoch is in the log no more.
-        ([told("a", 3, (100, 400))], Told(250, 3, "a")),
-        ([told("a", 3, (260, 40))], Told(250, 3, "a")),
+        ([told("a", 3, (100, 400))], CountedUpTo(250, 3, "a")),
+        ([told("a", 3, (260, 40))], CountedUpTo(250, 3, "a")),
         # Where an epoch begins is no count; agents, and other partitions, say nothing of it.
         ([told("a", 5, (250, 0))], None),
         ([told("a", 0, (0, 60), tier="agent"), told("b", 0, (0, 60), partition=1)], None),
         ([told("a", -1, (0, 60))], None),
     ],
 )
-def test_who_came_furthest(entries: list[dict[str, Any]], expected: Told | None) -> None:
+def test_who_came_furthest(entries: list[dict[str, Any]], expected: CountedUpTo | None) -> None:
     assert furthest(entries, {KEY: HISTORY}) == ({} if expected is None else {KEY: expected})
 
 

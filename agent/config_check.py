@@ -1,11 +1,11 @@
-"""`penstock check-config agent`: what would happen, found out without an agent.
+"""Implements `penstock check-config agent`: predicts what an agent would do, without running one.
 
-What each input would do: its files, its schema, its fit. The registry is asked as a running agent
-asks it, so that what an agent would register is registered by this.
+For each input it checks the files, the schema, and whether they fit. It queries the registry as a
+running agent does, so it also registers the schemas that an agent would.
 
-Whether topics are configured as an agent needs them, on Apache Kafka as on Penstock. A batch must
-stay byte for byte what the agent sent, and an event must keep its own time: otherwise the audit
-counts in vain. What is only worth knowing is a remark.
+For topics it checks the configuration, on Apache Kafka and on Penstock. Batches must stay byte for
+byte as the agent sent them, and events must keep their times: otherwise the audit's counts are
+useless. Everything less serious is a remark.
 """
 
 import os
@@ -20,9 +20,9 @@ from agent.events.reader import EventReader
 from agent.files.listing import Survey
 from agent.recognition.compressed import has_compressed_name
 from agent.recognition.opening import Opening
-from agent.topic_schemas.finding import find, register_files
+from agent.topic_schemas.registry_lookup import find, register_files
 from agent.topic_schemas.values import (
-    THE_LEDGERS,
+    LEDGER_SCHEMA,
     TopicSchema,
     Wanted,
     dead_letters_of,
@@ -40,7 +40,7 @@ _MOST_NAMED = 3
 
 
 class InputCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One input. `problems` keep its lines from being shipped; `remarks` do not."""
+    """The result for one input. `problems` keep its lines from being shipped; `remarks` do not."""
 
     name: str
     topic: str
@@ -57,18 +57,19 @@ class InputCheck(msgspec.Struct, frozen=True, kw_only=True):
 def check_inputs(
     config: AgentConfig, inputs: Sequence[Input], registry: RegistryClient | None
 ) -> list[InputCheck]:
-    """Without a registry nothing is said of schemas. Raises RegistryError if it does not answer."""
+    """Checks inputs; their schemas only with a registry. Raises RegistryError if it does not
+    answer."""
     opening = Opening(config.follow_links, config.secret_files)
-    checks = [_with_files(each, opening) for each in inputs]
+    checks = [_with_files(input_, opening) for input_ in inputs]
     pairs = zip(checks, inputs, strict=True)
     if registry is None:
-        return [_with_fit(check, config, each, None) for check, each in pairs]
-    return [_with_schema(check, config, each, registry) for check, each in pairs]
+        return [_with_fit(check, config, input_, None) for check, input_ in pairs]
+    return [_with_schema(check, config, input_, registry) for check, input_ in pairs]
 
 
 def check_ledger(registry: RegistryClient) -> str:
-    """Why the ledger has no schema to be written with; empty if it has. Raises RegistryError."""
-    return _found(registry, THE_LEDGERS, ())[1]
+    """Why the ledger's schema is not available; empty if it is. Raises RegistryError."""
+    return _found(registry, LEDGER_SCHEMA, ())[1]
 
 
 def _with_files(each: Input, opening: Opening) -> InputCheck:
@@ -86,9 +87,9 @@ def _with_files(each: Input, opening: Opening) -> InputCheck:
     for path, failure in listing.failures.items():
         remarks.append(f"{one_line(path)}: {failure.strerror or failure}")
     if compressed := len(listing.sightings) - len(read):
-        remarks.append(f"{compressed} compressed files are not read")
+        remarks.append(f"{compressed} compressed files will not be read")
     if not files and not listing.failures:
-        remarks.append("no file matches now")
+        remarks.append("no file matches at present")
     return InputCheck(
         name=each.label,
         topic=each.topic,
@@ -118,16 +119,18 @@ def _with_schema(
 
 
 def _with_fit(
-    check: InputCheck, config: AgentConfig, each: Input, found: TopicSchema | None
+    check: InputCheck, config: AgentConfig, each: Input, topic_schema: TopicSchema | None
 ) -> InputCheck:
-    """Whether its lines can be read as it says. Without a schema, that of plain text only."""
-    if found is not None:
-        name = found.schema.full_name or ""
-        check = msgspec.structs.replace(check, schema=name, version=found.version, id=found.id)
+    """Adds whether the input fits its schema. Without a schema, only plain text is checked."""
+    if topic_schema is not None:
+        name = topic_schema.schema.full_name or ""
+        check = msgspec.structs.replace(
+            check, schema=name, version=topic_schema.version, id=topic_schema.id
+        )
     elif each.format is not Format.PLAIN:
         return check
     try:
-        EventReader(each, found.schema if found else None, config.times)
+        EventReader(each, topic_schema.schema if topic_schema else None, config.times)
     except InputError as error:
         why = str(error).removeprefix(f"{each.label}: ")
         return msgspec.structs.replace(check, problems=(*check.problems, why))
@@ -158,7 +161,7 @@ _DAY_MILLIS = 86_400_000
 
 
 class TopicCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One topic; `partitions` is 0 while it does not exist."""
+    """The result for one topic; `partitions` is 0 if it does not exist."""
 
     name: str
     partitions: int = 0
@@ -167,14 +170,13 @@ class TopicCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def topics_of(inputs: Sequence[Input], *, ledger: bool) -> list[str]:
-    """All topics that these inputs write to."""
-    topics = [each.topic for each in inputs]
+    topics = [input_.topic for input_ in inputs]
     dead = [topic + DEAD_SUFFIX for topic in topics]
     return list(dict.fromkeys([*topics, *dead, *([LEDGER_TOPIC] if ledger else [])]))
 
 
 def check_topics(brokers: Brokers, config: AgentConfig, topics: Sequence[str]) -> list[TopicCheck]:
-    """Raises ClientError if the cluster does not answer."""
+    """Checks the configuration of topics. Raises ClientError if the cluster does not answer."""
     known = brokers.persist(lambda: brokers.refresh(topics))
     made = None if all(known.has(name) for name in topics) else new_topics(brokers)
     checks = []
@@ -195,22 +197,22 @@ def check_topics(brokers: Brokers, config: AgentConfig, topics: Sequence[str]) -
 
 
 def check_missing(name: str, made: NewTopics | None, config: AgentConfig) -> TopicCheck:
-    """A topic that is not there, by what brokers say of those that they make."""
+    """Checks a topic that does not exist, by the brokers' settings for new topics."""
     missing = "it does not exist yet"
     if made is None:
-        so = f"{missing}: create it, or let the brokers do so at first use"
-        return TopicCheck(name=name, remarks=(so,))
+        remark = f"{missing}: create it, or let the brokers do so at first use"
+        return TopicCheck(name=name, remarks=(remark,))
     if made.at_first_use:
-        so = f"{missing}: brokers make it at first use, with num.partitions={made.partitions}"
+        remark = f"{missing}: brokers create it at first use, with num.partitions={made.partitions}"
         return TopicCheck(
             name=name,
             problems=tuple(problems_of(made.configs)),
-            remarks=(so, *remarks_on(name, made.configs, config)),
+            remarks=(remark, *remarks_on(name, made.configs, config)),
         )
     command = f"auto.create.topics.enable is false: penstock topics create {name}"
     if name.endswith(DEAD_SUFFIX):
-        so = f"{missing}, and the first dead letter would wait for it, as {command}"
-        return TopicCheck(name=name, remarks=(so,))
+        remark = f"{missing}, and the first dead letter would wait for it, since {command}"
+        return TopicCheck(name=name, remarks=(remark,))
     return TopicCheck(name=name, problems=(f"{missing}, and {command}",))
 
 
@@ -218,28 +220,28 @@ def problems_of(configs: Mapping[str, str]) -> Iterator[str]:
     packing = configs.get("compression.type", "producer")
     if packing != "producer" and MIRROR_OF not in configs:  # Penstock's own brokers never do
         yield (
-            f"compression.type is {packing}: brokers would pack batches anew, and their checksums "
-            "would not be the ledger's; set it to producer"
+            f"compression.type is {packing}: brokers would recompress batches, and their checksums "
+            "would not match the ledger; set it to producer"
         )
     stamped = configs.get("message.timestamp.type", "CreateTime")
     if stamped != "CreateTime":
         yield f"message.timestamp.type is {stamped}: events would lose their time; set CreateTime"
     if "compact" in configs.get("cleanup.policy", ""):
-        yield "cleanup.policy has compact: events have no keys, and would be refused; set delete"
+        yield "cleanup.policy has compact: events without keys would be refused; set delete"
 
 
 def remarks_on(name: str, configs: Mapping[str, str], config: AgentConfig) -> Iterator[str]:
     largest = _number(configs, "max.message.bytes")
     if 0 <= largest < config.batches.bytes:
-        yield f"max.message.bytes is {largest:,}: batches are no larger, whatever `batches` says"
-    if name == LEDGER_TOPIC:  # its entries are of the time at which they are written
+        yield f"max.message.bytes is {largest:,}: it limits batches to less than `batches.bytes`"
+    if name == LEDGER_TOPIC:  # its entries have the time at which they are written
         return
     oldest = config.times.oldest * 1000
     kept = _number(configs, "retention.ms")
     if 0 <= kept < oldest:
         yield (
-            f"retention.ms is {_days(kept)}: on Apache Kafka, which goes by the events' times, "
-            "older ones are deleted soon after they arrive"
+            f"retention.ms is {_days(kept)}: Apache Kafka goes by the events' times, and deletes "
+            "older events soon after they arrive"
         )
     for bounded, bound in (
         ("message.timestamp.difference.max.ms", oldest),
@@ -248,11 +250,11 @@ def remarks_on(name: str, configs: Mapping[str, str], config: AgentConfig) -> It
     ):
         allowed = _number(configs, bounded)
         if 0 <= allowed < bound:
-            yield f"{bounded} is {_days(allowed)}: times beyond it are put on that bound"
+            yield f"{bounded} is {_days(allowed)}: times beyond it are set to that bound"
 
 
 def _number(configs: Mapping[str, str], name: str) -> int:
-    """-1 where there is none, or no bound."""
+    """The number, or -1 if it is missing or unlimited."""
     text = configs.get(name, "")
     return int(text) if text.isascii() and text.isdigit() else -1
 

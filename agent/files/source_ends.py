@@ -1,25 +1,24 @@
-"""Sources that have lost their file, and sources that are over.
+"""Handles sources that have lost their file, and ends sources that are over.
 
-A source whose file was truncated or replaced goes on in the copy that was made before, if there is
-one: among the input's own files, or beside the file under a name that begins like it. Otherwise
-what was not read of it is lost, and said to be.
+A source whose file was truncated or replaced continues in the copy that was made before, if there
+is one: among the input's files, or beside the file under a name that begins like its name.
+Otherwise its unread bytes are lost, and reported.
 
-Of what a file got after it was copied, and before it was gone, nobody has seen the end: if the copy
-is younger than what was seen of it, that time is said to be unknown, before the source goes on in
-the copy, so that no crash comes between.
+What was written to a file between copying and its end is unknown: if the copy is younger than the
+last look at the file, that time is reported as unknown, before the source continues in the copy, so
+that a crash between the two cannot hide it.
 
-Where the last byte of a file was seen, its end is known: while it had a handle, or when the kernel
-told that it ceased to exist before anything was added. Everywhere else there may have been more
-than anybody saw, and `EndUnseen` says from which byte on, and since when.
+The end of a file is known if its last byte was seen: while the file was open, or if the kernel
+reported its removal before any further write. Otherwise there may have been more, and `EndUnseen`
+reports from which byte on, and since when.
 
-A deleted file is held as long as there is something to read, or somebody may still write to it, and
-no longer than `hold_deleted`: then its end was not seen, if somebody may. A
-file that was renamed is over once it has been quiet for a while; a source that turns up again after
-it was over goes on as another one.
+A deleted file is held open while it has bytes to read, or a process may still write to it, but no
+longer than `hold_deleted`; if a process still may, its end was not seen. A renamed file is over
+once it has been quiet for a while; if it grows after that, it continues as a new source.
 
-Whether somebody may still write to a file without a name the kernel tells: it gives a lease for
-reading only where nobody has the file open for writing. It is given back at once; of a file without
-a name nobody notices. Whoever would break it meanwhile causes a signal that is ignored.
+The kernel tells whether a process may still write to a deleted file: it grants a read lease only if
+no process has the file open for writing. The lease is released at once; nobody notices it on a
+deleted file. A process that would break it causes a signal, which is ignored.
 """
 
 import errno
@@ -47,15 +46,15 @@ from agent.files.shared_by_inputs import SharedByInputs
 from agent.files.unpacking import Unpacking, archives_of
 from agent.files.unwatched import changed, of_folder
 from agent.history.blind_times import Traces, Unwatched, may_be_emptied, may_hide_since_copied
+from agent.recognition.file_properties import born_ns, read_head
+from agent.recognition.file_search import shows_another_copy
 from agent.recognition.followed import Followed
 from agent.recognition.identity import Identity, Sighting, may_be_made
-from agent.recognition.seeking import shows_another_copy
-from agent.recognition.seen import born_ns, read_head
 from agent.runs import SourceId
 
 DELETED_REST: Final = 15.0
-"""A deleted file that is read to its end, and that nobody has open for writing, is let go after so
-long without growth; one that is beyond `hold_deleted.bytes` is not let go before."""
+"""A deleted file that was read to its end, and that no process has open for writing, is closed
+after so long without growth. A file beyond `hold_deleted.bytes` is not closed before."""
 
 _MILLIS: Final = 1_000_000  # nanoseconds
 
@@ -63,29 +62,29 @@ _MILLIS: Final = 1_000_000  # nanoseconds
 def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
     orphans, input_files.orphans = input_files.orphans, []
     for old, following in orphans:
-        shared.handles.untrouble(old)
-        found = copy_among(input_files, old, shared)
-        outside = None if found else copy_beside(input_files, old, shared)
+        shared.handles.clear_trouble(old)
+        copy = copy_among(input_files, old, shared)
+        outside = None if copy else copy_beside(input_files, old, shared)
         if following is not None:
-            kept = found.size if found else outside[0].size if outside else 0
+            kept = copy.size if copy else outside[0].size if outside else 0
             lost = max(0, old.size - max(kept, old.progress.position))
-            shared.say(Truncated(old, lost, following))
-            shared.say(Appeared(following, known_before=False))
-            if found is not None:
-                copy = found.identity, max(found.mtime_ns, found.born_ns)
-                _say_emptied_again(input_files, old, following, copy, shared)
+            shared.report(Truncated(old, lost, following))
+            shared.report(Appeared(following, known_before=False))
+            if copy is not None:
+                copied = copy.identity, max(copy.mtime_ns, copy.born_ns)
+                _report_emptied_again(input_files, old, following, copied, shared)
             elif outside is not None:
                 at, fd = outside
-                copy = at.identity, max(at.mtime_ns, born_ns(fd))
-                _say_emptied_again(input_files, old, following, copy, shared)
-        archives = [] if found or outside else archives_of(old)
+                copied = at.identity, max(at.mtime_ns, born_ns(fd))
+                _report_emptied_again(input_files, old, following, copied, shared)
+        archives = [] if copy or outside else archives_of(old)
         traces = _traces_of(input_files, old, following)
-        if not (found or outside or archives) and traces is Traces.VANISHED:
-            found = copy_left_among(input_files, old, shared)
-            if found is not None:
-                _say_unknown_since_copied(old, found.current_path, found.size, shared)
-        if found is not None:
-            go_on_in(input_files, old, found, shared)
+        if not (copy or outside or archives) and traces is Traces.VANISHED:
+            copy = copy_left_among(input_files, old, shared)
+            if copy is not None:
+                _report_unknown_since_copied(old, copy.current_path, copy.size, shared)
+        if copy is not None:
+            go_on_in(input_files, old, copy, shared)
         elif outside is not None:
             _go_on_at(input_files, old, *outside, shared)
         else:
@@ -94,18 +93,18 @@ def settle_orphans(input_files: InputFiles, shared: SharedByInputs) -> None:
             input_files.unpacking[old] = Unpacking(old, archives, shared.spool)
 
 
-def _say_emptied_again(
+def _report_emptied_again(
     input_files: InputFiles,
     old: Followed,
     following: Followed,
     copy: tuple[Identity, int],
     shared: SharedByInputs,
 ) -> None:
-    """Of what was truncated after its content had been copied, if it was written to or copied once
-    more after that, before anybody looked: as of a new file."""
+    """Reports that a truncated file may have been emptied again, as for a new file, if it was
+    written to or copied once more after its content was copied, and before the next look."""
     identity, copied_ns = copy
     away_ns = (shared.attention.millis - old.look.looked_millis) * _MILLIS
-    is_told = input_files.is_told_since(old.look.looked_millis)
+    is_told = input_files.has_history_since(old.look.looked_millis)
     traces = may_hide_since_copied(following.mtime_ns - copied_ns, away_ns, is_told=is_told)
     if traces is not Traces.CHANGED and _was_copied_again(
         input_files, old, following, identity, shared
@@ -115,9 +114,9 @@ def _say_emptied_again(
         return
     folder, _, name = following.current_path.rpartition("/")
     since, now = copied_ns // _MILLIS, shared.attention.millis
-    why = f"truncated while nobody watched; {may_be_emptied([name])}"
-    said = of_folder(following.topic, folder, since, now, why, traces=traces)
-    shared.say(NotWatched(said))
+    why = f"truncated while unwatched; {may_be_emptied([name])}"
+    unwatched = of_folder(following.topic, folder, since, now, why, traces=traces)
+    shared.report(NotWatched(unwatched))
 
 
 def _was_copied_again(
@@ -139,8 +138,8 @@ def _was_copied_again(
 
 
 def is_undecided(input_files: InputFiles) -> bool:
-    """Whether there is something of which it is not known yet what it is."""
-    seeking = any(not each.archive for each in input_files.unpacking.values())
+    """Whether the input has files that are not identified yet."""
+    seeking = any(not unpacking.archive for unpacking in input_files.unpacking.values())
     return bool(input_files.orphans or input_files.again or input_files.wants_all or seeking)
 
 
@@ -150,21 +149,21 @@ def unpack(
     shared: SharedByInputs,
     until: float,
 ) -> None:
-    """Sources without a file are sought in archives, and read from there; until so much of the
-    thread's time has passed. What is in none may be in a copy."""
+    """Searches archives for sources without a file, and reads them from there, until the thread's
+    CPU time reaches `until`. A source in no archive may be in a copy."""
     for followed, unpacking in list(input_files.unpacking.items()):
         if followed.end.unpacked is not None:
-            if input_files.files.get(followed.identity) is not followed:  # it was let go
+            if input_files.files.get(followed.identity) is not followed:  # it was dropped
                 unpacking.close()
                 del input_files.unpacking[followed]
             elif not unpacking.is_over:
                 unpacking.go_on(shared, until)
             continue
-        found = unpacking.seek(shared, until)
-        if found:
+        has_archive = unpacking.seek(shared, until)
+        if has_archive:
             _go_on_unpacked(input_files, followed, unpacking, shared)
             unpacking.go_on(shared, until)
-        elif found is False:
+        elif has_archive is False:
             unpacking.close()
             del input_files.unpacking[followed]
             is_there = followed.end.traces is Traces.TRUNCATED
@@ -185,7 +184,7 @@ def _go_on_unpacked(
     shared.attention.exchange(old, status.st_size, status.st_mtime_ns)
     shared.attention.rest(old, shared.now)
     input_files.hold(old, fd)
-    shared.say(Unpacked(old, unpacking.archive))
+    shared.report(Unpacked(old, unpacking.archive))
 
 
 def _goes_on_in_copy(
@@ -194,37 +193,40 @@ def _goes_on_in_copy(
     every_input: Collection[InputFiles],
     shared: SharedByInputs,
 ) -> bool:
-    """In one that no input means, of a file that is gone."""
+    """Continues a source whose file is gone in a copy that no input matches, if there is one."""
     if old.sealed and not old.unread:
         return False
     surveys = [each.survey for each in every_input]
-    found = copy_left_beside(input_files, old, surveys, shared)
-    if found is None:
+    copy = copy_left_beside(input_files, old, surveys, shared)
+    if copy is None:
         return False
     old.end.traces = None
-    _say_unknown_since_copied(old, found[0].path, found[0].size, shared)
-    _go_on_at(input_files, old, *found, shared)
+    _report_unknown_since_copied(old, copy[0].path, copy[0].size, shared)
+    _go_on_at(input_files, old, *copy, shared)
     return True
 
 
-def _say_unknown_since_copied(old: Followed, copy: str, size: int, shared: SharedByInputs) -> None:
-    """A time of its folder, and not of the source: what has such a time itself is over."""
+def _report_unknown_since_copied(
+    old: Followed, copy: str, size: int, shared: SharedByInputs
+) -> None:
+    """Reports the time since the copy as unknown, for the folder, since only a source that is over
+    may have such a time itself."""
     if old.sealed:
         return
     folder, _, name = old.current_path.rpartition("/")
     why = (
-        f"{name} vanished while nobody watched; {copy.rpartition('/')[2]} has it up to byte"
-        f" {size}, and what it got after it was copied is unknown"
+        f"{name} vanished while unwatched; {copy.rpartition('/')[2]} has it up to byte {size}, "
+        "and what was written after it was copied is unknown"
     )
     since = old.look.looked_millis or shared.attention.last_millis
-    said = changed(old.topic, folder, since, int(shared.wall() * 1000), why)
-    shared.say(NotWatched(said))
+    unwatched = changed(old.topic, folder, since, int(shared.wall() * 1000), why)
+    shared.report(NotWatched(unwatched))
 
 
 def go_on_in(
     input_files: InputFiles, old: Followed, copy: Followed, shared: SharedByInputs
 ) -> None:
-    """The source has another file from now on, which was none's."""
+    """Continues a source in another file, which had no source."""
     fd = copy.fd
     if fd is None:
         raise AssertionError(f"{copy!r} is not open")
@@ -253,7 +255,7 @@ def _go_on_at(
         shared.attention.exchange(old, at.size, at.mtime_ns)
     shared.attention.rest(old, shared.now)
     input_files.hold(old, fd)
-    shared.say(Renamed(old, former))
+    shared.report(Renamed(old, former))
 
 
 def end(
@@ -266,31 +268,31 @@ def end(
     unseen: Traces | None = None,
     why: str = "",
 ) -> None:
-    """`unseen`: what became of its file, if there may have been more in it than was seen."""
+    """Ends a source. `unseen`: what happened to its file, if it may have had unseen bytes."""
     known = max(followed.size, followed.end.destroyed_up_to, followed.progress.position)
     since, is_sealed = followed.look.looked_millis, followed.sealed
     if followed.unread and shared.is_doubtful(followed):
         unseen = unseen or Traces.VANISHED
-        why = "the journal was damaged or torn: it may have been shipped"
+        why = "the journal was damaged or torn: they may have been shipped"
         known, since = followed.progress.position, min(since, input_files.caught_up_millis or since)
         followed.end.destroyed_up_to, is_sealed = 0, False
     elif followed.unread:
         position = followed.progress.position
         up_to = max(followed.size, followed.end.destroyed_up_to)
         followed.end.destroyed_up_to = 0
-        shared.say(Lost(followed, position, up_to - position, reason))
+        shared.report(Lost(followed, position, up_to - position, reason))
     else:
         _lose_what_was_not_copied(followed, shared)
     followed.finish()
     if unseen is None or is_sealed:
-        shared.say(Ended(followed))
+        shared.report(Ended(followed))
     else:
         unwatched = _unwatched(followed, known, unseen, shared, since=since, why=why)
-        shared.say(EndUnseen(followed, unwatched))
+        shared.report(EndUnseen(followed, unwatched))
     input_files.drop(followed)
     remembered = followed.known(shared.wall())
     if followed.nameless or followed.identity in input_files.files:
-        shared.say(Forgettable(followed.source))  # device and inode are another's, now or soon
+        shared.report(Forgettable(followed.source))  # device and inode are or will soon be reused
     elif on_disk:
         size, mtime_ns = followed.size, followed.mtime_ns
         at = Sighting(followed.current_path, *followed.identity, size, mtime_ns, False)
@@ -318,12 +320,12 @@ def _unwatched(
     since: int,
     why: str,
 ) -> Unwatched:
-    """What lay beyond that byte, and was not shipped, was written after that time."""
+    """The statement that bytes after `position`, written since then, are unknown."""
     now = int(shared.wall() * 1000)
     since = min(since, now)
     up_to = max(followed.look.looked_millis, now) + 1
     what = "vanished" if traces is Traces.VANISHED else "truncated"
-    reason = f"{what} while nobody watched; unknown beyond byte {position}"
+    reason = f"{what} while unwatched; unknown beyond byte {position}"
     if why:
         reason += f"; {why}"
     return Unwatched(
@@ -333,7 +335,7 @@ def _unwatched(
 
 
 def part(input_files: InputFiles, shared: SharedByInputs) -> None:
-    """Those that are over by now."""
+    """Ends the sources that are over by now."""
     for followed in list(input_files.leaving):
         if not followed.leaving:
             del input_files.leaving[followed]
@@ -360,8 +362,8 @@ def part(input_files: InputFiles, shared: SharedByInputs) -> None:
 def left_unread(
     input_files: InputFiles, followed: Followed, shared: SharedByInputs
 ) -> Unwatched | None:
-    """Of a file that no input means any more: what was in it and was not read, if anything was, or
-    if nobody knows. It was written after everything had been read, and after it was met."""
+    """The statement about unread bytes of a file that no input matches any more; None if there are
+    none. They were written after the input had caught up, and after the file was first seen."""
     unread = followed.unread if followed.source else followed.size
     is_known = not (followed.suspect or followed.trouble or followed.is_away)
     if is_known and not unread and followed not in input_files.unpacking:
@@ -370,7 +372,7 @@ def left_unread(
     began = min(followed.look.met_millis or now, followed.born_ns // 1_000_000 or now)
     since = min(max(input_files.caught_up_millis, began), now)
     folder, _, name = followed.current_path.rpartition("/")
-    reason = f"no input means it any more: {unread} bytes of {name}"
+    reason = f"no input matches it any more: {unread} bytes of {name}"
     return Unwatched(
         *(input_files.input.topic, folder or "/", SourceId(""), -1),
         *(since, now + 1, Traces.CHANGED, reason),
@@ -378,16 +380,16 @@ def left_unread(
 
 
 def _lose_what_was_not_copied(followed: Followed, shared: SharedByInputs) -> None:
-    """After what the copy has was read, as what is lost comes behind it."""
+    """Reports bytes that the copy lacks as lost, after the copy was read."""
     position = followed.progress.position
     up_to, followed.end.destroyed_up_to = followed.end.destroyed_up_to, 0
     if up_to > position:
         reason = "truncated or deleted after it was copied"
-        shared.say(Lost(followed, position, up_to - position, reason))
+        shared.report(Lost(followed, position, up_to - position, reason))
 
 
 def release_deleted(every_input: list[InputFiles], shared: SharedByInputs) -> None:
-    """Keeps `hold_deleted.bytes`: those that were deleted first are let go first."""
+    """Enforces `hold_deleted.bytes`: closes the files that were deleted first."""
     held = [
         (followed.deleted_at, followed, input_files)
         for input_files in every_input
@@ -403,7 +405,7 @@ def release_deleted(every_input: list[InputFiles], shared: SharedByInputs) -> No
             return
         total -= followed.size
         unseen = Traces.VANISHED if may_be_written(followed) else None
-        end(input_files, followed, shared, "deleted: hold_deleted.bytes is used up", unseen=unseen)
+        end(input_files, followed, shared, "deleted: hold_deleted.bytes is exceeded", unseen=unseen)
 
 
 def _is_over(followed: Followed, shared: SharedByInputs) -> bool:
@@ -423,8 +425,9 @@ def _is_over(followed: Followed, shared: SharedByInputs) -> bool:
 
 
 def may_be_written(followed: Followed) -> bool:
-    """Of one that is open. Where the kernel does not tell (the file is another user's, its file
-    system has no leases), whether it was written to after it was seen to have no name."""
+    """Whether a process may still write to an open deleted file. If the kernel cannot tell (another
+    user's file, a file system without leases): whether the file was written to after it was found
+    deleted."""
     fd = followed.fd
     if fd is None or not followed.nameless or followed.end.unpacked is not None:
         return False

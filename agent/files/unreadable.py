@@ -1,8 +1,8 @@
-"""What an input means and nobody may read: files that are there, folders that do not show theirs.
+"""Tracks the files of an input that the agent may not read, and folders that it may not list.
 
-As long as there is anything of it nobody knows what it has, and the topic's heartbeats wait. A file
-that is gone without having been read is unknown from the look on before which it was not there; a
-folder that shows its names again, if any came or went meanwhile.
+While there are any, their content is unknown, and the topic's heartbeats wait. A file that is gone
+without having been read is reported as unknown since the look before it appeared; a folder that can
+be listed again, if names came or went meanwhile.
 """
 
 import os
@@ -14,13 +14,13 @@ from agent.files.listing import Listing, Survey
 from agent.history.blind_times import Stamp, Traces, Unwatched
 from agent.names import folder_of
 from agent.recognition.compressed import has_compressed_name
+from agent.recognition.file_properties import born_ns
 from agent.recognition.identity import Identity, Places, were_made_apart
-from agent.recognition.seen import born_ns
 from agent.runs import SourceId
 
 
 class NeverRead(NamedTuple):
-    """What was in that folder, and was written or came there since then."""
+    """Content of a folder that was never read, written or created there since `since_millis`."""
 
     folder: str
     since_millis: int
@@ -35,7 +35,7 @@ class NeverRead(NamedTuple):
 
 
 class Left(NamedTuple):
-    """What an input that is for other files now leaves there, and did not read."""
+    """A file that an input no longer matches, with the statement about its unread content."""
 
     path: str
     unwatched: Unwatched
@@ -49,18 +49,18 @@ class _File(msgspec.Struct, frozen=True):
 
     def never_read(self) -> NeverRead:
         folder, _, name = self.path.rpartition("/")
-        return NeverRead(folder or "/", self.since_millis, f"gone before it could be read: {name}")
+        return NeverRead(folder or "/", self.since_millis, f"removed before it was read: {name}")
 
 
 class _Folder(msgspec.Struct, frozen=True):
-    """It does not show its names, or not what has them; how it stood then."""
+    """A folder whose names, or their files, cannot be seen; and its stamp at that time."""
 
     since_millis: int
     stamp: Stamp | None
 
 
-class Barred:
-    """Of one input."""
+class UnreadableFiles:
+    """The unreadable files and folders of one input."""
 
     def __init__(self) -> None:
         self._files: dict[Identity, _File] = {}
@@ -73,13 +73,13 @@ class Barred:
         return identity in self._files
 
     def seen_up_to(self, millis: int) -> int:
-        """Everything that was there by then is known."""
-        files = (each.since_millis for each in self._files.values())
-        folders = (each.since_millis for each in self._folders.values())
+        """The time, at most `millis`, up to which all content is known."""
+        files = (file.since_millis for file in self._files.values())
+        folders = (folder.since_millis for folder in self._folders.values())
         return min((millis, *files, *folders))
 
     def bar(self, identity: Identity, path: str, since_millis: int) -> list[NeverRead]:
-        """It is there, and cannot be read. Returns what was there before it, if that is gone."""
+        """Adds a file that cannot be read. Returns the one that it has replaced, if any."""
         born, before = _born(path), self._files.get(identity)
         if before is not None and not were_made_apart(before.born_ns, born):
             return []
@@ -87,22 +87,23 @@ class Barred:
         return [] if before is None else [before.never_read()]
 
     def admit(self, identity: Identity, born: int = 0) -> list[NeverRead]:
-        """What has that device and inode, and was made then, if that is known, can be read."""
+        """Removes a file that can be read now. Returns the unread one that it has replaced, if any.
+        `born` is its creation time; 0 if unknown."""
         before = self._files.pop(identity, None)
         if before is None or not were_made_apart(before.born_ns, born):
             return []
         return [before.never_read()]
 
     def gone(
-        self, survey: Survey, listing: Listing, found: Places
+        self, survey: Survey, listing: Listing, by_identity: Places
     ) -> list[tuple[Identity, NeverRead]]:
-        """Files that are not there any more under a name that is read."""
+        """Removes and returns the files that no longer have a name that the input reads."""
         if not listing.complete:
             return []
         there = {
             identity
             for identity in self._files
-            if any(not has_compressed_name(each.path) for each in found.get(identity, ()))
+            if any(not has_compressed_name(each.path) for each in by_identity.get(identity, ()))
         }
         gone = {
             identity: file
@@ -118,8 +119,8 @@ class Barred:
         ]
 
     def shown(self, survey: Survey, listing: Listing, since_millis: int) -> list[NeverRead]:
-        """Folders that show their names again, or are gone, if names came or went meanwhile. Those
-        that show them no more are barred from now on."""
+        """The folders that can be listed again or are gone, if names came or went meanwhile. Adds
+        the folders that can no longer be listed."""
         failures, stamps = listing.failures, listing.stamps
         barred = {path if path in stamps else folder_of(path) for path in failures}
         for path in barred - self._folders.keys():
@@ -130,7 +131,7 @@ class Barred:
             if path not in barred and (listing.complete or path in listing.folders)
         ]
         before = {path: self._folders.pop(path) for path in shown}
-        reason = "names came or went while it could not be read"
+        reason = "names came or went while the folder could not be listed"
         return [
             NeverRead(path, folder.since_millis, reason)
             for path, folder in before.items()
@@ -138,7 +139,7 @@ class Barred:
         ]
 
     def leave(self, topic: str, now_millis: int, survey: Survey | None = None) -> list[Left]:
-        """The input means other files, or none."""
+        """Removes and returns the files that the input no longer matches."""
         left = [
             (identity, file)
             for identity, file in self._files.items()
@@ -150,19 +151,19 @@ class Barred:
 
 
 def _is_meant(folder: str, survey: Survey) -> bool:
-    """Whether something is sought in it, or was, before it was removed."""
+    """Whether the input searches the folder, or did before it was removed."""
     return folder in survey.folders or not os.path.lexists(folder)
 
 
 def _stands(path: str, before: Stamp | None, now: Stamp | None) -> bool:
-    """Whether no name came or went in it. Its rights have changed, and so the time of that."""
+    """Whether no name came or went in a folder. Its ctime differs, since its mode has changed."""
     if before is None or now is None or before[:3] != now[:3]:
         return False
     return before.is_sure or _born(path) == now.mtime_ns
 
 
 def _born(path: str) -> int:
-    """Of what may perhaps not be read; 0 if nobody knows."""
+    """The creation time of a file or folder, readable or not; 0 if unknown."""
     try:
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
