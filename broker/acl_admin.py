@@ -1,8 +1,8 @@
-"""What clients may change about ACLs: add and remove; and how what they name is understood.
+"""Adds and removes ACLs on behalf of clients, and interprets the codes and names in their requests.
 
-ACLs may be changed through any broker. What is written goes to ZooKeeper, one pattern after the
-other, in a worker thread; whoever asked is answered when this broker has followed the change, or
-after a while in any case: then it stands, and will be in force. A refusal is an `ApiError`.
+ACLs can be changed through any broker. Changes are written to ZooKeeper, one pattern at a time, in
+a worker thread. The client is answered when this broker has applied the change, or after a timeout:
+the change is then written and will take effect. A rejected change is an `ApiError`.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class AclAdmin:
-    """ACLs as clients change them, on one broker. Belongs to the event loop."""
+    """ACL changes requested by clients of one broker. Belongs to the event loop."""
 
     def __init__(self, session: Session, authorization: Authorization) -> None:
         self._session = session
@@ -55,13 +55,13 @@ class AclAdmin:
 
     @property
     def acls(self) -> Acls:
-        """Those that this broker goes by."""
+        """The ACLs in force on this broker."""
         return self._authorization.acls
 
     async def add(
         self, added: Mapping[ResourcePattern, Collection[Acl]], caller: Caller
     ) -> dict[ResourcePattern, ApiError]:
-        """What could not be added, and why."""
+        """Add rules; returns those that could not be added, with the reason."""
         there = count(self.acls.values())
         if there + sum(map(len, added.values())) > MOST_ACLS:
             full = ApiError(
@@ -76,7 +76,7 @@ class AclAdmin:
     async def remove(
         self, removed: Mapping[ResourcePattern, Collection[Acl]], caller: Caller
     ) -> dict[ResourcePattern, ApiError]:
-        """What could not be removed, and why."""
+        """Remove rules; returns those that could not be removed, with the reason."""
         _log("removed", removed, caller)
         return await self._change(acls.remove, removed, lambda now, gone: not (gone & now))
 
@@ -100,9 +100,9 @@ class AclAdmin:
                 waiting.pop()
             return True
 
-        with suppress(TimeoutError):  # it is written, and perhaps changed again meanwhile
+        with suppress(TimeoutError):  # it is written, and may have been changed again since
             async with asyncio.timeout(_SEEN_SECONDS):
-                # A wait in the view would hold a thread for each of us.
+                # Waiting in the view would hold a thread for each waiting client.
                 while not all_in_force():  # noqa: ASYNC110
                     await asyncio.sleep(_GLANCE_SECONDS)
         return failed
@@ -113,9 +113,9 @@ def _written(
     write: Callable[[Session, ResourcePattern, Collection[Acl]], None],
     changes: Mapping[ResourcePattern, Collection[Acl]],
 ) -> dict[ResourcePattern, ApiError]:
-    """In a worker thread."""
+    """Runs in a worker thread."""
     failed: dict[ResourcePattern, ApiError] = {}
-    silent: ApiError | None = None  # the others would only wait as long
+    silent: ApiError | None = None  # the others would only run into the same timeout
     for pattern, each in changes.items():
         if silent is not None:
             failed[pattern] = silent
@@ -130,7 +130,7 @@ def _written(
 
 
 def _log(what: str, changes: Mapping[ResourcePattern, Collection[Acl]], caller: Caller) -> None:
-    """Who has changed what may be done is what people will ask."""
+    """Log who changed which permissions."""
     log.info(
         "acls %s principal=%r client=%s number=%d on=%r",
         what,
@@ -141,11 +141,11 @@ def _log(what: str, changes: Mapping[ResourcePattern, Collection[Acl]], caller: 
     )
 
 
-# How codes and names are understood
+# Interpreting codes and names
 
 
 def understood_rule(asked: AclCreation) -> tuple[ResourcePattern, Acl]:
-    """An ACL to be made, and where it stands."""
+    """The ACL that a client asks to create, and the pattern that it belongs to."""
     kind = _one_of(ResourceType, asked.resource_type, RESOURCE_TYPES, "resource type")
     how = _one_of(PatternType, asked.resource_pattern_type, PATTERN_TYPES, "pattern type")
     name, principal = asked.resource_name, asked.principal
@@ -209,7 +209,8 @@ def by_pattern(
 
 
 def check_is_on(is_on: bool) -> None:
-    """Raise where nothing goes by ACLs: whoever made one would believe that it holds."""
+    """Raise if authorization is off: an ACL would have no effect, and its author would believe it
+    had."""
     if not is_on:
         raise ApiError(
             ErrorCode.security_disabled,

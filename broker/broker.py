@@ -1,11 +1,11 @@
-"""One broker: what it consists of, in which order that starts, and in which it stops.
+"""One broker: its parts, the order in which they start, and the order in which they stop.
 
     data directory locked → port bound → session with ZooKeeper → cluster id agreed
     → map loaded → logs opened and recovered → registered, candidate for controller → serving
 
-Stopping goes the other way: what clients were promised is flushed and answered before the logs are
-closed, and the data directory is marked clean last of all. A crash at any point leaves what
-recovery expects.
+Stopping goes the other way: everything promised to clients is flushed and answered before the logs
+are closed, and the data directory is marked clean last. A crash at any point leaves a state that
+recovery can handle.
 """
 
 import asyncio
@@ -97,11 +97,10 @@ class MapLost(BrokerError):
 
 
 class Broker:
-    """Makes the parts and hands to each those that it works with; none of them knows the whole.
-    Belongs to the event loop.
+    """Makes the parts and connects them; no part knows the whole. Belongs to the event loop.
 
-    `start` builds the parts in the order above, each with its own end on a stack; `stop` unwinds
-    it. `gone` is set when the broker cannot go on by itself; `failure` then says why.
+    `start` builds the parts in the order above, and pushes the end of each on a stack; `stop`
+    unwinds it. `gone` is set when the broker cannot continue; `failure` then has the reason.
     """
 
     server: Server
@@ -144,12 +143,12 @@ class Broker:
         self.failure = ""
         self._not_ready = "starting"
         self._groups: Coordinator | None = None
-        self._connected = self._has_partitions = self._opened = False  # how far `start` has come
+        self._connected = self._has_partitions = self._opened = False  # what `start` has done
         self._standing: Standing | None = None
         self._ends = AsyncExitStack()
 
     async def start(self, zookeeper: str, secret: str | None) -> None:
-        """Bring everything up; whatever cannot be is raised, and `stop` undoes the rest."""
+        """Start everything; raises if a part cannot start, and `stop` undoes the rest."""
         config, ends = self.config, self._ends
         data = DataDirectory(Path(config.data_dir))
         ends.callback(data.release)
@@ -246,7 +245,7 @@ class Broker:
         self._leaders.start()
         ends.callback(self._leaders.close)
         self._deletions = Deletions(config.id, self.session, self.cluster, self.partitions)
-        # A ZooKeeper that lags would tell of leaders that were before this start.
+        # A ZooKeeper server that lags would report the leaders from before this start.
         await asyncio.to_thread(self.session.sync)
         await asyncio.to_thread(self.cluster.start, self._map_changed)
         ends.push_async_callback(asyncio.to_thread, self.cluster.close)
@@ -339,13 +338,13 @@ class Broker:
         )
 
     async def stop(self) -> None:
-        """Undo what `start` did, as far as that got."""
+        """Undo `start`, as far as it got."""
         self._not_ready = "stopping"
         await self._ends.aclose()
 
     async def _close_logs(self, data: DataDirectory, acknowledged: AcknowledgedFile) -> None:
         checkpoints, clean = await self.partitions.close()
-        # Before that most of them are not known here, and keep what was written last.
+        # Before that, most partitions are not known here, and keep their last checkpoints.
         if self._opened and data.is_there():
             await asyncio.to_thread(data.write_checkpoints, checkpoints)
             await asyncio.to_thread(acknowledged.sync)
@@ -353,7 +352,7 @@ class Broker:
                 data.mark_clean()
 
     def _keep_ledger(self) -> None:
-        """What is in the logs is told to the audit, by a process of its own."""
+        """Start the process that counts the contents of logs for the audit."""
         if self.config.keeps_ledger:
             counter = LedgerCounter(
                 self.config, self.server.listeners, self.partitions, self.withdrawals, self._found
@@ -411,7 +410,7 @@ class Broker:
             ),
         )
 
-    # Who this is
+    # Identity
 
     def _info(self, data: DataDirectory, http_port: int) -> BrokerInfo:
         listeners = self.server.listeners
@@ -430,7 +429,7 @@ class Broker:
         )
 
     def _agree_on_cluster(self, data: DataDirectory) -> str:
-        """The id of this cluster; only a broker without data may give it one."""
+        """The id of this cluster; only a broker without data may adopt a new one."""
         owner = data.owner
         if owner is not None and find_cluster_id(self.session) is None:
             raise MapLost(
@@ -441,8 +440,8 @@ class Broker:
         return cluster_id(self.session)
 
     def _is_replaced(self, data: DataDirectory) -> bool:
-        """Whether this broker had another data directory before. One that runs on it stops us
-        before we make anything: it is registered."""
+        """Whether this broker had another data directory before. If a broker still runs on that
+        one, it is registered, and this one stops before it creates anything."""
         last = last_directory(self.session, self.config.id)
         if last in {None, data.directory_id}:
             return False
@@ -456,7 +455,7 @@ class Broker:
         )
         return True
 
-    # What others tell it, on threads of their own
+    # Notifications, on threads of their own
 
     def _map_changed(self, snapshot: ClusterSnapshot) -> None:
         self.authorization.follow(snapshot.acls)
@@ -488,13 +487,13 @@ class Broker:
         self._leaders.lead(None)
         self.loop.call_soon_threadsafe(self._deletions.lead, None)
 
-    # What the HTTP thread asks, from the first moment on
+    # Called by the HTTP thread, from the first moment on
 
     def _health(self) -> str:
         return self.session.state.value if self._connected else "none"
 
     def _remarks(self) -> list[str]:
-        """What is wrong, although the broker serves."""
+        """Problems of a broker that serves."""
         if not self._has_partitions:
             return []
         offline = sorted(self.partitions.offline.items())

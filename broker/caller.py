@@ -1,6 +1,6 @@
-"""Who asks: what a handler may know of the connection that a request came on.
+"""The client of a connection, as far as handlers may know it.
 
-What they may do is `broker.authorization`'s.
+Its permissions are the subject of `broker.authorization`.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ ANONYMOUS = "ANONYMOUS"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One client, as far as it has said and proven who it is."""
+    """One client, by what it has stated and proven."""
 
     host: str
     client_id: str | None = None
@@ -29,5 +29,5 @@ class Caller:
 
     @property
     def is_librdkafka(self) -> bool:
-        """Or a library that is built on it, whose version says so: `2.3.0-librdkafka-2.3.0`."""
+        """Also for libraries built on it, whose version says so: `2.3.0-librdkafka-2.3.0`."""
         return "librdkafka" in self.software or self.software.startswith("confluent-kafka-")

@@ -1,6 +1,6 @@
-"""What a broker can be told in its configuration file. Checked when it is loaded, once.
+"""The keys of a broker's configuration file, checked once when it is loaded.
 
-Each key is explained at its field: `penstock keys` and docs/broker.md have it from there.
+Each key is explained at its field; `penstock keys` and docs/broker.md take the text from there.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ _BOTH_WAYS = (
 
 
 class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What clients can make a broker hold."""
+    """Bounds on what clients can make a broker hold."""
 
     connections: int = 20_000
     """Open at a time; more are closed at once."""
@@ -72,7 +72,7 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often a broker looks after its logs, in seconds."""
+    """How often a broker does housekeeping for its logs, in seconds."""
 
     checkpoint: Seconds = 5.0
     """Between checkpoints, of which each is for every twelfth partition, and for those with 4 MiB
@@ -89,7 +89,7 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Checks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a broker that keeps a ledger looks whether what it stores is still what was sent."""
+    """How a broker with a ledger checks that stored data is still what was sent."""
 
     landed: bool = True
     """What has landed is read once behind the log, and its CRCs are computed. Without it, only
@@ -118,7 +118,7 @@ class Checks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class ReplicationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How replicas are kept alike."""
+    """How replicas are kept in sync."""
 
     lag_seconds: Seconds = 10.0
     """How long a follower may take to catch up with its leader before it is in sync no more."""
@@ -138,7 +138,7 @@ class ReplicationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class AuthorizationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What holds beside the [ACLs](#what-clients-may-do)."""
+    """Permissions beside the [ACLs](#what-clients-may-do)."""
 
     super_users: tuple[str, ...] = ()
     """Principals that may do everything, whatever the ACLs say. `User:` before them may be left
@@ -334,7 +334,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def reaching(self) -> BetweenBrokers:
-        """How other brokers are reached: as this broker's own processes reach it, if they could."""
+        """How other brokers are reached: like this one, whose own processes use the
+        same listener."""
         can = self.between_brokers is not None or self._open_listener is not None
         return self.between if can else BetweenBrokers(listener="")
 
@@ -353,7 +354,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Whose end somebody should know of in time."""
+        """Files whose expiry should be reported in time."""
         found = self.zookeeper_security.certificate_files | self.http.certificate_files
         if self.between_brokers is not None:
             found |= self.between_brokers.security.certificate_files
@@ -364,8 +365,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def open_addresses(self) -> tuple[str, ...]:
-        """Where others come in without a login, or see pages in the clear: only `insecure` allows
-        that."""
+        """Addresses that other machines reach without a login, or whose pages are unencrypted: they
+        need `insecure`."""
         found = [
             f"listener {each.name} on {each.host}"
             for each in self.every_listener

@@ -1,12 +1,12 @@
-"""What a broker says of its configs and of its topics', in the form that DescribeConfigs has.
+"""The configs of a broker and of its topics, in the form of DescribeConfigs.
 
-Each value is told with its source and, on request, with its synonyms: the places where it could be
-set, the one that counts first. A topic's config is set for the topic (TOPIC_CONFIG), or in the
-broker's file under `topic_defaults` (STATIC_BROKER_CONFIG, shown under the name that it has for
-Kafka's brokers), or nowhere (DEFAULT_CONFIG).
+Each value has its source and, on request, its synonyms: the places where it could be set, in order
+of precedence. A topic's config is set for the topic (TOPIC_CONFIG), or in the broker's file under
+`topic_defaults` (STATIC_BROKER_CONFIG, under the name that Kafka's brokers use), or nowhere
+(DEFAULT_CONFIG).
 
-A broker's own configs carry Kafka's names, since Kafka's tools read them; all are read-only but for
-those that are set while it runs, for itself (DYNAMIC_BROKER_CONFIG) or for all brokers
+A broker's own configs have Kafka's names, since Kafka's tools read them. All are read-only except
+those that can be set while it runs, for itself (DYNAMIC_BROKER_CONFIG) or for all brokers
 (DYNAMIC_DEFAULT_BROKER_CONFIG).
 """
 
@@ -36,7 +36,7 @@ _LONG, _LIST = ConfigType.LONG, ConfigType.LIST
 def topic_entries(
     config: TopicConfig, defaults: TopicDefaults, replicas: int
 ) -> tuple[DescribeConfigsResourceResult, ...]:
-    """All configs of one topic with so many replicas, with synonyms and documentation."""
+    """All configs of a topic with this replication factor, with synonyms and documentation."""
     return tuple(
         _entry(
             key.name,
@@ -58,8 +58,8 @@ def broker_entries(
     listener: str,
     advertised: str,
 ) -> tuple[DescribeConfigsResourceResult, ...]:
-    """All configs of one broker, which listens at one address and tells clients another; `own` and
-    `shared` are set while it runs, for itself and for all."""
+    """All configs of one broker, which listens at one address and advertises another; `own` and
+    `shared` are set while it runs, for itself and for all brokers."""
     entries = [
         _entry(
             name,
@@ -89,7 +89,7 @@ def broker_entries(
 
 
 def shared_entries(shared: Mapping[str, str]) -> tuple[DescribeConfigsResourceResult, ...]:
-    """What is set for all brokers while they run."""
+    """The configs set for all brokers while they run."""
     return tuple(
         _dynamic(key, NOTHING, shared) for name, key in DYNAMIC_KEYS.items() if name in shared
     )
@@ -113,7 +113,7 @@ def _dynamic(
 def without(
     entry: DescribeConfigsResourceResult, *, synonyms: bool, documentation: bool
 ) -> DescribeConfigsResourceResult:
-    """`entry` less what was not asked for."""
+    """`entry` without the fields that were not requested."""
     return replace(
         entry,
         synonyms=entry.synonyms if synonyms else (),
@@ -174,7 +174,7 @@ def _broker_synonyms(
 def _own(
     config: BrokerConfig, defaults: TopicDefaults, listener: str, advertised: str
 ) -> list[tuple[str, str | None, ConfigType, ConfigSource, str]]:
-    """Name, value, type, source and meaning of what concerns the broker itself."""
+    """Name, value, type, source and documentation of the broker's own configs."""
     static, default = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
     limits, groups = config.limits, config.groups
     authorization = config.authorization or AuthorizationConfig()

@@ -1,7 +1,7 @@
-"""How the text of a config is read and written: the types that Kafka's configs have.
+"""Parsing and formatting of config values: the types that Kafka's configs have.
 
-A reader takes the text and returns its value, or raises `ValueError` with a reason that a person
-understands. `text_of` is its inverse: the canonical form, the one Kafka would show.
+A parser takes the text and returns its value, or raises `ValueError` with a reason for people.
+`text_of` is its inverse: the canonical form, the one Kafka would show.
 """
 
 import re
@@ -68,7 +68,7 @@ def boolean() -> ValueType:
 
 
 def one_of(*allowed: str, otherwise: str = "") -> ValueType:
-    """One of some words; `otherwise` says why others, which Kafka may know, are not among them."""
+    """One of some words; `otherwise` explains the absence of others that Kafka may know."""
 
     def read(text: str) -> Value:
         if (word := text.strip()) in allowed:
@@ -79,7 +79,7 @@ def one_of(*allowed: str, otherwise: str = "") -> ValueType:
 
 
 def never(why: str) -> ValueType:
-    """Always false; `why` says why it cannot be true."""
+    """Always false; `why` explains why it cannot be true."""
 
     def read(text: str) -> Value:
         if text.strip().lower() == "false":
@@ -90,7 +90,7 @@ def never(why: str) -> ValueType:
 
 
 def release_of_kafka() -> ValueType:
-    """As Kafka's formats are called: `2.8`, `3.0-IV1`."""
+    """The name of a Kafka format version: `2.8`, `3.0-IV1`."""
 
     def read(text: str) -> Value:
         if _RELEASE.fullmatch(word := text.strip()):
@@ -101,7 +101,7 @@ def release_of_kafka() -> ValueType:
 
 
 def left_off() -> ValueType:
-    """Of a feature that only other brokers have: a value that does not switch it on."""
+    """A config of a feature that only other brokers have: any value that does not switch it on."""
 
     def read(text: str) -> Value:
         word = text.strip()
@@ -127,7 +127,7 @@ def some_of(*allowed: str) -> ValueType:
 
 
 def throttled_replicas() -> ValueType:
-    """Replicas as Kafka's throttles name them: `partition:broker`, or all of them."""
+    """Replicas as in Kafka's throttles: `partition:broker`, or all of them."""
 
     def read(text: str) -> Value:
         words = _words(text)
@@ -141,7 +141,7 @@ def throttled_replicas() -> ValueType:
 
 
 def mark_of_copy() -> ValueType:
-    """What a topic is a copy of (`MirrorOf`); empty where it is none."""
+    """The topic that this one is a copy of (`MirrorOf`); empty if it is no copy."""
 
     def read(text: str) -> Value:
         return str(MirrorOf.parse(word)) if (word := text.strip()) else ""
@@ -168,7 +168,7 @@ def gaps() -> ValueType:
 
 
 def cuts() -> ValueType:
-    """What is cut off from partitions, as `MirrorCut` has it."""
+    """Ranges cut off from partitions, in the format of `MirrorCut`."""
 
     def read(text: str) -> Value:
         words = _words(text)
@@ -182,13 +182,14 @@ def cuts() -> ValueType:
 
 
 def gap(word: str) -> tuple[int, int, int] | None:
-    """Partition, where its log ends, and where it goes on; None where that is not said."""
+    """Partition, the log's end, and the offset at which it continues; None if the text is
+    malformed."""
     found = _GAP.fullmatch(word)
     return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
 
 
 def replica(partition: int, broker_id: int) -> str:
-    """How such a list names it."""
+    """An entry of such a list."""
     return f"{partition}:{broker_id}"
 
 

@@ -1,5 +1,4 @@
-"""AlterClientQuotas (key 49), versions 0–1: how much clients may have, by user, client id and
-address."""
+"""AlterClientQuotas (key 49), versions 0–1: sets the quotas of users, client ids and addresses."""
 
 import msgspec
 

@@ -1,8 +1,8 @@
 """AlterPartitionReassignments (key 45), version 0.
 
-Replicas of partitions moved to other brokers: the new ones follow until they are in sync, then the
-old ones go. Without brokers: what was begun is taken back. Only the controller does it; it is
-answered when that has begun.
+Moves replicas of partitions to other brokers: the new ones follow until they are in sync, then the
+old ones are removed. Without brokers, cancels a reassignment that is under way. Only the controller
+serves it; it answers when the reassignment has begun.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
 """AlterUserScramCredentials (key 51), version 0.
 
-Sets and removes passwords, which the client has salted. All that a request wants of one user is
-done, or nothing of it; the others are not concerned. Any broker does it.
+Sets and removes passwords, which the client has salted. A request's changes to one user are all
+made or all rejected, independently of other users. Any broker serves it.
 
-Not here: users as such: who has no password left is gone. Requests about more than `MOST_USERS`
-are refused as a whole.
+Not here: users without passwords: a user whose last password is removed no longer exists. Requests
+about more than `MOST_USERS` users are rejected as a whole.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from wire.messages.alter_user_scram_credentials import (
 
 MOST_USERS: Final = 500
 _LONGEST_SALT: Final = 1_024
-_LONGEST_PASSWORD: Final = 1_024  # salted: of any length, as in Kafka, and nobody has a longer one
+_LONGEST_PASSWORD: Final = 1_024  # a salted hash: of any length in Kafka, none is longer than this
 
 _Altered = ScramCredentialDeletion | ScramCredentialUpsertion
 
@@ -74,7 +74,7 @@ def _denial(rights: Rights) -> ApiError | None:
 
 
 def _refused(request: AlterUserScramCredentialsRequest) -> dict[str, ApiError]:
-    """Users of whom nothing is done, and why."""
+    """The users whose changes are rejected, with the reason."""
     refused: dict[str, ApiError] = {}
     altered = _altered(request)
     times = Counter((each.name, each.mechanism) for each in altered)

@@ -1,14 +1,14 @@
-"""What each administrative API leaves in the administration log: one table.
+"""What each administrative API writes to the administration log: one table.
 
-An API's function is called before its handler, so that it can look at what there is then, and what
-it returns is called with the response: an entry for each thing that was asked for, whether it was
-done or refused. What only asked whether it would be done leaves a line if that was refused.
+An API's function is called before its handler, so that it can capture the previous state. What it
+returns is called with the response, and yields an entry for each thing that was requested, whether
+it was done or rejected. A validate-only request leaves an entry only if it was rejected.
 
-`before` is what this broker knew when the request came. Where somebody else was faster by less than
-a second, on another broker, it may be what that one has changed already.
+`before` is the state that this broker knew when the request came. If another broker made a change
+less than a second earlier, `before` may already include it, or not yet.
 
-An API that needs the right to create, alter or delete something and has no row here fails a test.
-Topics that are created by asking for them (Metadata) are noted where that is done.
+A test fails for every API that needs the right to create, alter or delete and has no row here.
+Topics that Metadata creates are recorded there.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,11 +52,11 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 Details = Mapping[str, str]
 NOTHING: Final[Details] = MappingProxyType({})
-CameOf = tuple[ErrorCode, str | None]  # the code, and what is said to the person behind it
+CameOf = tuple[ErrorCode, str | None]  # the code, and the message for the person
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Where a broker looks up what there is."""
+    """Where a broker looks up the state before a change."""
 
     cluster: ClusterView
     partitions: Partitions
@@ -69,7 +69,7 @@ Changes = Callable[[Any], Iterable[Change]]
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """A row. What types its members share, `_row` has seen to."""
+    """A row of the table. `_row` checks that the types of its members agree."""
 
     action: str
     kind: Kind
@@ -168,7 +168,7 @@ def _records_deleted(
     }
 
     def changes(response: delete_records.DeleteRecordsResponse) -> Iterator[Change]:
-        """One for each topic and outcome, with the starts of its partitions."""
+        """One entry for each topic and outcome, with its partitions' new start offsets."""
         for asked, topic in zip(request.topics, response.topics, strict=True):
             wanted = {each.partition_index: each.offset for each in asked.partitions}
             for code in dict.fromkeys(each.error_code for each in topic.partitions):
@@ -201,7 +201,7 @@ def _leaders_elected(
     before = known.cluster.snapshot
 
     def changes(response: elect_leaders.ElectLeadersResponse) -> Iterator[Change]:
-        """One for each topic and outcome, with the leaders of its partitions."""
+        """One entry for each topic and outcome, with its partitions' leaders."""
         for topic in response.replica_election_results:
             for code in dict.fromkeys(each.error_code for each in topic.partition_result):
                 concerned = [each for each in topic.partition_result if each.error_code == code]
@@ -230,7 +230,7 @@ def _replicas_moved(
     def changes(
         response: alter_partition_reassignments.AlterPartitionReassignmentsResponse,
     ) -> Iterator[Change]:
-        """One for each partition."""
+        """One entry for each partition."""
         results = {
             (topic.name, each.partition_index): (each.error_code, each.error_message)
             for topic in response.responses
@@ -325,7 +325,7 @@ def _configured(
     wanted: Details,
     came_of: CameOf,
 ) -> Change:
-    """With what differs; of what was refused, what was wanted."""
+    """An entry with the configs that differ; if rejected, those that were requested."""
     kind, name = resource
     if came_of[0] != ErrorCode.none:
         before, after = NOTHING, wanted
@@ -345,7 +345,7 @@ def _configured(
 
 
 def _overrides(snapshot: ClusterSnapshot, kind: int, name: str) -> Details:
-    """Of a topic or broker, as far as there is one."""
+    """The overrides of a topic or broker, if it exists."""
     if kind != ConfigOf.BROKER:
         return snapshot.topic_configs.get(name, NOTHING)
     try:
@@ -428,7 +428,7 @@ def _rule(pattern: int, principal: str, host: str, operation: int, permission: i
 def _word(
     codes: type[ResourceType] | type[PatternType] | type[Operation] | type[Permission], value: int
 ) -> str:
-    """What clients send need not be one."""
+    """The name of an enum value that a client sent, or the value itself if it is none."""
     return next((each.words for each in codes if each == value), str(value))
 
 
@@ -450,7 +450,7 @@ def _users_altered(
     def changes(
         response: alter_user_scram_credentials.AlterUserScramCredentialsResponse,
     ) -> Iterator[Change]:
-        """Nothing of the passwords but how often they are hashed."""
+        """Nothing about the passwords except their iterations."""
         for result in response.results:
             before = {
                 str(kind): f"{kept.iterations} iterations"
@@ -522,7 +522,7 @@ def _offsets_deleted(
     _known: Known, request: offset_delete.OffsetDeleteRequest
 ) -> Callable[[offset_delete.OffsetDeleteResponse], Iterator[Change]]:
     def changes(response: offset_delete.OffsetDeleteResponse) -> Iterator[Change]:
-        """One for each topic and outcome."""
+        """One entry for each topic and outcome."""
         group = request.group_id
         if response.error_code != ErrorCode.none:
             yield _change("delete offsets", Kind.GROUP, group, came_of=(response.error_code, None))
@@ -540,7 +540,7 @@ def _offsets_deleted(
     return changes
 
 
-# What came of it
+# Outcomes
 
 
 def _only_asked(validate_only: bool, code: ErrorCode) -> bool:

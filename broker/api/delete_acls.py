@@ -1,10 +1,10 @@
 """DeleteAcls (key 31), versions 1–3.
 
-What each filter takes is removed, and told; a filter that takes nothing is no error. They are no
-longer in force on this broker when it answers, nor on the others within a second. Needs ALTER on
-the cluster.
+Removes and returns the ACLs that each filter matches; a filter without a match is no error. Removed
+ACLs are no longer in force on this broker when it answers, and on the others within a second. Needs
+ALTER on the cluster.
 
-Not here: version 0, which knows no prefixes.
+Not here: version 0, which has no prefixes.
 """
 
 from typing import Final
@@ -25,7 +25,7 @@ from wire.messages.delete_acls import (
     DeleteAclsResponse,
 )
 
-MOST_FILTERS: Final = 100  # each is held against every ACL that there is
+MOST_FILTERS: Final = 100  # each is compared with every ACL
 _Taken = list[tuple[ResourcePattern, Acl]]
 
 

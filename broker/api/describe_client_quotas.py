@@ -1,5 +1,6 @@
-"""DescribeClientQuotas (key 48), versions 0–1: quotas whose entities match a filter, as Kafka
-matches: every part that is asked for must be there, and with `strict` no other."""
+"""DescribeClientQuotas (key 48), versions 0–1: quotas whose entities match a filter by Kafka's
+rules: an entity must have every part that the filter names, and with `strict` no other.
+"""
 
 import msgspec
 

@@ -1,7 +1,7 @@
 """DescribeCluster (key 60), versions 0–1.
 
-The cluster's id, its controller and the brokers that are registered now; for who asks, what it may
-do with the cluster, if it may describe it: else nothing. Nobody needs a right for the rest.
+The cluster's id, its controller and the registered brokers, which need no right; and, if requested,
+the operations that the client may do on the cluster, provided that it may describe it.
 
 Not here: KRaft controllers as endpoints.
 """

@@ -1,6 +1,6 @@
 """DescribeGroups (key 15), versions 0–5.
 
-A group that is not there is Dead, as with Kafka up to 3.9.
+A group that does not exist is reported as Dead, as by Kafka up to 3.9.
 """
 
 from broker.api.group_requests import REFUSED, Needs, refuses

@@ -1,10 +1,10 @@
 """DescribeLogDirs (key 35), versions 1–4.
 
-The one data directory, the size of each partition in it (or of those asked about), and from version
-4 on the size of its file system and what is free there. Partitions that are not here are left out,
-as in Kafka; so are those that are offline.
+The only data directory, the size of each partition in it (or of those requested), and from version
+4 on the size and free space of its file system. Partitions that this broker does not have are left
+out, as in Kafka; so are offline ones.
 
-Not here: several directories, and replicas on the move between them.
+Not here: several directories, and replicas that move between them.
 """
 
 import os
@@ -40,7 +40,7 @@ def handle(
 ) -> DescribeLogDirsResponse:
     rights = needs.authorization.of(caller)
     if rights.refuses(Operation.DESCRIBE, ResourceType.CLUSTER, THE_CLUSTER):
-        # Versions before 3 have no place for the error: they are told of no directory, as by Kafka.
+        # Versions before 3 have no field for the error: they get an empty list, as from Kafka.
         refused = ErrorCode.cluster_authorization_failed
         return DescribeLogDirsResponse(error_code=refused, results=())
     asked = None
@@ -70,7 +70,7 @@ def handle(
 
 
 def _space(directory: Path) -> tuple[int, int]:
-    """Bytes of the file system, and those of it that this process may still use."""
+    """The size of the file system, and the bytes of it that this process may still use."""
     try:
         found = os.statvfs(directory)
     except OSError:

@@ -1,10 +1,10 @@
 """DescribeUserScramCredentials (key 50), version 0.
 
-Users and the mechanisms that they have passwords for, with their iterations; nothing of the
-passwords themselves. Without names: everybody, by name. What was changed through another broker is
-seen within a second.
+Users and the mechanisms that they have passwords for, with their iterations, but nothing of the
+passwords themselves. Without names: all users, sorted by name. Changes made through another broker
+show within a second.
 
-Not here: users whose node cannot be read, who cannot log in either.
+Not here: users whose node cannot be read; they cannot log in either.
 """
 
 from collections import Counter

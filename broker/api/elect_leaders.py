@@ -1,8 +1,8 @@
 """ElectLeaders (key 43), versions 0–2.
 
-Leaders for some partitions or for all: the preferred ones, or, where nobody in sync is alive, the
-first live replica, whatever is lost by that. Only the controller elects. Of all partitions, those
-are told of that an election was needed for.
+Elects leaders for some partitions or for all: the preferred replica, or, in an unclean election
+where no in-sync replica is alive, the first live one, even if that loses data. Only the controller
+serves it. A request about all partitions is answered only for those that needed an election.
 """
 
 from collections.abc import Mapping

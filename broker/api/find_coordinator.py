@@ -1,13 +1,13 @@
 """FindCoordinator (key 10), versions 0–4.
 
-A group's coordinator follows from the live brokers (`broker.groups.placement`), so that every
-broker names the same one as soon as its map is up to date. It is told by its address for who comes
-to the caller's listener.
+A group's coordinator is computed from the live brokers (`broker.groups.placement`), so every broker
+names the same one once its map is up to date. The answer has its address on the listener that the
+client uses.
 
-Nobody coordinates transactions here, and whoever asks must learn that once and for all: what may be
-tried again, as COORDINATOR_NOT_AVAILABLE, clients try without a word. UNSUPPORTED_VERSION ends it,
-and Java shows its user our sentence. librdkafka tries again after anything but
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED, and shows the sentence with that: so it gets that.
+Transactions have no coordinator here, and the client must be told so for good: clients silently
+retry after retriable errors such as COORDINATOR_NOT_AVAILABLE. UNSUPPORTED_VERSION ends that, and
+Java clients show our message. librdkafka retries after anything but
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED, and shows the message with that: so it gets that code.
 """
 
 import msgspec
@@ -59,7 +59,7 @@ def handle(
 
 
 def without_transactions(caller: Caller) -> ErrorCode:
-    """What this client takes for final."""
+    """The error code that this client treats as fatal."""
     if caller.is_librdkafka:
         return ErrorCode.transactional_id_authorization_failed
     return ErrorCode.unsupported_version

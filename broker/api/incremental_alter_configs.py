@@ -1,9 +1,10 @@
 """IncrementalAlterConfigs (key 44), versions 0–1.
 
-Sets, unsets, extends or shortens single configs of a topic, or of a broker; the others stay. The
-result is checked as a whole: either all changes of a resource are made, or none.
+Sets, unsets, extends or shortens single configs of a topic or a broker; the others stay. The result
+is checked as a whole: either all changes of a resource are made, or none.
 
-Of brokers there are few (broker.dynamic_configs): the others are set in their files.
+Only a few broker configs can be changed here (broker.dynamic_configs); the others are set in the
+configuration file.
 
 Not here: broker loggers.
 """

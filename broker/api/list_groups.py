@@ -1,7 +1,7 @@
 """ListGroups (key 16), versions 0–4.
 
-Lists the groups that this broker coordinates: who wants all of a cluster's asks all brokers. Who
-may not describe the cluster is told of the groups that it may describe.
+Lists the groups that this broker coordinates: clients ask all brokers for those of a cluster. A
+client that may not describe the cluster gets the groups that it may describe.
 """
 
 from broker.api.group_requests import Needs

@@ -1,16 +1,16 @@
 """ListOffsets (key 2), versions 1–7.
 
-The offset of the first record that is not older than a timestamp, or of the beginning (-2), of the
-end of what consumers may read (-1), of the record with the greatest timestamp (-3). Where no
-record answers, offset and timestamp are -1. Both isolation levels see the same end; of a copy
-that holds transactions it is not told to who asks for committed messages only. For a follower that
-is the end of the log. What a producer with acks=1 was told of is flushed first, if the answer
-depends on it.
+The offset of the first record that is not older than a timestamp, of the beginning (-2), of the end
+of what consumers can read (-1), or of the record with the greatest timestamp (-3). Without such a
+record, offset and timestamp are -1. Both isolation levels see the same end, but a client that asks
+for committed messages only is not told that of a copy that holds transactions. For a follower, the
+end is that of the log. Records acknowledged with acks=1 are flushed first if the answer depends on
+them.
 
-A leader that does not know yet all that was committed before it led says so, rather than an end
-that a consumer may have passed (KIP-207).
+A leader that does not yet know everything that was committed before its epoch returns an error,
+rather than an end that a consumer may have passed (KIP-207).
 
-A timestamp is looked for in the indexes and then in one batch, which may have to be decompressed.
+A timestamp is looked up in the indexes and then in one batch, which may have to be decompressed.
 
 Not here: version 0 (several offsets for each partition), special timestamps of later versions.
 """
@@ -64,8 +64,8 @@ async def _answer_exposed(
 def _answer(
     needs: Needs, request: ListOffsetsRequest, caller: Caller, behind: list[Partition]
 ) -> ListOffsetsResponse:
-    """`behind` gets the partitions whose answer may be another once what was acknowledged is
-    exposed."""
+    """Answer for one topic. Adds to `behind` the partitions whose answer may change once everything
+    acknowledged is exposed."""
     rights = needs.authorization.of(caller)
     times = Counter(
         (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions

@@ -1,6 +1,6 @@
 """ListPartitionReassignments (key 46), version 0.
 
-Partitions whose replicas are being moved: all of them, or those of the partitions asked about.
+Partitions whose replicas are being moved: all of them, or those of the requested partitions.
 """
 
 from collections.abc import Iterable, Iterator

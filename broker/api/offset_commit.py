@@ -1,8 +1,8 @@
 """OffsetCommit (key 8), versions 2–8.
 
-Answered when the offsets are durable: then they survive the death of any broker. What cannot be
-committed, for a topic that is not there or may not be read, does not keep the rest from it. The
-time of retention that versions 2 to 4 may name is not regarded: the broker's holds.
+Answered when the offsets are durable: they then survive the death of any broker. An offset that
+cannot be committed (missing topic, or no right to read it) does not affect the others. The
+retention time that versions 2 to 4 may name is ignored in favour of the broker's.
 """
 
 import time

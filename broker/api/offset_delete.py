@@ -1,7 +1,7 @@
 """OffsetDelete (key 47), version 0.
 
-Of a group with members only what none of them subscribes to, which is known of the `consumer`
-protocol alone.
+While a group has members, only offsets of topics that none of them subscribes to can be deleted.
+Subscriptions are known of the `consumer` protocol alone.
 """
 
 from broker.api.group_requests import REFUSED, Needs, refuses

@@ -1,7 +1,7 @@
 """OffsetFetch (key 9), versions 1–8.
 
-Of a topic that may not be described nothing is told but that; who asks for all is not told of it at
-all. There are no transactions: every offset is stable.
+For a topic that the client may not describe, only that error is returned; a request for all topics
+leaves it out. There are no transactions: every offset is stable.
 """
 
 from broker.api.group_requests import REFUSED, Needs, refuses
@@ -67,7 +67,7 @@ async def _of_group(
 
 
 def _can_be(partition: TopicPartition) -> bool:
-    """Whether anything can have been committed of it: what is asked for need be no topic."""
+    """Whether the name can have committed offsets: it need not be an existing topic."""
     try:
         check_topic_name(partition.topic)
     except InvalidTopicName:

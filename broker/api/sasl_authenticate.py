@@ -1,4 +1,4 @@
-"""SaslAuthenticate (key 36), versions 0–2: one step of a login, by the mechanism agreed on."""
+"""SaslAuthenticate (key 36), versions 0–2: one step of a login by the chosen mechanism."""
 
 from broker.caller import Caller
 from broker.gate import GateError

@@ -1,6 +1,6 @@
 """SyncGroup (key 14), versions 0–5.
 
-The answer waits until what the leader has assigned is durable.
+The answer waits until the leader's assignment is durable.
 """
 
 from broker.api.group_requests import REFUSED, Needs

@@ -1,12 +1,13 @@
-"""Every API that is served, in one table: its key, its messages, the versions that clients are told
-they may ask, its handler, and what that needs.
+"""Every API that is served, in one table: its key, its messages, the versions advertised to
+clients, its handler, and what the handler needs.
 
-A handler is `handle(needs, request, caller) -> response`, plain or `async`. It sees none of the
-broker but what it needs: one of its parts, or a frozen `Needs` of its own module. The type checker
-holds each row together: the handler takes that API's request and what is made for it, and gives
+A handler is `handle(needs, request, caller) -> response`, plain or `async`. It gets no more of the
+broker than it needs: one of its parts, or a frozen `Needs` of its own module. The type checker
+holds each row together: the handler takes that API's request and what is made for it, and returns
 that API's response.
 
-Produce and Fetch have a `serve` that the dispatch calls itself: one must not wait, the other must.
+Produce and Fetch have a `serve` that the dispatcher calls itself: one must not wait, the other
+must.
 
 To add an API: its messages in `wire/messages`, its handler in a file beside this one, a row here.
 """
@@ -135,8 +136,8 @@ Response = TypeVar("Response")
 
 
 class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a broker requests are answered from, once it is all there. Only this table takes
-    from it: everybody else gets what is theirs."""
+    """The parts of a running broker that answer requests. Only this table reads it; handlers get
+    what is theirs."""
 
     config: BrokerConfig
     listener: str
@@ -171,7 +172,7 @@ class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Served(msgspec.Struct, frozen=True):
-    """A row. What types its members share, `_row` has seen to."""
+    """A row of the table. `_row` checks that the types of its members agree."""
 
     key: int
     api: Api[Any, Any]
@@ -194,7 +195,7 @@ def _row(
     return Served(key, api, asked, handle, needs, ends_with_client)
 
 
-# What they need
+# What handlers need
 
 
 def _nothing(_parts: BrokerParts) -> None:
