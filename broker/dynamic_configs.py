@@ -1,7 +1,7 @@
-"""The configs of brokers that are changed while they run: the rates for replicas that are moved.
+"""The broker configs that can be changed while brokers run: throttle rates for moved replicas.
 
 They are kept in ZooKeeper, as Kafka keeps them: for one broker, and for all that have none of their
-own. All others are in a broker's file.
+own. All other configs are in the broker's file.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def dynamic_key(name: str) -> ConfigKey:
 
 
 def rate(name: str, broker_id: int, snapshot: ClusterSnapshot) -> int | None:
-    """Bytes a second; None: as many as there are. What cannot be read counts as not set."""
+    """Bytes a second; None: unlimited. A value that cannot be read counts as unset."""
     for overrides in (snapshot.broker_configs.get(broker_id, NOTHING), snapshot.broker_defaults):
         if name in overrides:
             with suppress(ApiError):

@@ -1,8 +1,8 @@
-"""The broker's side of its ledger: a child process is kept running, and told how the logs stand.
+"""The broker's side of its ledger: runs the counting process, and reports the state of logs to it.
 
-It is nobody's business but the ledger's: a child that ends is started again, later and later; one
-that is slow gets its next report when it has followed the last; what it has trouble with is logged
-once. Neither appending nor serving ever waits for any of it.
+Trouble here affects only the ledger. A child that ends is restarted with growing pauses; a slow one
+gets its next report when it has handled the last; its problems are logged once. Neither appending
+nor serving ever waits for any of it.
 """
 
 import asyncio
@@ -42,15 +42,15 @@ log = logging.getLogger(__name__)
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
 _END_SECONDS: Final = 2.0
-_AT_ONCE: Final = 200  # partitions, before others of the event loop come to their turn
-_MOST: Final = 100  # that are shown one by one
+_AT_ONCE: Final = 200  # partitions, before the event loop gets its turn
+_MOST: Final = 100  # damages shown one by one
 
 
 class CountingFindings:
-    """What the counting process has found since the broker started: damage, and how far it has
-    looked.
+    """The counting process's findings since the broker started: damage, and the progress of
+    re-reading.
 
-    Written by the event loop, read by whoever shows it. The ledger has it, too; this is for those
+    Written by the event loop, read by any thread. The ledger has them, too; these are for people
     who look at the broker.
     """
 
@@ -63,15 +63,15 @@ class CountingFindings:
         """Of each partition that is counted here: when its log was last read again."""
 
     def follow(self, led: Sequence[Led]) -> None:
-        """These partitions are counted now."""
+        """Replace the partitions that are counted."""
         keys = [(each.topic, each.partition) for each in led]
         self.checked = {key: self.checked.get(key, CheckedLog(*key, -1, -1)) for key in keys}
 
     def note(self, looked: CountingResult) -> None:
-        """An answer has come."""
+        """Record an answer."""
         for each in looked.damaged:
             if any(each[:4] == known[:4] for known in self.damaged):
-                continue  # read again, and still so
+                continue  # found again, and already known
             self.damaged_batches[each.topic, each.partition] += 1
             self.damaged = [*self.damaged, each][-_MOST:]
             log.error(
@@ -87,7 +87,7 @@ class CountingFindings:
 
     @property
     def remarks(self) -> list[str]:
-        """For people, a line each."""
+        """A line for each damaged batch."""
         return [
             f"damaged: {each.topic}-{each.partition}, messages {each.first:,} to "
             f"{each.first + each.offsets - 1:,}: {each.reason}"
@@ -96,7 +96,7 @@ class CountingFindings:
 
 
 class LedgerCounter:
-    """Runs from when it is made until `stop`. Belongs to the event loop."""
+    """Runs from its creation until `stop`. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class LedgerCounter:
         self._running = asyncio.ensure_future(self._run())
 
     async def stop(self) -> None:
-        """End the child, too: it may be anywhere in its work."""
+        """End the child too, at whatever point of its work."""
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 
@@ -145,10 +145,10 @@ class LedgerCounter:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     async def _one_process(self) -> int:
-        """Returns when it has ended by itself; cancelling this ends it."""
+        """Return when the process has ended by itself; cancelling this ends it."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",  # not what happens to lie in the working directory
+            "-P",  # do not import modules from the working directory
             "-m",
             "broker.counting.process",
             stdin=asyncio.subprocess.PIPE,
@@ -162,14 +162,14 @@ class LedgerCounter:
             await _ended(process)
 
     async def _serve(self, process: Process) -> None:
-        """Returns when it has ended."""
+        """Return when the process has ended."""
         assert process.stdin is not None
         assert process.stdout is not None
         told = framed(self._task)
         while True:
             told += framed(await self._report())
             if process.stdin.is_closing():
-                return  # it has ended while it was not looked at; writing would raise RuntimeError
+                return  # it ended between two looks; writing would raise RuntimeError
             process.stdin.write(told)
             told = b""
             try:
@@ -243,8 +243,8 @@ class LedgerCounter:
 
 
 def epochs_of(log_: Log, leader_epoch: int) -> list[EpochStart]:
-    """Up to the one under which it is led: that begins with what is written next, if nothing has
-    been yet."""
+    """The log's epochs, up to the one under which it is led: that one begins with the next batch,
+    if it has none yet."""
     found = [EpochStart(*each) for each in log_.epochs.entries if each[0] <= leader_epoch]
     if not found or found[-1].leader_epoch < leader_epoch:
         found.append(EpochStart(leader_epoch, log_.end_offset))

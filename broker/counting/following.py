@@ -1,9 +1,10 @@
-"""A broker's reports followed: what is new in each partition is counted, and said in the ledger.
+"""Counts what is new in each partition that the broker reports, and journals it for the ledger.
 
-A partition is known by its topic's id, so one that was deleted and made again begins at its own
-beginning. Where what was counted is not in the log any more (it was cut, or restored, or another
-leader never had it), counting goes on at the end of what is (leading.py); where the log begins only
-later (retention), at its beginning. One that is not led is not counted, and its place is kept.
+A partition is identified by its topic's id, so one that was deleted and created again is counted
+from its own beginning. If the counted part is no longer in the log (it was cut off, or restored, or
+another leader never had it), counting continues at the end of what remains (leading.py); if the log
+begins later (retention), at its beginning. A partition that is not led is not counted, and its
+position is kept.
 """
 
 import time
@@ -30,11 +31,11 @@ from ledger.counting.counter import Counter, Withdrawn
 from ledger.counting.journal import PartitionKey, Place
 from schemas.errors import SchemaError
 
-_LIVE_INTERVALS: Final = 3  # a partition that was looked at so recently is followed as it grows
+_LIVE_INTERVALS: Final = 3  # a partition seen this recently is followed as it grows
 
 
 class LogFollowing:
-    """One thread."""
+    """Belongs to one thread."""
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class LogFollowing:
         self._looked: dict[PartitionKey, float] = {}
 
     def look(self, report: CountingReport) -> CountingResult:
-        """Count what is new, as far as it can be read. What goes wrong is said, not raised."""
+        """Count what is new, as far as it can be read. Problems are returned, not raised."""
         counter = self._counter
         batches_before, opened_before = counter.batches, counter.counting.opened
         trouble = ""
@@ -73,7 +74,7 @@ class LogFollowing:
                 try:
                     self._count(led)
                 except FileNotFoundError:
-                    continue  # compacted or expired meanwhile: the next report says how it stands
+                    continue  # compacted or expired meanwhile: the next report has the new state
             counter.commit(forgotten)
         except (ClientError, SchemaError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
@@ -117,7 +118,8 @@ class LogFollowing:
                 self._damaged += passing.damaged
 
     def _gone(self, report: CountingReport) -> list[PartitionKey]:
-        """Partitions that will not come back: their directory is not there, or is another's."""
+        """Partitions that will not return: their directory is missing, or belongs to
+        another topic."""
         led = {(each.topic, each.partition): each.topic_id for each in report.led}
         not_served = set(report.not_served)
         gone = []
@@ -136,7 +138,7 @@ class LogFollowing:
 
 
 class _Passing:
-    """What is new in one partition, handed to the counter as it is read."""
+    """The new batches of one partition, passed to the counter as they are read."""
 
     def __init__(
         self,
@@ -158,12 +160,13 @@ class _Passing:
         self._singly_before = singly_before
         self._checks = checks
         self._epoch: int | None = None
-        # The log of a copy has that note as well where a gap was accepted: that is nothing empty.
+        # A copy's log has that mark after an accepted gap too, where records are missing.
         was_compacted = led.mirror_of is None and (Path(led.directory) / layout.COMPACTED).exists()
         self._has_holes = led.compacts or was_compacted
 
     def run(self, run: BatchRun) -> None:
-        """In parts of one leader epoch; what is damaged is named, and not counted."""
+        """Count a run in parts of one leader epoch; damaged batches are reported, and
+        not counted."""
         for epoch, part in _by_epoch(run):
             self._begin(self._believed(epoch))
             begin = 0
@@ -175,7 +178,7 @@ class _Passing:
             self._counted(part.part(begin, len(part.headers)) if begin else part)
 
     def _believed(self, epoch: int) -> int:
-        """It stands outside the CRC: what nobody can have written there is not believed."""
+        """The batch's epoch, if it is possible: the CRC does not cover it."""
         before, newest = self._epoch, self.led.leader_epoch
         if (0 if before is None else before) <= epoch <= newest:
             return epoch
@@ -219,7 +222,7 @@ class _Passing:
 
 
 def _pass_over(passing: _Passing, broken: NoBatch) -> Place:
-    """Where a batch should be there is none: that is named, up to where there is one again."""
+    """Report the offsets without a readable batch; returns the place of the next batch."""
     first, led = passing.next_offset, passing.led
     place = behind_damage(Path(led.directory), broken, first, led.exposed)
     if place.next_offset > first:
@@ -228,7 +231,7 @@ def _pass_over(passing: _Passing, broken: NoBatch) -> Place:
 
 
 def _by_epoch(run: BatchRun) -> Iterator[tuple[int, BatchRun]]:
-    """Nearly always the run as it is."""
+    """The run's parts of one leader epoch each, nearly always the run as it is."""
     epochs = list(map(itemgetter(2), run.headers))
     if len(set(epochs)) == 1:
         yield epochs[0], run

@@ -1,19 +1,20 @@
-"""Where counting goes on in a partition that this broker begins to lead: where the last one stood.
+"""Where counting starts in a partition that this broker begins to lead.
 
-Counted is what a leader exposes, and told in the ledger by whoever leads. The next leader has the
-same batches at the same offsets, but not the last one's journal. So what lies before its own epoch
-may have been told or not, and may still be told late. Two things make that exact:
+Exposed batches are counted and reported to the ledger by the partition's leader. The next leader
+has the same batches at the same offsets, but not its predecessor's journal. So batches before its
+own epoch may have been reported or not, and may still be reported late. Two rules make this exact:
 
-    1. It is counted again from a place up to which all is known to be told: this broker's own, from
-       when it led before; or, where much would have to be read from there, one that the ledger
-       itself shows.
-    2. Up to where the epoch begins, each batch is told by itself. Replicas have the same batches,
-       so what one of them has told of a batch is all of it or nothing: the audit takes either.
+    1. Counting starts at an offset before which everything is known to be reported: this broker's
+       own, from when it led before; or, if that would mean to read much again, one that the ledger
+       shows.
+    2. Up to the beginning of the epoch, each batch is reported individually. Replicas have the same
+       batches, so another broker's report covers a batch completely or not at all: the audit
+       accepts either.
 
-A leader who was not in sync when he was elected lacks what nobody can tell: that is told as well,
-by himself or whoever leads after him.
+A leader that was not in sync when it was elected lacks batches that no broker can name: it reports
+that, too, or its successor does.
 
-Where nobody else has told anything, as in a log that was never counted, nothing of this is needed.
+If no other broker has reported anything, as for a log that was never counted, this is not needed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,17 +27,17 @@ from ledger.counting.journal import PartitionKey, Place
 from ledger.counting.told import History, Told
 
 _UNCLEAN: Final = "the broker that leads since then was not in sync"
-MOST_UNASKED: Final = 10_000  # offsets that are counted again sooner than the ledger is asked
+MOST_UNASKED: Final = 10_000  # offsets that may be counted again without asking the ledger
 
 
 class Ledger(Protocol):
     def told(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, Told]:
-        """Up to where these partitions were told, of those of which it says anything."""
+        """The end of what was reported for these partitions; without those that have no report."""
 
 
 class Term(NamedTuple):
     """A leader epoch under which this broker leads a partition. Batches before `singly_before` are
-    told one by one; counting goes on at `place`, if it had not begun."""
+    reported one by one; counting starts at `place`, if it has not begun."""
 
     leader_epoch: int
     singly_before: int
@@ -48,7 +49,7 @@ def key_of(led: Led) -> PartitionKey:
 
 
 class Terms:
-    """Of the partitions that this broker leads. One thread."""
+    """The terms of the partitions that this broker leads. Belongs to one thread."""
 
     def __init__(self, counter: Counter, ledger: Ledger) -> None:
         self._counter = counter
@@ -62,7 +63,7 @@ class Terms:
         self._terms.pop(key, None)
 
     def follow(self, all_led: Iterable[Led]) -> None:
-        """These are led now. Raises what the ledger raises."""
+        """Replace the partitions that are led. Raises the ledger's errors."""
         all_led = list(all_led)
         if losses := [loss for led in all_led if led.unclean for loss in self._lacking(led)]:
             self._counter.withdraw(losses)
@@ -82,8 +83,9 @@ class Terms:
                 self._say_beginning(key, led, term)
 
     def _go_back(self, key: PartitionKey, led: Led) -> None:
-        """Where what was counted is in the log no more: a later epoch begins before that, or the
-        log ends. That consumers do not see all of it now does not mean that it is gone."""
+        """Move the position back if the counted part is no longer in the log: a later epoch begins
+        before its end, or the log ends there. Counted offsets that consumers no longer see may
+        still be in it."""
         place = self._counter.place(key)
         if place is None:
             return
@@ -96,7 +98,7 @@ class Terms:
             self.forget(key)
 
     def _asked(self, new: Mapping[PartitionKey, Led]) -> Mapping[PartitionKey, Told]:
-        """Of those of which it matters."""
+        """The ledger's answer about the partitions for which it matters."""
         asked = {}
         for key, led in new.items():
             place = self._counter.place(key)
@@ -109,9 +111,9 @@ class Terms:
         place = self._counter.place(key)
         first = led.start if place is None else max(place.next_offset, led.start)
         if told is not None and told.source == self._counter.source:
-            told = None  # nobody else has led it since
+            told = None  # no other broker has led it since
         elif told is None and (place is None or led.begins - first > MOST_UNASKED):
-            pass  # nobody has ever told of it, or not for as long as the ledger is kept
+            pass  # nothing has ever been reported, or not for as long as the ledger is kept
         else:
             if told is not None and told.next_offset > first:
                 place = Place(told.next_offset, leader_epoch=told.leader_epoch)
@@ -119,8 +121,8 @@ class Terms:
         return Term(led.leader_epoch, -1, place or Place(led.start))
 
     def _say_beginning(self, key: PartitionKey, led: Led, term: Term) -> None:
-        """Of this epoch, and of those since the last of which it was told: their leaders may have
-        been gone before they said it. Once: the counter remembers it, when it is journalled."""
+        """Journal the beginnings of this epoch and of those since the last reported one: their
+        leaders may have gone before they did. Done once, as the counter remembers it."""
         place = self._counter.place(key)
         before = 0 if place is None else place.led
         if place is None or place.next_offset < term.place.next_offset:
@@ -130,9 +132,8 @@ class Terms:
                 self._counter.begin_epoch(key, each.leader_epoch, each.first, place)
 
     def _lacking(self, led: Led) -> Iterator[Withdrawn]:
-        """What leaders did not have who were not in sync, as far as this counter has not told it.
-        Of an epoch under which nothing was written the log knows nothing: then it is gone by the
-        next one."""
+        """Losses by unclean elections that this counter has not reported. The log knows nothing of
+        an epoch without batches: its loss is dated by the next epoch."""
         key = key_of(led)
         place = self._counter.place(key)
         before = 0 if place is None else place.led

@@ -42,15 +42,15 @@ from ledger.names import topic_id_text
 FILE_NAME: Final = "scrub"
 _SAVED_SECONDS: Final = 10.0
 _REPORTED_SECONDS: Final = 30.0
-_KEPT_MILLIS: Final = 86_400_000  # the times of a log that is not led any more
-_MOST_DAMAGES: Final = 10_000  # that the young pass remembers to have reported
+_KEPT_MILLIS: Final = 86_400_000  # how long the times of a log that is not led any more are kept
+_MOST_DAMAGES: Final = 10_000  # remembered by the young pass as reported
 
 log = logging.getLogger(__name__)
 
 
 class CheckTimes(NamedTuple):
-    """When a log was last read again, in milliseconds since 1970; -1: never. Each is the time at
-    which that reading began: everything written before it was read."""
+    """When a log was last re-read, in milliseconds since 1970; -1: never. Each is the time at which
+    that reading began: everything written before it was read."""
 
     recent: int = -1  # its young segments
     whole: int = -1  # all of its segments
@@ -60,8 +60,8 @@ _NEVER: Final = CheckTimes()
 
 
 class _Progress(msgspec.Struct):
-    """What `scrub` holds: the place of the last round, when the one before ended, and when each log
-    was read."""
+    """The contents of `scrub`: the place of the current round, when the previous one ended, and
+    when each log was read."""
 
     began_millis: int = -1
     topic: str = ""
@@ -71,12 +71,12 @@ class _Progress(msgspec.Struct):
     finished_millis: int = -1
     topic_id: str = ""
     log_began_millis: int = -1  # when the reading of this log began; -1: its beginning was not read
-    is_through: bool = False  # with this log
+    is_through: bool = False  # whether the reading of this log is complete
     logs: list[tuple[PartitionKey, CheckTimes]] = []
 
 
 class _Reading:
-    """Pieces by their bytes, None while nothing is due, and when the next may be read."""
+    """The sizes of the pieces read, None while nothing is due; and when the next may be read."""
 
     def __init__(self, pieces: Iterator[int | None], bytes_per_second: int) -> None:
         self.pieces = pieces
@@ -85,7 +85,7 @@ class _Reading:
 
 
 class Scrubbing:
-    """One thread."""
+    """Belongs to one thread."""
 
     def __init__(
         self,
@@ -106,9 +106,9 @@ class Scrubbing:
         self._saved = self._reported = -_REPORTED_SECONDS
         self._bytes = 0
         self._damaged: list[DamagedOffsets] = []
-        self._known: set[tuple[PartitionKey, int, int]] = set()  # damage that was reported
+        self._known: set[tuple[PartitionKey, int, int]] = set()  # reported damage
         self._changed: set[PartitionKey] = set()  # logs whose times the broker does not know yet
-        self._unreported: set[PartitionKey] = set()  # nor the ledger
+        self._unreported: set[PartitionKey] = set()  # logs whose times the ledger does not know yet
         self._readings: list[_Reading] = []
         if checks.young_seconds:
             self._readings.append(_Reading(self._young_passes(), checks.young_bytes_per_second))
@@ -116,7 +116,7 @@ class Scrubbing:
             self._readings.append(_Reading(self._rounds(), checks.scrub_bytes_per_second))
 
     def follow(self, report: CountingReport) -> None:
-        """These partitions are led now."""
+        """Replace the partitions that are led."""
         before = self._led.keys()
         self._led = {key_of(led): led for led in report.led}
         self._changed |= self._led.keys() - before
@@ -124,8 +124,8 @@ class Scrubbing:
         self._unreported &= self._led.keys()
 
     def taken(self) -> tuple[list[DamagedOffsets], int, int, list[CheckedLog]]:
-        """The damage found, the bytes read, when the last round ended, and the logs that were read
-        since the last call."""
+        """Damage found, bytes read, the end of the last round, and logs read, since the
+        last call."""
         found, self._damaged = self._damaged, []
         count, self._bytes = self._bytes, 0
         changed, self._changed = self._changed, set()
@@ -137,7 +137,7 @@ class Scrubbing:
         return found, count, self._progress.finished_millis, checked
 
     def step(self) -> float | None:
-        """Read a piece; how many seconds to wait before the next. None: not before a report."""
+        """Read a piece; returns the seconds to wait before the next. None: until a report comes."""
         if not self._led:
             return None
         now = self._clock()
@@ -223,25 +223,27 @@ class Scrubbing:
             self._note(key, CheckTimes(progress.log_began_millis, progress.log_began_millis))
 
     def _until(self, began_millis: int, seconds: float) -> Iterator[None]:
-        """For this long after it began; not at all if the clock was set back behind that."""
+        """The remaining seconds of an interval that began then; 0 if the clock was set back before
+        that."""
         due = began_millis + int(seconds * 1000)
         while 0 <= began_millis <= self._now_millis() < due:
             yield None
 
     def _segments(self, key: PartitionKey, offset: int) -> "Iterator[_Segment]":
-        """From the segment that holds this offset on, as they are now."""
+        """The log's current segments, from the one that holds this offset on."""
         led = self._led.get(key)
         return iter(()) if led is None else _segments(Path(led.directory), offset, led)
 
     def _read_segment(
         self, key: PartitionKey, segment: "_Segment", *, again: bool
     ) -> Generator[int, None, bool]:
-        """Whether it was read to its end. `again`: report gaps, and damage that was reported."""
+        """Read a segment; whether its end was reached. `again`: report gaps, and known damage
+        again."""
         led = self._led.get(key)
         if led is None:
             return False
         directory, end = Path(led.directory), min(segment.end, led.exposed)
-        # Offsets that are not there are missed by readers; the young pass leaves them to these.
+        # Missing offsets are found by readers; the young pass leaves them to the round.
         gaps = not again or led.compacts or (directory / layout.COMPACTED).exists()
         try:
             for each in scrub(segment.path, segment.base, end, gaps=gaps):
@@ -260,7 +262,7 @@ class Scrubbing:
         return True
 
     def _is_led_as(self, before: Led) -> bool:
-        """Whether nobody else led it since, so that its log was not cut and written anew."""
+        """Whether no other broker has led it since, so that its log was not cut and rewritten."""
         led = self._led.get(key_of(before))
         return led is not None and led.leader_epoch == before.leader_epoch
 
@@ -269,7 +271,7 @@ class Scrubbing:
         first = max(damage.first, led.start)
         offsets = min(damage.first + damage.offsets, led.exposed) - first
         if offsets <= 0:
-            return  # it was deleted, and only its segment is still there; or was cut off
+            return  # deleted with only its segment left, or cut off
         found = key, first, offsets
         if found in self._known and not again:
             return
@@ -285,15 +287,15 @@ class Scrubbing:
         return self._times.get(key, _NEVER)
 
     def _note(self, key: PartitionKey, times: CheckTimes) -> None:
-        """This log was read."""
+        """Record that this log was read."""
         before = self._times_of(key)
         self._times[key] = CheckTimes(*map(max, before, times))
         self._changed.add(key)
         self._unreported.add(key)
 
     def _report(self, seconds: float = 0.0) -> None:
-        """To the ledger, unless that was done within so many seconds. While the ledger does not
-        take entries, nothing is added to those that wait for it."""
+        """Report to the ledger, unless that was done within so many seconds. While the ledger takes
+        no entries, nothing is added to those that wait."""
         now = self._clock()
         if not self._unreported or now - self._reported < seconds:
             return
@@ -306,7 +308,8 @@ class Scrubbing:
         self._reported = now
 
     def _save(self, seconds: float = 0.0) -> None:
-        """Unless that was done within so many seconds: what is read once more does no harm."""
+        """Save, unless that was done within so many seconds: reading something twice
+        does no harm."""
         now = self._clock()
         if now - self._saved < seconds:
             return
@@ -325,7 +328,7 @@ class Scrubbing:
 
 
 class _Segment(NamedTuple):
-    """A segment, with the offsets of it that are exposed."""
+    """A segment, with its exposed offsets."""
 
     path: Path
     base: int
@@ -340,7 +343,7 @@ def _is_of_another(directory: Path, key: PartitionKey) -> bool:
 
 
 def _segments(directory: Path, offset: int, led: Led) -> Iterator[_Segment]:
-    """From the segment that holds this offset on."""
+    """The segments from the one that holds this offset on."""
     try:
         bases = sorted(layout.scan(directory).logs)
     except FileNotFoundError:
@@ -357,7 +360,7 @@ def _segments(directory: Path, offset: int, led: Led) -> Iterator[_Segment]:
 
 
 def _read(path: Path) -> _Progress:
-    """Where it cannot be read, a round begins anew."""
+    """Load the progress; if it cannot be read, a new round begins."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=known_type(_Progress))
     except FileNotFoundError:
