@@ -1,22 +1,24 @@
-"""The consumer groups that this broker coordinates: what their members and operators ask of it.
+"""The consumer groups that this broker coordinates, for requests of members and operators.
 
-A group is taken over (`cluster.groups`) when somebody asks for it, or when the map says that it is
-this broker's by now. From then on it is a `Group` in memory, which is told what comes and what time
-it is; what it wants saved is saved by a thread. Whoever asks for a group that is on its way waits.
+A group is taken over (`cluster.groups`) when a client asks for it, or when the map assigns it to
+this broker. From then on it is a `Group` in memory, which is passed events and the time; a thread
+saves what it wants saved. Clients that ask for a group while it is being loaded wait.
 
-Rule 1: what is here is this broker's by its map. A group that the map gives to another broker dies
-        with NOT_COORDINATOR, and so does one of which a write is Fenced: another broker has it.
-Rule 2: a broker without ZooKeeper for a whole session gives up all its groups: by then others have
-        taken them over, or will.
-Rule 3: of each group one save is under way at a time, and one load or deletion.
-Rule 4: what clients can make it hold is bounded: the number of groups, the bytes of all members,
-        those of each group (`GroupRules`), and the commits that wait (`commits.py`).
-Rule 5: what clients have ZooKeeper asked goes by their turns (`turns.py`): nobody waits behind one
-        who asks for a lot.
-Offsets expire, and groups that are of no use go: see `retention.py`. Groups of Penstock's own
+Rule 1: groups here are this broker's by its map. A group that the map assigns to another broker
+        ends with NOT_COORDINATOR, and so does one whose write is Fenced: another broker has taken
+        it over.
+Rule 2: a broker that has no ZooKeeper for a whole session gives up all its groups: by then others
+        have taken them over, or will.
+Rule 3: for each group, one save is under way at a time, and one load or deletion.
+Rule 4: what clients can make the coordinator hold is bounded: the number of groups, the bytes of
+        all members, those of each group (`GroupRules`), and the commits that wait (`commits.py`).
+Rule 5: clients take turns (`turns.py`) at requests that need ZooKeeper: none waits behind another
+        client that sends many.
+
+Offsets expire, and unused groups are removed: see `retention.py`. Groups of Penstock's own
 consumers have no coordinator, but an operator may ask for them as for others: see `claimed.py`.
 
-Belongs to the event loop. A crash loses what groups were not saved with: see `group.py`.
+Belongs to the event loop. A crash loses the unsaved state of groups: see `group.py`.
 """
 
 import asyncio
@@ -87,28 +89,28 @@ class Coordinator:
         self._retention = Retention(self._registry, rules, self._counts)
 
     def give_up(self) -> None:
-        """Coordinate nothing any more: this broker is about to stop. Who waits is told."""
+        """Stop coordinating: this broker is about to stop. Waiting clients are answered."""
         self._retention.give_up()
         self._registry.give_up()
 
     async def stop(self) -> None:
-        """What is to be committed is committed."""
+        """Return when all pending commits are written."""
         await self._retention.stop()
         await self._registry.stop()
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """The map has changed."""
+        """Called when the map has changed."""
         self._registry.follow(snapshot)
         self._retention.follow(snapshot)
 
     def coordinator_of(self, name: str) -> int | None:
-        """By this broker's map; None if there is no broker."""
+        """By this broker's map; None if no broker can coordinate."""
         return self._registry.coordinator_of(name)
 
-    # What members do
+    # Requests of members
 
     async def join(self, name: str, joining: Joining, client: Client = None) -> JoinOutcome:
-        """To be cancelled when whoever asked has gone."""
+        """Cancel it when the client disconnects."""
         self._check_member_group(name)
         live = await self._registry.find(name, make=joining.member_id == NO_MEMBER, client=client)
         if live is None:
@@ -132,7 +134,7 @@ class Coordinator:
             raise
 
     async def sync(self, name: str, syncing: Syncing) -> SyncOutcome:
-        """To be cancelled when whoever asked has gone."""
+        """Cancel it when the client disconnects."""
         self._check_member_group(name)
         live = await self._registry.find(name)
         if live is None:
@@ -184,7 +186,7 @@ class Coordinator:
         *,
         client: Client = None,
     ) -> ErrorCode:
-        """`none` when they are durable; with nothing to commit, whether it might be."""
+        """Returns NONE once durable; with no offsets, whether a commit would be allowed."""
         try:
             live = await self._registry.find(
                 name, make=generation < 0 and bool(offsets), client=client
@@ -213,8 +215,8 @@ class Coordinator:
         partitions: Sequence[TopicPartition] | None = None,
         client: Client = None,
     ) -> Offsets:
-        """What has been committed, of these partitions or of all."""
-        with contextlib.suppress(OfClaims):  # they have offsets alike
+        """The committed offsets of these partitions, or of all."""
+        with contextlib.suppress(OfClaims):  # both kinds store offsets alike
             if await self._registry.find(name, client=client) is None:
                 return {}
         try:
@@ -224,7 +226,7 @@ class Coordinator:
         except ClusterError as error:
             raise told(error) from None
 
-    # What operators do
+    # Requests of operators
 
     async def describe(self, name: str, client: Client = None) -> GroupDescription:
         try:
@@ -256,7 +258,7 @@ class Coordinator:
         return found
 
     def _listed(self) -> tuple[list[GroupInfo], dict[str, State]]:
-        """On a thread: all groups, and the states of those that have no coordinator."""
+        """Runs on a thread: all groups, and the states of those without a coordinator."""
         stored = self._registry.store.listed()
         names = [each.name for each in stored if each.kind is GroupKind.PENSTOCK]
         ours = [name for name in names if self._registry.is_ours(name)]
@@ -280,7 +282,7 @@ class Coordinator:
     async def delete_offsets(
         self, name: str, partitions: Sequence[TopicPartition], client: Client = None
     ) -> tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]:
-        """What is said of the group, and of each partition."""
+        """Returns the group's error code, and one for each partition."""
         try:
             live = await self._registry.find(name, client=client)
         except OfClaims:
@@ -307,7 +309,7 @@ class Coordinator:
         ), codes
 
     def families(self) -> Iterator[Metric]:
-        """For /metrics, on any thread."""
+        """Metrics; may be called on any thread."""
         groups = tuple(self._registry.groups.values())
         return self._counts.families(
             ((each.group.state, len(each.group)) for each in groups),
@@ -315,7 +317,7 @@ class Coordinator:
         )
 
     async def _of_claims(self, ask: Callable[[Session], T], client: Client) -> T:
-        """Of a group of the other kind."""
+        """Call this for a group of Penstock's own consumers."""
         try:
             return await self._registry.in_thread(lambda: ask(self._session), client)
         except ClusterError as error:

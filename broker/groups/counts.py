@@ -1,4 +1,4 @@
-"""What /metrics tells of groups. Counted by the event loop, read by the thread that is asked."""
+"""Metrics of groups. Counted by the event loop, read by the HTTP thread."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ _STATES: Final = tuple(each for each in State if each is not State.DEAD)
 
 
 class GroupCounts:
-    """Of the groups that one broker coordinates."""
+    """Counters of the groups that one broker coordinates."""
 
     def __init__(self) -> None:
         self.rebalances = 0
@@ -28,15 +28,15 @@ class GroupCounts:
         self._commits = Histogram()
 
     def commit(self, offsets: int, seconds: float) -> None:
-        """A commit is durable, `seconds` after it was there."""
+        """A commit is durable, `seconds` after it was received."""
         self.committed += offsets
         self._commits.observe(seconds)
 
     def families(
         self, groups: Iterable[tuple[State, int]], members_bytes: int = 0
     ) -> Iterator[Metric]:
-        """`groups`: the state of each, and how many members it has; `members_bytes`: what all of
-        these say of themselves."""
+        """`groups`: the state of each, and its number of members; `members_bytes`: the size of all
+        members' metadata."""
         states: Counter[State] = Counter()
         members = 0
         for state, count in groups:

@@ -1,8 +1,8 @@
-"""Deadlines of many, of which most are put off again and again before they come.
+"""Many deadlines, most of which are postponed again and again before they come.
 
-Rule 1: putting a deadline off costs the same with one key and with thousands: only where it stands
-        is changed, and its entry in the heap is moved when it comes up.
-Rule 2: the heap never holds more than twice as many entries as there are deadlines, and some.
+Rule 1: postponing costs the same with one key and with thousands: only the deadline changes, and
+        its entry in the heap is moved when it comes up.
+Rule 2: the heap has at most twice as many entries as there are deadlines, plus a constant.
 """
 
 from collections.abc import Hashable
@@ -15,7 +15,7 @@ _SPARE: Final = 64
 
 
 class Deadlines(Generic[Key]):
-    """At most one for each key."""
+    """At most one deadline for each key."""
 
     __slots__ = ("_count", "_deadlines", "_heap", "_queued")
 
@@ -30,14 +30,14 @@ class Deadlines(Generic[Key]):
         return len(self._deadlines)
 
     def put(self, key: Key, at: float) -> None:
-        """From now on this is its deadline, earlier or later than it was."""
+        """Set the key's deadline, earlier or later than before."""
         before = self._deadlines.get(key)
         self._deadlines[key] = at
         if before is None or at < before:
             self._push(key, at)
 
     def discard(self, key: Key) -> None:
-        """It has none any more, if it had one."""
+        """Remove the key's deadline, if it has one."""
         if self._deadlines.pop(key, None) is not None:
             del self._queued[key]
             self._shrink()
@@ -48,7 +48,7 @@ class Deadlines(Generic[Key]):
         self._heap.clear()
 
     def next_time(self) -> float | None:
-        """When the earliest comes."""
+        """The earliest deadline."""
         heap = self._heap
         while heap:
             at, number, key = heap[0]
@@ -62,7 +62,7 @@ class Deadlines(Generic[Key]):
         return None
 
     def take(self, now: float) -> Key | None:
-        """One whose deadline has come, the earliest first; it has none any more."""
+        """Remove and return a key whose deadline has come, the earliest first."""
         at = self.next_time()
         if at is None or at > now:
             return None

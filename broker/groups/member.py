@@ -1,4 +1,4 @@
-"""A member of a group: what it has said of itself, and what it waits for."""
+"""A member of a group: its metadata, and the requests with which it waits."""
 
 from typing import Final
 
@@ -13,11 +13,11 @@ from broker.groups.values import (
     SyncAnswer,
 )
 
-_OVERHEAD: Final = 64  # bytes, for what is not measured
+_OVERHEAD: Final = 64  # bytes of what is not measured
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What a member says of itself when it joins."""
+    """A member's own statements when it joins."""
 
     client_id: str
     client_host: str
@@ -27,17 +27,17 @@ class Said(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its protocols, the one that it likes best first, each once."""
+        """Its protocols in order of preference, each once."""
         return tuple(dict.fromkeys(each.name for each in self.protocols))
 
     @property
     def size(self) -> int:
-        """In bytes, about."""
+        """The approximate size in bytes."""
         of_protocols = sum(len(each.name) + len(each.metadata) for each in self.protocols)
         return len(self.client_id) + len(self.client_host) + of_protocols + _OVERHEAD
 
     def metadata(self, protocol: str) -> bytes:
-        """Nothing, of a protocol that it does not know."""
+        """Empty for a protocol that it does not support."""
         return next((each.metadata for each in self.protocols if each.name == protocol), b"")
 
 
@@ -52,9 +52,9 @@ def said_by(joining: Joining) -> Said:
 
 
 class Member:
-    """`members.py` keeps it, and changes what it says and for what it waits.
+    """Kept and changed by `members.py`.
 
-    `is_new` is who has not been in a generation yet; `knows_id`: it has been told its id.
+    `is_new`: it has not been in a generation yet; `knows_id`: it has received its id.
     """
 
     __slots__ = (
@@ -77,7 +77,7 @@ class Member:
         return self.join_answer is not None or self.sync_answer is not None
 
     def describe(self, protocol: str | None) -> MemberDescription:
-        """Without a protocol: as it is while it is not known who reads what."""
+        """Without a protocol: as during a rebalance."""
         return MemberDescription(
             member_id=self.member_id,
             instance_id=self.instance_id,
@@ -102,7 +102,7 @@ class Member:
 
 
 def member_of(record: MemberRecord, protocol: str) -> Member:
-    """As it was when its group was saved. Of its protocols only the chosen one is known."""
+    """A member from its group's saved record, which has only the chosen protocol."""
     said = Said(
         client_id=record.client_id,
         client_host=record.client_host,

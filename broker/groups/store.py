@@ -1,4 +1,4 @@
-"""Groups as their coordinator keeps them in ZooKeeper.
+"""Stores coordinated groups in ZooKeeper.
 
 Everything blocks; any thread may call it.
 """
@@ -22,7 +22,7 @@ from cluster.values import (
     TopicPartition,
 )
 
-_ATTEMPTS = 5  # to have a group that others make and delete at the same time
+_ATTEMPTS = 5  # attempts to take over a group that others create and delete at the same time
 
 Offsets = dict[TopicPartition, CommittedOffset]
 
@@ -36,14 +36,14 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 class GroupStore:
-    """For one broker."""
+    """The store of one broker."""
 
     def __init__(self, session: Session, broker_id: int) -> None:
         self._session = session
         self._broker_id = broker_id
 
     def take(self, name: str, *, make: bool, now_ms: int) -> Loaded | None:
-        """Take a group over; None if there is none and none is to be made."""
+        """Take a group over; None if it does not exist and `make` is not set."""
         for attempt in range(_ATTEMPTS):
             found = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
             if found is not None:
@@ -60,7 +60,7 @@ class GroupStore:
             )
             try:
                 return Loaded(groups.create_group(self._session, info), _record(info, ()), now_ms)
-            except Conflict:  # somebody else has made it meanwhile
+            except Conflict:  # another broker has created it meanwhile
                 if attempt == _ATTEMPTS - 1:
                     raise
         return None
@@ -100,15 +100,15 @@ class GroupStore:
         return group_offsets.read_offsets(self._session, name, partitions)
 
     def listed(self) -> list[GroupInfo]:
-        """All groups, of both kinds and of whichever coordinator."""
+        """All groups, of both kinds and of every coordinator."""
         return groups.list_groups(self._session)
 
     def stored(self, name: str) -> dict[TopicPartition, StoredOffset]:
-        """All that was committed, also what is left over of topics that were deleted."""
+        """All committed offsets, including those of deleted topics."""
         return group_offsets.read_stored(self._session, name)
 
     def look_after_claimed(self, infos: Iterable[GroupInfo], *, now_ms: int, before_ms: int) -> int:
-        """Those without a coordinator; how many offsets were too old."""
+        """Expire offsets of groups without a coordinator; returns how many expired."""
         return claimed.look_after(self._session, infos, now_ms=now_ms, before_ms=before_ms)
 
 
