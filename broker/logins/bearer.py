@@ -1,9 +1,8 @@
-"""OAUTHBEARER (RFC 7628, KIP-255): the client shows a token, signed by whom we believe.
+"""OAUTHBEARER (RFC 7628, KIP-255): the client shows a token, signed by a trusted issuer.
 
-client   n,,^Aauth=Bearer TOKEN^A^A
-broker   (nothing)                     it is good, or: {"status":"invalid_token"}
-client   ^A                            after that
-broker   the refusal
+client   n,,^Aauth=Bearer TOKEN^A^A broker   (nothing)                     if it is valid,
+otherwise: {"status":"invalid_token"} client   ^A                            after that broker   the
+refusal
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The logins of one broker, and one attempt of a client. The package says what they promise."""
+"""The logins of one broker, and one attempt of a client. The package's docstring has the rules."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -22,7 +22,7 @@ _BY_TOKEN: Final = frozenset({Mechanism.OAUTHBEARER})
 
 
 class Login:
-    """One attempt on one connection; a new one is begun for the next."""
+    """One attempt on one connection; each further attempt gets a new one."""
 
     def __init__(self, mechanism: str, exchange: Exchange, host: str, failures: Failures) -> None:
         self.done = False
@@ -36,8 +36,8 @@ class Login:
         self._refusal: LoginRefused | None = None
 
     async def step(self, data: bytes) -> bytes:
-        """What the client is answered. Raises LoginRefused when that may be told: a refusal is held
-        back for a while, and the attempt is over with it."""
+        """The answer to the client. Raises LoginRefused when the client may be told: a refusal is
+        delayed, and ends the attempt."""
         if self._refusal is not None:
             raise self._refusal
         if self.done or self._is_busy:
@@ -59,7 +59,7 @@ class Login:
             raise
         finally:
             self._is_busy = False
-        if self._refusal is not None:  # it said more meanwhile
+        if self._refusal is not None:  # it sent more meanwhile
             raise self._refusal
         if said.principal:
             self.principal, self.ends_at, self.done = said.principal, said.ends_at, True
@@ -72,7 +72,7 @@ class Login:
 
 
 class Logins:
-    """All that a broker needs to know who its clients are. Belongs to the event loop."""
+    """Everything that a broker needs to authenticate clients. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -82,8 +82,8 @@ class Logins:
         decoy_key: bytes,
         tokens: TokenRules | None = None,
     ) -> None:
-        """`users` gives them as they are now (`UsersView.users`), `decoy_key` is
-        `cluster.users.login_key`. OAUTHBEARER is there with `tokens` alone."""
+        """`users` returns the current users (`UsersView.users`), `decoy_key` is
+        `cluster.users.login_key`. OAUTHBEARER needs `tokens`."""
         loop = asyncio.get_running_loop()
         self.mechanisms: frozenset[str] = frozenset(
             str(each) for each in mechanisms if tokens is not None or each not in _BY_TOKEN
@@ -94,7 +94,7 @@ class Logins:
         self._tokens = None if tokens is None else Tokens(tokens, _keys(tokens, loop.time))
 
     def begin(self, mechanism: str, host: str) -> Login:
-        """An attempt by one of `mechanisms`, from an address without its port."""
+        """Begin an attempt by one of `mechanisms`, from an address without its port."""
         return Login(mechanism, self._exchange(mechanism, host), host, self._failures)
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""PLAIN (RFC 4616): the client sends its password as it is, and TLS keeps it.
+"""PLAIN (RFC 4616): the client sends its password itself, protected by TLS.
 
-The password is checked by what SCRAM keeps of it, so there is one store of users for all.
+The password is checked against SCRAM's stored keys, so there is one store of users for all.
 """
 
 from typing import Final

@@ -1,12 +1,12 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, 7677), as Apache Kafka has them.
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, 7677), as in Apache Kafka.
 
-    client   n,,n=alice,r=CNONCE                       who it is
-    broker   r=CNONCE+SNONCE,s=SALT,i=ITERATIONS       what its password was salted with
-    client   c=biws,r=CNONCE+SNONCE,p=PROOF            that it knows the password
-    broker   v=SIGNATURE                               that we know it, too
+    client   n,,n=alice,r=CNONCE                       its name
+    broker   r=CNONCE+SNONCE,s=SALT,i=ITERATIONS       how its password was salted
+    client   c=biws,r=CNONCE+SNONCE,p=PROOF            proof that it knows the password
+    broker   v=SIGNATURE                               proof that the broker knows it, too
 
-Our part of the nonce is new each time, so nothing that was overheard can be said again. No channel
-binding, which Kafka does not have, and no tokens of its delegation.
+The broker's part of the nonce is new each time, so an overheard exchange cannot be replayed. There
+is no channel binding, as in Kafka, and no delegation tokens.
 """
 
 import re
@@ -37,7 +37,7 @@ def new_nonce() -> str:
 
 
 class ScramExchange:
-    """One attempt. Of its two steps the second ends it."""
+    """One attempt, of two steps."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class ScramExchange:
         self._mechanism = mechanism
         self._users = users
         self._nonce = nonce
-        self._said = ""  # by both, before the last message
+        self._said = ""  # of both sides, before the last message
         self._header = ""
         self._both_nonces = self._nonce_twice = ""
         self._user = ""
@@ -84,7 +84,7 @@ class ScramExchange:
         said = _FINAL.fullmatch(text)
         if said is None:
             raise refused(self._mechanism, "its last message is not SCRAM's", user=user)
-        # librdkafka before 2.6 says its own part twice; Apache Kafka takes that, too.
+        # librdkafka before 2.6 repeats its own part; Apache Kafka accepts that, too.
         if said["nonce"] not in {self._both_nonces, self._nonce_twice}:
             raise refused(self._mechanism, "the nonce is another attempt's", user=user)
         proof = _decoded(said["proof"])
@@ -103,14 +103,14 @@ class ScramExchange:
 
 
 def _name(text: str) -> str:
-    """A name as SCRAM writes it; "" if it is none."""
+    """A name in SCRAM's encoding; "" if it is malformed."""
     if "=" in text.replace("=2C", "").replace("=3D", ""):
         return ""
     return text.replace("=2C", ",").replace("=3D", "=")
 
 
 def _decoded(text: str) -> bytes:
-    """What is no base64 is no proof either."""
+    """Malformed base64 becomes an empty value, which matches nothing."""
     try:
         return b64decode(text, validate=True)
     except ValueError:

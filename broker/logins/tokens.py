@@ -1,10 +1,10 @@
-"""Tokens of OAuth (JWT, RFC 7519): whether one is good, for whom, and until when.
+"""OAuth tokens (JWT, RFC 7519): their validity, principal and expiry.
 
-Rule 1: only signatures by somebody else's key count: RS256, RS384, RS512, PS256, ES256, ES384.
-        `none`, and the HS… that whoever checks could make himself, are none.
-Rule 2: a token is by the issuer and for the audience that are configured, and has an end. What it
-        says is not looked at before its signature was.
-Rule 3: nothing of a token is in an error, but the names of its key, issuer and algorithm.
+Rule 1: only signatures by asymmetric keys are accepted: RS256, RS384, RS512, PS256, ES256, ES384.
+        `none` is rejected, and so are the HS… algorithms, by which a verifier could forge tokens.
+Rule 2: a token must have the configured issuer and audience, and an expiry. Its claims are not read
+        before its signature is verified.
+Rule 3: errors contain nothing of a token but the names of its key, issuer and algorithm.
 """
 
 import time
@@ -22,14 +22,14 @@ from ground.settings import FilePath, Seconds, Url
 
 __all__ = ["BadToken", "NoKeys", "ProvenToken", "TokenRules", "Tokens"]
 
-_LONGEST_LIFE: Final = 86_400.0  # a token may say more: then it is asked for again
+_LONGEST_LIFE: Final = 86_400.0  # clients with longer tokens authenticate again
 _LONGEST_NAME: Final = 256
 _SHOWN: Final = 100
 _LONGEST_HEADER: Final = 8_192
 
 
 class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which tokens are believed, of clients that log in by OAUTHBEARER."""
+    """The tokens that are accepted from clients that log in by OAUTHBEARER."""
 
     issuer: str
     """Who must have issued a token: its `iss`."""
@@ -63,11 +63,11 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class BadToken(Exception):
-    """Why, for the end of a sentence."""
+    """Why the token is rejected. The message completes a sentence."""
 
 
 class ProvenToken(msgspec.Struct, frozen=True):
-    """Who has shown one, and until when it is good, by the monotonic clock."""
+    """The principal of a verified token, and its expiry by the monotonic clock."""
 
     principal: str
     ends_at: float
@@ -86,7 +86,7 @@ class _Claims(msgspec.Struct, frozen=True):
 
 
 class Tokens:
-    """Belongs to the event loop. `now` is in seconds since 1970, as tokens have it."""
+    """Belongs to the event loop. `now` is in seconds since 1970, as in tokens."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Tokens:
         self._monotonic = monotonic
 
     async def check(self, token: str) -> ProvenToken:
-        """Raises BadToken; NoKeys if that could not be found out."""
+        """Raises BadToken; NoKeys if the token cannot be verified at the moment."""
         header = _header(token)
         if header.alg not in ALGORITHMS:
             raise BadToken(f"the token is signed with {_shown(header.alg)}, which is not believed")
@@ -145,17 +145,17 @@ def _header(token: str) -> _Header:
         return msgspec.json.decode(
             urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=known_type(_Header)
         )
-    except (ValueError, RecursionError):  # msgspec's are ValueErrors, too
+    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors, too
         raise BadToken("what it shows is no token") from None
 
 
 def _verified(token: str, algorithm: str, key: Any) -> bytes:
-    """What the token says, once it is clear who says it."""
-    # Only who lets clients log in by tokens needs it.
+    """The token's claims, once its signature is verified."""
+    # Only brokers that accept tokens need it.
     from joserfc.errors import JoseError  # noqa: PLC0415
     from joserfc.jws import JWSRegistry, deserialize_compact  # noqa: PLC0415
 
-    # What else a header says is not looked at, but for what it says is critical.
+    # The rest of the header is ignored, except parameters that it declares critical.
     registry = JWSRegistry(algorithms=[algorithm], strict_check_header=False)
     registry.max_header_length = _LONGEST_HEADER
     registry.max_signature_length = 2_048
