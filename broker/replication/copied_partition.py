@@ -1,10 +1,10 @@
-"""One partition that is copied from its leader, whoever that is at the moment.
+"""One partition that is copied from its leader, whichever broker that is.
 
-Its log is flushed to its end whenever a leader is asked: what was appended is flushed first, and
-only then more is asked for. One thing at a time is done to it: appending and flushing, or going
-back. That is brought to its end before the next leader is asked.
+When a leader is asked, the log is flushed to its end: appended batches are flushed first, and only
+then are more requested. The log does one thing at a time: appending and flushing, or truncating.
+That is completed before the next leader is asked.
 
-What cannot be done is tried again after a pause; why is said once, and again when it differs.
+A failed operation is retried after a pause; its reason is logged once, and again when it changes.
 
 Specified in docs/replication-spec.md: `SendFetch`, `ReceiveAnswer` (R2, R8).
 """
@@ -30,11 +30,11 @@ from wire.slices import FileSlice
 log = logging.getLogger(__name__)
 
 _PASSING_SECONDS: Final = 5.0
-_USUAL_SETBACKS: Final = 8  # so many leaders may have been in between; then it takes its time
+_USUAL_SETBACKS: Final = 8  # differing epochs in a row, after which it pauses between attempts
 
 
 class FollowedPartition(Protocol):
-    """What a follower does to its log."""
+    """The operations of a follower on its log."""
 
     @property
     def topic(self) -> str: ...
@@ -47,28 +47,28 @@ class FollowedPartition(Protocol):
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether this replica is, by the map."""
+        """Whether this replica is in sync, by the map."""
         ...
 
     @property
     def copies_throttled(self) -> bool:
-        """Whether what it copies counts against the rate for replicas that are moved."""
+        """Whether its copying counts against the throttle for moved replicas."""
         ...
 
     def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
-        """Appends checked batches of the leader's that lie behind each other."""
+        """Appends consecutive checked batches of the leader."""
 
     def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
-        """How far the leader's log is committed, and where it starts."""
+        """Applies the leader's committed offset, and its start offset."""
 
     async def truncate(self, offset: int) -> None:
-        """Takes back all from there on."""
+        """Removes everything from this offset on."""
 
     async def begin_anew(self, offset: int) -> None:
-        """Takes back everything; the next record has that offset."""
+        """Removes everything; the next record has this offset."""
 
     async def flushed_copy(self) -> None:
-        """Returns when all that was appended is on disk; raises if it cannot be."""
+        """Returns when everything appended is on disk; raises if it cannot be."""
 
 
 class NotCopied(Exception):
@@ -76,7 +76,7 @@ class NotCopied(Exception):
 
 
 class Refused(NotCopied):
-    """The leader would not: mostly one of the two knows sooner than the other who leads."""
+    """The leader refused: usually one of the two has not yet heard of a new leader."""
 
 
 class CopiedPartition:
@@ -94,10 +94,10 @@ class CopiedPartition:
         self.leader_epoch = -1
         self.high_watermark = -1  # the leader's
         self.bytes_copied = 0
-        self.bytes_at_work = 0  # of an answer, until they are flushed
-        self.hungry = True  # the last answer brought about as much as was asked for
+        self.bytes_at_work = 0  # bytes of an answer, until they are flushed
+        self.hungry = True  # the last answer had about as many bytes as requested
         self.trouble = ""  # why it is not copied
-        self._said = ""  # of that, in the log
+        self._said = ""  # the reason that was logged
         self._ill_since = 0.0
         self._loop = asyncio.get_running_loop()
         self._work: asyncio.Task[None] | None = None
@@ -108,13 +108,14 @@ class CopiedPartition:
 
     @property
     def lag(self) -> int:
-        """Messages that are committed, and not on disk here."""
+        """Committed messages that are not on disk here."""
         return max(0, self.high_watermark - self.partition.log.flushed_offset)
 
-    # Who asks for it
+    # Called by the link
 
     def follow(self, leader_epoch: int, resumed: Callable[[], None]) -> None:
-        """Copy from the leader of this epoch. `resumed` is called whenever it may be asked for."""
+        """Copy from the leader of this epoch. `resumed` is called whenever the leader
+        may be asked."""
         self.leave()
         self.leader_epoch = leader_epoch
         self._resumed = resumed
@@ -123,7 +124,7 @@ class CopiedPartition:
             self._begin(self.partition.flushed_copy())
 
     def leave(self) -> None:
-        """It is asked for no more; what is being done to it goes on to its end."""
+        """Stop copying; the operation under way is completed."""
         self.leader_epoch = -1
         self._resumed = None
         if self._pause is not None:
@@ -131,32 +132,32 @@ class CopiedPartition:
             self._pause = None
 
     def rest(self, seconds: float) -> None:
-        """Nothing is to be asked for meanwhile, unless somebody else leads."""
+        """Do not ask for it meanwhile, unless another broker becomes the leader."""
         if self._resumed is not None:
             self._pause = self._loop.call_later(seconds, self._resumed)
 
     async def idle(self) -> None:
-        """Returns when nothing is done to it."""
+        """Return when no operation is under way."""
         while self._work is not None:
             await asyncio.wait([self._work])
 
     @property
     def is_at_work(self) -> bool:
-        """Whether something is being done to it."""
+        """Whether an operation is under way."""
         return self._work is not None
 
     def wanted(self, max_bytes: int) -> Wanted:
-        """What to ask the leader for."""
+        """What to request from the leader."""
         partition_log = self.partition.log
         end = partition_log.flushed_offset
         epoch = partition_log.epochs.epoch_for(end - 1) if end > partition_log.start_offset else -1
         return Wanted(self.leader_epoch, end, epoch, partition_log.start_offset, max_bytes)
 
-    # What the leader answers
+    # The leader's answer
 
     async def take(self, data: PartitionData, asked: Wanted) -> bool:
-        """Do what follows from it. Returns when its bytes are needed no more: whether something
-        was begun, so that `resumed` is called when that is over."""
+        """Process the leader's answer. Returns when its bytes are no longer needed: whether an
+        operation was begun, after which `resumed` is called."""
         if asked.offset != self.partition.log.end_offset:
             self._begin(self.partition.flushed_copy())
         elif data.error_code is ErrorCode.offset_out_of_range:
@@ -171,7 +172,7 @@ class CopiedPartition:
         return True
 
     async def _extend(self, data: PartitionData, asked: Wanted) -> bool:
-        assert not isinstance(data.records, FileSlice)  # those only leave
+        assert not isinstance(data.records, FileSlice)  # those only end the copying
         records = memoryview(data.records or b"")
         self.high_watermark = data.high_watermark
         self.hungry = 2 * len(records) >= asked.max_bytes
@@ -192,7 +193,7 @@ class CopiedPartition:
     async def _append_and_flush(
         self, records: memoryview, asked: Wanted, appended: asyncio.Event
     ) -> None:
-        """What was appended before an error is flushed all the same."""
+        """Batches appended before an error are flushed all the same."""
         problem: Exception | None = None
         try:
             try:
@@ -218,10 +219,10 @@ class CopiedPartition:
             self.bytes_copied += len(run.data)
             await asyncio.sleep(0)
 
-    # Going back
+    # Truncating
 
     async def _part(self, theirs: EpochEndOffset) -> None:
-        """The histories differ: back to where the last epoch ends that both have."""
+        """The histories differ: truncate to the end of the last epoch that both have."""
         partition_log = self.partition.log
         _, ours = partition_log.epochs.end_offset_for(theirs.epoch, partition_log.end_offset)
         offset = theirs.end_offset if ours < 0 else min(theirs.end_offset, ours)
@@ -230,7 +231,8 @@ class CopiedPartition:
         )
 
     async def _meet(self, data: PartitionData) -> None:
-        """The leader's log lies elsewhere: begin where it does, or go back to what is committed."""
+        """The leader's log does not include this one's end: begin at the leader's start, or
+        truncate to what is committed."""
         partition_log, start = self.partition.log, data.log_start_offset
         if start < 0:
             raise NotCopied(
@@ -272,7 +274,7 @@ class CopiedPartition:
         )  # fmt: skip
 
     def _check_epoch(self) -> None:
-        """Nothing is taken back for a leader that others have succeeded: this one is behind."""
+        """Truncate nothing for a leader that has been succeeded: that one is behind."""
         ours = self.partition.log.epochs.latest
         if ours > self.leader_epoch:
             raise NotCopied(f"the log has batches of epoch {ours}, and its leader's is earlier")
@@ -291,7 +293,7 @@ class CopiedPartition:
                 pause = self._pauses.next()
         except (BadCopy, NotCopied, StorageError, ApiError, OSError) as error:
             pause = self._ill(str(error), passing=isinstance(error, Refused))
-        except Exception as error:  # a bug of ours: the others are copied all the same
+        except Exception as error:  # a bug of ours: the other partitions are copied all the same
             log.exception("not copied topic=%s partition=%d", *self.key)
             pause = self._ill(repr(error), passing=False)
         finally:
@@ -305,11 +307,12 @@ class CopiedPartition:
             self._resumed()
 
     def _try_again(self) -> None:
-        """Nothing is fetched for a log that takes nothing."""
+        """Nothing is fetched while the log cannot be written to."""
         self._begin(self.partition.flushed_copy())
 
     def _ill(self, reason: str, *, passing: bool) -> float:
-        """How long to wait. What may pass is said when it has not."""
+        """The pause before the next attempt. Problems that may pass are logged only if
+        they last."""
         now = self._loop.time()
         if not self.trouble:
             self._ill_since = now

@@ -1,5 +1,5 @@
-"""What replication consists of on one broker: what it copies from leaders elsewhere, and who is in
-sync with the leaders here.
+"""The parts of replication on one broker: what it copies from leaders elsewhere, and the in-sync
+changes of the leaders here.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from cluster.values import ClusterSnapshot
 
 log = logging.getLogger(__name__)
 
-_LOOKS = 4  # in the time that a follower may lag
+_LOOKS = 4  # checks in the time that a follower may lag
 
 
 class Replication:
@@ -41,11 +41,11 @@ class Replication:
         self._watching: asyncio.Task[None] | None = None
 
     def start(self, partitions: Callable[[], Iterable[LedPartition]]) -> None:
-        """Have an eye on who lags, from now on."""
+        """Begin the regular check for replicas that lag."""
         self._watching = asyncio.ensure_future(self._watch(partitions))
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """What the map says of brokers: where they are, and the rates of this one."""
+        """Apply the map's data about brokers: their addresses, and this one's throttle rates."""
         self.copying.brokers(snapshot.brokers)
         now = asyncio.get_running_loop().time()
         own = self._broker_id
@@ -53,7 +53,7 @@ class Replication:
         self.sends_throttled.follow(rate(LEADER_RATE, own, snapshot), now)
 
     async def stop(self) -> None:
-        """Copy nothing more, and leave it to others who is in sync."""
+        """Stop copying, and leave the in-sync sets to other brokers."""
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
