@@ -1,8 +1,8 @@
-"""Leaders as clients ask for them: the preferred ones, or any where that may cost data.
+"""Leader elections that clients ask for: of preferred leaders, or unclean ones that may lose data.
 
 The preferred leader of a partition is the first of its replicas. Only the controller elects, by the
-same rules as when brokers come and go (controller/elections.py). Whoever asked is answered when
-this broker has seen it in the map.
+same rules as when brokers come and go (controller/elections.py). A client is answered when this
+broker sees the result in the map.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,8 +33,8 @@ class LeaderAdmin:
     async def elect(
         self, wanted: Sequence[Key] | None, *, unclean: bool, timeout_ms: int
     ) -> Outcomes:
-        """What came of it for each partition, None for what was elected; without `wanted`, for all
-        partitions that an election was needed for."""
+        """Returns the outcome for each partition, None for an elected leader; without `wanted`, for
+        all partitions that needed an election."""
         epoch = await self._topics.controllership(timeout_ms)
         outcomes: Outcomes = {}
         changes: list[StateChange] = []
@@ -67,7 +67,7 @@ def _all(snapshot: ClusterSnapshot) -> Iterable[Key]:
 
 
 def _asked(snapshot: ClusterSnapshot, key: Key, brokers: Brokers, *, unclean: bool) -> StateChange:
-    """The change of state that was asked for, if it is due and can be."""
+    """The requested change of state, if it is due and possible."""
     topic = _topic(snapshot, key)
     index = key[1]
     partition = topic.partitions[index]
@@ -112,7 +112,7 @@ def _shows(
     changes: Sequence[StateChange],
     stand: Sequence[PartitionInfo | None],
 ) -> bool:
-    """Whether all that was written can be seen, or what came after it."""
+    """Whether the snapshot has all that was written, or something newer."""
     return all(
         _version(snapshot, change) >= stands.version
         for change, stands in zip(changes, stand, strict=True)
@@ -123,5 +123,5 @@ def _shows(
 def _version(snapshot: ClusterSnapshot, change: StateChange) -> float:
     topic = snapshot.topics.get(change.topic)
     if topic is None or topic.topic_id != change.topic_id:
-        return float("inf")  # there is nothing more to be seen
+        return float("inf")  # there is nothing more to wait for
     return topic.partitions[change.partition].version

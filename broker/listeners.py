@@ -1,7 +1,7 @@
-"""Where a broker listens, and what it asks of who comes there: `listeners:` of its configuration.
+"""A broker's listeners, with their protocols and logins: `listeners:` of its configuration.
 
-A client is told the addresses of the listener that it came to, of every broker that has one of that
-name.
+A client is told the addresses of the listener that it uses, of every broker that has a listener of
+that name.
 """
 
 import re
@@ -19,11 +19,11 @@ from ground.settings import Port, WholeSeconds
 
 PLAINTEXT: Final = "PLAINTEXT"
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-_READABLE: Final = frozenset({Mechanism.PLAIN, Mechanism.OAUTHBEARER})  # for who is on the network
+_READABLE: Final = frozenset({Mechanism.PLAIN, Mechanism.OAUTHBEARER})  # readable on the network
 
 
 class ListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One address, and what is asked of who connects to it."""
+    """One address, and the requirements for clients that connect to it."""
 
     name: str
     """What brokers know it by: clients are told the addresses of the listeners with this name."""
@@ -70,18 +70,18 @@ class ListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def protocol(self) -> str:
-        """Kafka's name for what is spoken there."""
+        """Kafka's name for the security protocol."""
         secured = "SSL" if self.tls else PLAINTEXT
         return f"SASL_{secured}" if self.logins else secured
 
     @property
     def knows_everybody(self) -> bool:
-        """Whether nobody is served there who has not proven who it is."""
+        """Whether every client must authenticate."""
         return bool(self.logins) or (self.tls is not None and self.tls.requires_certificates)
 
     @property
     def is_open(self) -> bool:
-        """Whether it takes everybody, without TLS."""
+        """Whether it accepts every client, without TLS."""
         return not self.logins and not self.tls
 
 
@@ -100,7 +100,8 @@ def check_listeners(
     *,
     insecure: bool,
 ) -> None:
-    """ValueError unless they fit each other, and none is open to the world unless that is meant."""
+    """Raise ValueError if they contradict each other, or one is unintentionally open to other
+    machines."""
     names = [each.name for each in listeners]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"`listeners`: two are called {twice}")
@@ -114,7 +115,7 @@ def check_listeners(
 
 
 class Listener(msgspec.Struct, frozen=True):
-    """One as it runs; it listens on `port`."""
+    """A running listener; it listens on `port`."""
 
     config: ListenerConfig
     port: int
@@ -126,7 +127,7 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """As Kafka writes it."""
+        """The address in Kafka's notation."""
         return f"{self.name}://{self.config.host}:{self.port}"
 
     @property
@@ -141,14 +142,13 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def advertised(self) -> tuple[str, int]:
-        """Where clients are told to reach it."""
+        """The address that clients are told."""
         config = self.config
         return config.advertised_host or config.host, config.advertised_port or self.port
 
     @property
     def from_here(self) -> tuple[str, int]:
-        """Where a process of this machine reaches it: by the name that the certificate is for, if
-        it shows one."""
+        """The address for processes of this machine: the name in the certificate, if it has one."""
         if self.tls is not None:
             return self.advertised
         host = self.config.host
@@ -158,15 +158,15 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def certifies(self) -> bool:
-        """Whether a client's certificate says who it is. Where certificates are required beside a
-        login, the login does."""
+        """Whether a client's certificate determines its principal. If certificates are required
+        besides a login, the login does."""
         tls = self.config.tls
         if tls is None or not tls.client_ca:
             return False
         return not (self.config.logins and tls.requires_certificates)
 
     def certificate_name(self, connection: ssl.SSLSocket) -> str:
-        """Who the client's certificate stands for; "" if it has shown none."""
+        """The principal of the client's certificate; "" if it has shown none."""
         shown = connection.getpeercert()
         if not shown:
             return ""

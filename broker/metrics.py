@@ -1,9 +1,9 @@
-"""What a broker counts, and how Prometheus gets to see it.
+"""What a broker counts, and how it is exposed to Prometheus.
 
 Counting is on the hot path and costs as little as it can: plain integers and lists, written by the
-event loop alone. What Prometheus calls them is decided when it asks, on the thread that asks; it
-may catch a histogram between its count and its sum, which no one can tell. A restart begins at
-zero, as Prometheus expects of counters.
+event loop alone. Prometheus's names are assigned during a scrape, on the scraping thread. That may
+read a histogram between updates of its count and its sum, which makes no visible difference.
+Counters restart at zero, as Prometheus expects.
 """
 
 import time
@@ -47,7 +47,7 @@ _AT_ONCE: Final = 200  # partitions, before others get their turn
 
 
 class TopicTraffic:
-    """What has gone in and out of one topic; whoever moves it adds to it."""
+    """Traffic of one topic, counted by the code that moves it."""
 
     __slots__ = ("bytes_in", "bytes_out", "messages_in")
 
@@ -58,8 +58,8 @@ class TopicTraffic:
 
 
 class ReplicaTraffic:
-    """What followers have fetched here, and how often replicas that are led here were in sync no
-    more, or again; whoever sees it adds to it."""
+    """Bytes that followers have fetched here, and how often replicas of partitions led here left or
+    joined the in-sync set; counted where it happens."""
 
     __slots__ = ("bytes_out", "fetches", "joined", "left")
 
@@ -71,7 +71,7 @@ class ReplicaTraffic:
 
 
 class PartitionGauge(msgspec.Struct, frozen=True, kw_only=True):
-    """How one partition stands; an offline one has no offsets to speak of."""
+    """The state of one partition; an offline one has no meaningful offsets."""
 
     topic: str
     partition: int
@@ -89,7 +89,7 @@ class PartitionGauge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LossGauge(NamedTuple):
-    """Something that a log has lost; `offsets` is -1 where nobody knows how many."""
+    """A log's loss; `offsets` is -1 if their number is unknown."""
 
     topic: str
     partition: int
@@ -97,9 +97,9 @@ class LossGauge(NamedTuple):
 
 
 class CheckedGauge(NamedTuple):
-    """What was found of what is stored: damaged batches by topic and partition, bytes read again,
-    and when all had been read, in seconds; below 0 if never. And of each log when its young
-    segments and all of its segments were last read again."""
+    """Results of re-reading stored data: damaged batches by topic and partition, bytes read, when
+    everything had been read, in seconds; below 0 if never. For each log, when its young segments
+    and all of its segments were last read."""
 
     damaged: Mapping[tuple[str, int], int]
     scrubbed_bytes: int
@@ -108,7 +108,8 @@ class CheckedGauge(NamedTuple):
 
 
 class BrokerMetrics:
-    """All counters of a broker. What is handed in is called at every scrape, on that thread."""
+    """All counters of a broker. Callables that are passed in are called at every scrape, on its
+    thread."""
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class BrokerMetrics:
         allowed: Mapping[str, int] = MappingProxyType({}),
         more: Callable[[], Iterable[Metric]] = tuple,
     ) -> None:
-        """`allowed`: how many there may be, by what it is. `more` than what is counted here."""
+        """`allowed`: the limits, by what they limit. `more`: metrics counted elsewhere."""
         self._more = more
         self.connections = 0
         self.replicas = ReplicaTraffic()
@@ -135,7 +136,7 @@ class BrokerMetrics:
         self._written = exposition_of(self.families)
 
     def topic(self, name: str) -> TopicTraffic:
-        """The counters of a topic, to be kept by whoever counts."""
+        """The counters of a topic, which the caller may keep."""
         traffic = self._topics.get(name)
         if traffic is None:
             traffic = self._topics[name] = TopicTraffic()
@@ -146,7 +147,7 @@ class BrokerMetrics:
         self._topics.pop(name, None)
 
     def request(self, api_name: str, seconds: float) -> None:
-        """A request has been answered, `seconds` after it was there."""
+        """A request was answered, `seconds` after it arrived."""
         histogram = self._requests.get(api_name)
         if histogram is None:
             histogram = self._requests[api_name] = Histogram()
@@ -157,15 +158,15 @@ class BrokerMetrics:
         self._flushes.observe(seconds)
 
     def rejected(self, error: ErrorCode) -> None:
-        """A batch was refused."""
+        """A batch was rejected."""
         self._rejected[error] = self._rejected.get(error, 0) + 1
 
     def complained(self, kind: str) -> None:
-        """Something was wrong with a client, whether or not there is a line about it in the log."""
+        """A problem with a client, whether or not it was logged."""
         self._complaints[kind] = self._complaints.get(kind, 0) + 1
 
     def exposition(self) -> bytes:
-        """Everything, in Prometheus's text format: EXPOSITION_TYPE."""
+        """All metrics in Prometheus's text format: EXPOSITION_TYPE."""
         text = self._written()
         for name, samples in self._partition_samples().items():
             head = f"# TYPE {_PREFIX}{name} gauge\n".encode()
@@ -226,15 +227,15 @@ class BrokerMetrics:
             yield family
 
     def _partition_families(self) -> Iterator[Metric]:
-        """Without samples: those are written by `_partition_samples`."""
+        """Families without samples, which `_partition_samples` writes."""
         for name, documentation in _OF_PARTITIONS.items():
             yield GaugeMetricFamily(_PREFIX + name, documentation, labels=["topic", "partition"])
         for name, documentation in _SUMS.items():
             yield GaugeMetricFamily(_PREFIX + name, documentation)
 
     def _partition_samples(self) -> Mapping[str, bytes]:
-        """Of each family, its lines. There may be tens of thousands, and each would be an object
-        that is looked at a dozen times; the event loop waits while this thread computes."""
+        """The lines of each family. There may be tens of thousands; as objects, each would be
+        visited a dozen times, while the event loop waits for this thread."""
         lines: dict[str, list[str]] = {name: [] for name in _OF_PARTITIONS}
         sums = dict.fromkeys(_SUMS, 0)
         for number, gauge in enumerate(self._partitions()):

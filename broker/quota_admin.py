@@ -1,7 +1,7 @@
-"""Quotas as clients change and ask for them, on one broker.
+"""Quotas as clients change and read them, on one broker.
 
-Changes go to ZooKeeper, one transaction for each entity, from a worker thread; whoever asked is
-answered when this broker goes by them. Other brokers do within a second.
+Changes are written to ZooKeeper, one transaction for each entity, in a worker thread; a client is
+answered when this broker has applied them. Other brokers do within a second.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from cluster.errors import ClusterError, Unavailable
 from cluster.quotas import ADDRESS, CLIENT, USER, Entity, QuotaSnapshot, QuotasView
 from cluster.session import Session
 
-Changes = Mapping[str, float | None]  # by the quota's name; None: it goes
+Changes = Mapping[str, float | None]  # by the quota's name; None: remove it
 
 _LONGEST_NAME = 200
 _KINDS = frozenset({USER, CLIENT, ADDRESS})
@@ -31,11 +31,11 @@ class QuotaAdmin:
 
     @property
     def quotas(self) -> QuotaSnapshot:
-        """As they were read last."""
+        """The quotas as last read."""
         return self._view.quotas
 
     async def alter(self, entity: Entity, changes: Changes) -> None:
-        """Raises ApiError."""
+        """Change quotas. Raises ApiError."""
         await asyncio.to_thread(self._alter, entity, changes)
 
     def _alter(self, entity: Entity, changes: Changes) -> None:
@@ -54,7 +54,7 @@ class QuotaAdmin:
 
 
 def checked_entity(parts: list[tuple[str, str | None]]) -> Entity:
-    """In order. Raises ApiError unless quotas can be said of it."""
+    """The entity in canonical order. Raises ApiError unless it can have quotas."""
     kinds = [kind for kind, _ in parts]
     if unknown := next((kind for kind in kinds if kind not in _KINDS), None):
         raise _invalid(f"Unhandled client quota entity type: {unknown:.50}")
@@ -69,7 +69,7 @@ def checked_entity(parts: list[tuple[str, str | None]]) -> Entity:
 
 
 def check_changes(entity: Entity, changes: Changes) -> None:
-    """Raises ApiError unless these are quotas of such an entity."""
+    """Raises ApiError unless the entity can have these quotas."""
     of_address = entity[0][0] == ADDRESS
     known = {str(each) for each in Quota if (each in OF_ADDRESSES) == of_address}
     for key, value in changes.items():

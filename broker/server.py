@@ -1,9 +1,8 @@
-"""The listening sockets, and the connections they have accepted.
+"""The listening sockets, and the connections that they have accepted.
 
-One event loop, one thread. What comes to a listener with TLS has its handshake first. Connections
-share one buffer to receive into and one allowance of memory for unfinished requests. Once a second,
-stalled and idle connections are looked for; nothing else is done for a connection that says
-nothing.
+One event loop, one thread. Connections to a TLS listener begin with a handshake. Connections share
+one receive buffer, and one memory allowance for unfinished requests. Stalled and idle connections
+are closed once a second; otherwise a silent connection costs nothing.
 """
 
 import asyncio
@@ -33,7 +32,7 @@ from wire.frame_memory import SHARED_BUFFER, FrameMemory
 _BACKLOG = 1024
 _ACCEPTS_A_TURN = 64
 _OUT_OF_FILES_PAUSE = 1.0
-_TROUBLE_S = 10.0  # since somebody was turned away, and it counts as trouble
+_TROUBLE_S = 10.0  # for which a rejected connection counts as trouble
 _SLOW_S = 1.0
 
 
@@ -60,7 +59,7 @@ class Server:
         self._dispatcher: Dispatcher
         self._logins: Logins
         self._limit = most_connections
-        self._sockets: dict[str, socket.socket] = {}  # that listen, by their listeners' names
+        self._sockets: dict[str, socket.socket] = {}  # listening sockets, by their listeners' names
         self._handshakes = Handshakes(self._loop, complaints, self._shaken, self._count)
         try:
             self.listeners = [self._listen(each) for each in config.every_listener]
@@ -71,7 +70,7 @@ class Server:
         self._check_timer: asyncio.TimerHandle | None = None
 
     def _listen(self, config: ListenerConfig) -> Listener:
-        """Its certificates are read, too: what cannot be used is said before anybody comes."""
+        """Also reads its certificates: unusable ones are reported before any client comes."""
         tls = None if config.tls is None else ServerTls(config.tls)
         if tls is not None:
             try:
@@ -84,11 +83,11 @@ class Server:
 
     @property
     def port(self) -> int:
-        """Of the first listener."""
+        """The port of the first listener."""
         return self.listeners[0].port
 
     def start(self, dispatcher: Dispatcher, logins: Logins) -> None:
-        """Accept connections from now on, and have their requests served; until then they wait."""
+        """Accept connections and serve their requests; until then they wait."""
         self._dispatcher = dispatcher
         self._logins = logins
         for listener in self.listeners:
@@ -96,7 +95,7 @@ class Server:
         self._check_timer = self._loop.call_later(1.0, self._check)
 
     async def drain(self, seconds: float) -> None:
-        """Accept and serve nothing more, and give replies that are owed some time to leave."""
+        """Accept and serve nothing more, and give owed replies some time to leave."""
         self._close_sockets()
         self._handshakes.close()
         for connection in self._connections:
@@ -124,7 +123,8 @@ class Server:
         self._sockets.clear()
 
     def let_go_of_files(self) -> None:
-        """No log can open files any more: who has not read its answer for longest is closed."""
+        """Logs cannot open any files: close the connection whose client has not read
+        for longest."""
         waiting = [each for each in self._connections if each.holds_files]
         slowest = min(waiting, key=lambda each: each.last_active, default=None)
         if slowest is not None and self._loop.time() - slowest.last_active > _SLOW_S:
@@ -152,7 +152,7 @@ class Server:
                 self._pause(listener, listens)
                 return
             if len(self._connections) + len(self._handshakes) >= self._limit:
-                # First: who is turned away may ask for the reason at once, of another thread.
+                # First: a rejected client may ask another thread for the reason at once.
                 self._be_in_trouble(f"all {self._limit} connections are taken")
                 sock.close()
                 text = f"client={address[0]}:{address[1]} limit={self._limit}"
@@ -195,7 +195,7 @@ class Server:
     def _serve(
         self, listener: Listener, transport: Transport, address: tuple[str, int], name: str = ""
     ) -> None:
-        """`name` is who it is by its certificate."""
+        """`name` is the principal of its certificate."""
         host, port = address
         config = listener.config
         caller = Caller(host, principal=name or ANONYMOUS, listener=listener.name)
@@ -228,7 +228,7 @@ class Server:
         self._trouble, self._trouble_until = why, self._loop.time() + _TROUBLE_S
 
     def _pause(self, listener: Listener, listens: socket.socket) -> None:
-        """Stop accepting for a moment: the queue of the kernel keeps who comes."""
+        """Stop accepting for a moment: the kernel's queue keeps new connections."""
         self._loop.remove_reader(listens.fileno())
         self._loop.call_later(_OUT_OF_FILES_PAUSE, partial(self._accept_on, listener))
 

@@ -1,9 +1,8 @@
-"""How replication stands, as one broker sees it: figures for /metrics, words for /readyz and the
-log.
+"""The state of replication, as one broker sees it: metrics, and remarks for /readyz and the log.
 
-The words say what is wrong, whom it concerns, and what to do. What stays wrong is logged once a
-minute; it must have been wrong at two looks, so that what passes by itself is not mentioned.
-Everything is looked at on a thread: there may be thousands of partitions.
+A remark names the problem, the partitions or brokers concerned, and the remedy. A lasting problem
+is logged once a minute, from the second check that finds it, so that one that passes by itself is
+not mentioned. Checks run on a thread: there may be thousands of partitions.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ _NAMED: Final = 3  # partitions in a remark
 
 
 class Remark(NamedTuple):
-    """`kind` is what is wrong; `words` say the rest, and differ from look to look."""
+    """`kind` is the problem; `words` have the details, which differ from check to check."""
 
     kind: str
     words: str
@@ -40,7 +39,7 @@ class Remark(NamedTuple):
 
 
 class Standing:
-    """See the module. May be asked on any thread."""
+    """See the module. May be called on any thread."""
 
     def __init__(
         self,
@@ -54,7 +53,7 @@ class Standing:
         is_controller: Callable[[], bool],
         look_seconds: float = _LOOK_SECONDS,
     ) -> None:
-        """`throttles`: by what is done with the bytes, `sent` or `copied`."""
+        """`throttles`: by direction, `sent` or `copied`."""
         self._broker_id = broker_id
         self._session = session
         self._snapshot = snapshot
@@ -64,12 +63,12 @@ class Standing:
         self._is_controller = is_controller
         self._look_seconds = look_seconds
         self._watching: asyncio.Task[None] | None = None
-        self._seen: Counter[str] = Counter()  # at how many looks, by kind
+        self._seen: Counter[str] = Counter()  # number of consecutive checks, by kind
 
-    # In the log
+    # Log
 
     def start(self) -> None:
-        """Have an eye on it, from now on."""
+        """Begin the regular checks."""
         self._watching = asyncio.ensure_future(self._watch())
 
     async def stop(self) -> None:
@@ -91,10 +90,10 @@ class Standing:
             if self._seen[each.kind] % _LOOKS_BETWEEN_LINES == 2:
                 log.warning("%s", each)
 
-    # In words
+    # Remarks
 
     def remarks(self) -> list[Remark]:
-        """What is wrong, the worst first."""
+        """All problems, the worst first."""
         snapshot = self._snapshot()
         return [
             *self._of_coordination(snapshot),
@@ -121,7 +120,7 @@ class Standing:
             )
 
     def _of_headless(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:
-        """Partitions with a replica here that nobody leads; the controller names all of them."""
+        """Partitions without a leader that have a replica here; on the controller, all of them."""
         headless, awaited = [], set()
         all_ = self._is_controller()
         for name, topic in snapshot.topics.items():
@@ -176,10 +175,10 @@ class Standing:
             named = [f"{topic}-{index}: {reason}" for (topic, index), reason in troubles]
             yield Remark("not copied", _counted(named))
 
-    # In figures
+    # Metrics
 
     def families(self) -> Iterator[Metric]:
-        """What each partition says of itself is not among them (metrics.py)."""
+        """Metrics, except those of single partitions (metrics.py)."""
         copying = self._copying
         yield from figures(
             self._snapshot(),
@@ -193,7 +192,7 @@ class Standing:
 
 
 class CopyingFigures(NamedTuple):
-    """What is copied here, in numbers."""
+    """Metrics of copying."""
 
     bytes: int = 0
     uncopied: int = 0
@@ -227,7 +226,7 @@ def figures(
 
 
 def _of_throttles(throttles: Mapping[str, Throttle]) -> Iterator[Metric]:
-    """Of replicas that are moved. A rate is there only while it is in force."""
+    """Metrics of moved replicas. The rate is exposed only while it is in force."""
     rates = GaugeMetricFamily(
         _PREFIX + "throttle_bytes_per_second",
         "The rate in force for replicas that are moved.",
@@ -252,7 +251,7 @@ def _of_throttles(throttles: Mapping[str, Throttle]) -> Iterator[Metric]:
 
 
 def _of_cluster(snapshot: ClusterSnapshot, *, is_controller: bool) -> Iterator[Metric]:
-    """Told by the controller alone: all brokers see the same map, sooner or later."""
+    """Exposed by the controller alone: all brokers see the same map, sooner or later."""
     headless = GaugeMetricFamily(
         _PREFIX + "partitions_without_leader", "Partitions of the cluster that nobody leads."
     )
@@ -274,7 +273,7 @@ def _of_cluster(snapshot: ClusterSnapshot, *, is_controller: bool) -> Iterator[M
 
 
 def _counted(names: Sequence[str]) -> str:
-    """How many, and the first of them."""
+    """The number of partitions, and the first of them."""
     shown = ", ".join(islice(names, _NAMED))
     more = ", …" if len(names) > _NAMED else ""
     return f"{len(names)} partition{'s' * (len(names) != 1)} ({shown}{more})"
@@ -289,7 +288,7 @@ def _it(ids: Set[int]) -> str:
 
 
 def _why(away: Set[int], behind: Set[int]) -> str:
-    """What the replicas do that are not in sync, and what to do about it."""
+    """Why replicas are not in sync, and the remedy."""
     said = []
     if away:
         said.append(f"{_brokers(away)} {_is(away)} away: start {_it(away)}")

@@ -1,9 +1,8 @@
-"""The configs that a topic can have: Kafka's names, with what they mean in Penstock.
+"""The configs that a topic can have: Kafka's names, with their meaning in Penstock.
 
-Every name that Kafka 3.2 knows is here, and later ones that templates have, so that tools which set
-one find it. Confluent's are taken as long as they switch nothing on. Where Penstock does not act on
-a config, or gives it another meaning or default, its documentation says so: that text is what
-`describe configs` shows to a person.
+Every name of Kafka 3.2 is here, and later ones that templates have, so that tools can set them.
+Confluent's are accepted as long as they switch nothing on. If Penstock does not act on a config, or
+gives it another meaning or default, its documentation says so: `describe configs` shows that text.
 """
 
 import re
@@ -36,7 +35,7 @@ from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_OF, PAUSED
 
 
 class ConfigKey(msgspec.Struct, frozen=True):
-    """One config: its type, its default, and the name that brokers have for that, if any."""
+    """One config: its type, its default, and the name of that default on brokers, if any."""
 
     name: str
     type: ValueType

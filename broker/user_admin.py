@@ -1,10 +1,10 @@
-"""Users as clients change them, on one broker: who there is, and what is kept of their passwords.
+"""Users and their SCRAM credentials, as clients change them on one broker.
 
-Changes go to ZooKeeper, one transaction for each user, from worker threads; whoever asked is
-answered when this broker goes by them. Other brokers do within a second. A refusal is an `ApiError`
-with Kafka's code and words.
+Changes are written to ZooKeeper, one transaction for each user, in worker threads; a client is
+answered when this broker has applied them. Other brokers do within a second. A rejection is an
+`ApiError` with Kafka's code and words.
 
-A login that was made stays: what is changed here counts for the next one.
+Existing logins stay valid: a change affects only the next one.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from ground.scram import ScramCredential, ScramMechanism
 
 _NO_SUCH: Final = "Attempt to delete a user credential that does not exist"
 
-Changes = Mapping[ScramMechanism, ScramCredential | None]  # None: it goes
+Changes = Mapping[ScramMechanism, ScramCredential | None]  # None: remove it
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +35,11 @@ class UserAdmin:
 
     @property
     def users(self) -> Users:
-        """As they were read last."""
+        """The users as last read."""
         return self._view.users
 
     async def alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
-        """Do all that is to be done to each of these users, or nothing: then says why."""
+        """For each of these users, do all changes or none: the value is then the reason."""
         return await asyncio.to_thread(self._alter, changes)
 
     def _alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
