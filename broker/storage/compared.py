@@ -1,18 +1,18 @@
-"""Batches of another cluster's log, held against a copy of it: what is there already, what comes
-next, and what contradicts it.
+"""Compares batches of another cluster's log with a copy of it: which are there already, which come
+next, and which contradict it.
 
 Rule 1: a batch keeps its offsets and its bytes; only its leader epoch is this cluster's own.
-Rule 2: where the copy has offsets of a batch, it must have that batch: the same first offset,
-        length and CRC. Then nothing is written. So who copies need not remember how far it came,
-        and two that copy the same do no harm.
-Rule 3: a compacted log may have been compacted on either side since. There the same offsets in one
-        batch are the same batch, and none at all are one that was compacted away.
-Rule 4: what was deleted from the beginning of the copy is not asked for again.
-Rule 5: a batch behind the end leaves a gap, which is an error unless somebody has allowed it. Into
-        a log that never had anything the first batch brings where it begins.
+Rule 2: if the copy has offsets of a batch, it must have that batch: the same first offset, length
+        and CRC. Then nothing is written. So a copier need not remember its position, and two
+        copiers of the same log do no harm.
+Rule 3: a compacted log may have been compacted further on either side. Then equal offsets mean the
+        same batch, and missing offsets a batch that was compacted away.
+Rule 4: what was deleted from the beginning of the copy is not requested again.
+Rule 5: a batch after the end leaves a gap, which is an error unless an operator has allowed it. In
+        a log that has never had a record, the first batch determines the start.
 
-A source may be Apache Kafka, so no more is asked of a batch than of one that a leader sends to its
-followers, and that its header says of it what its bytes can hold.
+The source may be Apache Kafka, so a batch need only satisfy what a leader's followers check, and
+its header must be possible for its bytes.
 """
 
 import struct
@@ -46,21 +46,21 @@ _RUN_BATCHES: Final = 128
 _READ_BYTES: Final = 1024 * 1024
 _HIGHEST_CODEC: Final = 4
 _LEAST: Final = HEADER_SIZE - LENGTH_PREFIX
-_EPOCH: Final = struct.Struct(">i")  # behind the length
+_EPOCH: Final = struct.Struct(">i")  # beside the length
 _SMALLEST_RECORD: Final = 7  # bytes
 _HIGHEST_OFFSET: Final = 2**63 - 1
 
 
 class SourceRun(NamedTuple):
-    """Batches that lie behind each other: about a millisecond's work."""
+    """Consecutive batches: about a millisecond's work."""
 
     data: memoryview
     headers: list[BatchHeader]
 
 
 def source_runs(records: memoryview) -> Iterator[SourceRun]:
-    """Whole batches with ascending offsets, checked. Raises `BatchError` at the first that is none;
-    what came before it is good."""
+    """Complete batches with ascending offsets, checked. Raises `BatchError` at the first invalid
+    one; the batches before it are good."""
     size, position, begin, next_offset = len(records), 0, 0, 0
     run: list[BatchHeader] = []
     unpack, make = HEADER.unpack_from, BatchHeader._make
@@ -81,7 +81,7 @@ def source_runs(records: memoryview) -> Iterator[SourceRun]:
             or attributes & CODEC_MASK > _HIGHEST_CODEC
             or count * _SMALLEST_RECORD > length - _LEAST
         ):
-            # Whether that is a fault, and which, is looked at slowly.
+            # Whether there is an error, and which, is determined by the slow path.
             problem = _fault(records[position:], next_offset)
             if problem is not None:
                 break
@@ -97,12 +97,12 @@ def source_runs(records: memoryview) -> Iterator[SourceRun]:
 
 
 def first_offset(records: memoryview | None) -> int:
-    """Where the first batch is to stand; 0 if there is none."""
+    """The first batch's offset; 0 if there is none."""
     return read_header(records).base_offset if records and len(records) >= HEADER_SIZE else 0
 
 
 def _fault(rest: memoryview, next_offset: int) -> BatchError | None:
-    """What is wrong with the batch that these bytes begin with. Its offsets are to follow."""
+    """The error in the first batch of these bytes, which must not begin before `next_offset`."""
     try:
         _check(rest, next_offset)
     except BatchError as error:
@@ -150,8 +150,8 @@ def _nonsense(header: BatchHeader, next_offset: int) -> str:
 
 
 def count_known(log: Log, read: Read, headers: Sequence[BatchHeader], *, compacts: bool) -> int:
-    """How many of the first of these batches are there already. Raises `Differs` where others are,
-    and what `read` raises."""
+    """The number of leading batches that the copy has already. Raises `Differs` if it has others,
+    and the errors of `read`."""
     there = _There(log, read)
     for count, header in enumerate(headers):
         if header.base_offset >= log.end_offset:
@@ -166,7 +166,7 @@ def count_known(log: Log, read: Read, headers: Sequence[BatchHeader], *, compact
 def append_kept(
     log: Log, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
 ) -> Appended:
-    """Write one checked batch where its own offset says, at the end of the log or behind it."""
+    """Write one checked batch at its own offset, at the end of the log or after it."""
     _EPOCH.pack_into(batch, LENGTH_PREFIX, leader_epoch)
     return log.append_copy(batch, header, now_ms, leader_epoch)
 
@@ -181,7 +181,7 @@ class _There:
         self._following: Iterator[BatchHeader] = iter(())
 
     def at(self, offset: int) -> BatchHeader | None:
-        """The one that has this offset, or the next behind it."""
+        """The batch with this offset, or the next one."""
         found = self._found
         while found is None or found.next_offset <= offset:
             found = next(self._following, None)

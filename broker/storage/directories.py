@@ -1,15 +1,15 @@
 """The partition directories in a broker's data directory.
 
     {topic}-{partition}                     a partition
-    {topic}-{partition}.{hex}-delete        deleted: its files are going
-    {topic}-{partition}.{hex}-stray         found, but of no topic that this broker has; kept
-    {hex}-new                               being created: a crash leaves nothing of worth in it
+    {topic}-{partition}.{hex}-delete        deleted: its files are being removed
+    {topic}-{partition}.{hex}-stray         belongs to no topic that this broker has; kept
+    {hex}-new                               being created: worthless after a crash
 
-A loss of power may leave of a partition that was just created a directory without its
-`partition.metadata`, and no record in it.
+After a loss of power, a partition that was just created may have a directory without its
+`partition.metadata`, and without records.
 
-The names are Kafka's, cut to what a file system takes. Whether a partition's directory is current
-is for its `partition.metadata` to say, not for its name.
+The names are Kafka's, cut to what a file system allows. A partition's directory is identified by
+its `partition.metadata`, not by its name.
 """
 
 import logging
@@ -51,12 +51,12 @@ class PartitionDirectory(msgspec.Struct, frozen=True):
 
 
 def path_of(data_dir: Path, topic: str, partition: int) -> Path:
-    """Where a partition is kept."""
+    """The directory of a partition."""
     return data_dir / f"{topic}-{partition}"
 
 
 def scan(data_dir: Path) -> list[PartitionDirectory]:
-    """The directories of partitions, by name; not those deleted or astray."""
+    """Partition directories by name, without deleted and stray ones."""
     found = []
     with os.scandir(data_dir) as entries:
         for entry in entries:
@@ -67,7 +67,7 @@ def scan(data_dir: Path) -> list[PartitionDirectory]:
 
 
 def topic_id(path: Path) -> UUID | None:
-    """Whose partition a directory is; None if it does not say."""
+    """The topic that a directory belongs to; None if it does not say."""
     try:
         return identity.read_topic_id(path)
     except ForeignDataDirectory as error:
@@ -76,12 +76,12 @@ def topic_id(path: Path) -> UUID | None:
 
 
 def set_aside(path: Path, found: UUID | None) -> Path:
-    """Rename a partition's directory that belongs to no current topic; its new path."""
+    """Rename a partition's directory that belongs to no current topic; returns its new path."""
     return _rename(path, found or uuid4(), STRAY_SUFFIX)
 
 
 def remove_unwritten(path: Path) -> bool:
-    """Remove a partition's directory in which no byte of a log is; whether it was such a one."""
+    """Remove a partition's directory if its log has no bytes; whether that was so."""
     if any(each.stat().st_size for each in path.glob(f"*{layout.LOG}")):
         return False
     _log.info("removing what was being created path=%s", path)
@@ -90,7 +90,7 @@ def remove_unwritten(path: Path) -> bool:
 
 
 def mark_deleted(path: Path) -> Path:
-    """Rename a partition's directory to what `remove_deleted` removes; its new path."""
+    """Rename a partition's directory so that `remove_deleted` removes it; returns its new path."""
     return _rename(path, uuid4(), DELETE_SUFFIX)
 
 
@@ -103,12 +103,12 @@ def _rename(path: Path, unique: UUID, suffix: str) -> Path:
 
 
 def remove_deleted(data_dir: Path) -> list[Path]:
-    """Remove what was deleted; the directories that are gone. Blocks; any thread."""
+    """Remove deleted directories; returns those that are gone. Blocks; any thread."""
     return _remove(data_dir, DELETE_SUFFIX)
 
 
 def remove_unfinished(data_dir: Path) -> list[Path]:
-    """Remove what a crash left of partitions being created. Only before any is."""
+    """Remove partitions whose creation a crash has interrupted. Only before any is created."""
     return _remove(data_dir, NEW_SUFFIX)
 
 

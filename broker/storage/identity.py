@@ -1,9 +1,9 @@
-"""Whose data this is: `meta.properties`, `partition.metadata` and the mark of a clean stop.
+"""The owners of stored data: `meta.properties`, `partition.metadata` and the mark of a clean stop.
 
 All in Kafka's formats. A data directory belongs to one broker of one cluster, a partition's
-directory to one topic id: what belongs to another is never adopted. `.kafka_cleanshutdown` is there
-only while no broker runs on the directory: it is taken away before anything is opened, so that a
-crash always finds it missing.
+directory to one topic id: data of another owner is never adopted. `.kafka_cleanshutdown` exists
+only while no broker runs on the directory: it is removed before anything is opened, so that it is
+always missing after a crash.
 """
 
 import base64
@@ -31,7 +31,7 @@ class DirectoryOwner(NamedTuple):
 
 
 def claim(data_dir: Path, owner: DirectoryOwner) -> None:
-    """Make sure that `data_dir` is this broker's; a new one becomes it."""
+    """Make sure that `data_dir` belongs to this broker; a new one is claimed."""
     path = data_dir / META_PROPERTIES
     found = read_owner(data_dir)
     if found is None:
@@ -66,8 +66,8 @@ def read_owner(data_dir: Path) -> DirectoryOwner | None:
 
 
 def create_partition_directory(directory: Path, topic_id: UUID) -> None:
-    """Make the directory with its `partition.metadata`; both appear at once, and last after
-    `sync_partition_directory`. After a loss of power before that, either may be missing."""
+    """Create the directory with its `partition.metadata`; both appear at once, and are durable
+    after `sync_partition_directory`. After a loss of power before that, either may be missing."""
     staged = directory.with_name(f"{uuid4().hex}{NEW_SUFFIX}")
     staged.mkdir()
     try:
@@ -80,14 +80,15 @@ def create_partition_directory(directory: Path, topic_id: UUID) -> None:
 
 
 def sync_partition_directory(directory: Path) -> None:
-    """What it is, what is in it, and its own name last. Blocks; any thread."""
+    """Make its metadata, its entries and its own name durable. Blocks; any thread."""
     sync_file(directory / PARTITION_METADATA)
     sync_directory(directory)
     sync_directory(directory.parent)
 
 
 def read_topic_id(directory: Path) -> UUID:
-    """Whose partition this is. Raises `ForeignDataDirectory` if the directory does not say."""
+    """The topic that a partition belongs to. Raises `ForeignDataDirectory` if the directory does
+    not say."""
     path = directory / PARTITION_METADATA
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -100,13 +101,13 @@ def read_topic_id(directory: Path) -> UUID:
 
 
 def mark_clean_shutdown(data_dir: Path) -> None:
-    """Every log of this directory has been closed."""
+    """Every log of this directory has been closed properly."""
     content = json.dumps({"version": _VERSION, "brokerEpoch": -1})
     replace_file(data_dir / CLEAN_SHUTDOWN, content.encode())
 
 
 def take_clean_shutdown(data_dir: Path) -> bool:
-    """Whether the last stop was a clean one; the mark is gone when this returns."""
+    """Whether the last stop was clean. Removes the mark."""
     try:
         (data_dir / CLEAN_SHUTDOWN).unlink()
     except FileNotFoundError:

@@ -1,20 +1,20 @@
-"""What is true after a stop: which batches a log has, and everything that follows from them.
+"""Recovers a log after a stop: finds the valid batches, and derives everything else from them.
 
-Only the batches count; indexes, epochs and producer states are hints and are made again from them
-where they do not fit. How much has to be read is bounded by the recovery point, below which
-everything had reached the disk. A snapshot of producer states is written only when that holds for
-all before it, so the snapshots say how far a log once had come, in this life of its directory: a
+Only the batches count; indexes, epochs and producer states are hints, and are rebuilt from them if
+they do not match. The amount to be read is bounded by the recovery point, below which everything
+had reached the disk. A snapshot of producer states is written only if that holds for everything
+before it, so the snapshots show how far a log once had come, in this life of its directory: a
 recovery point beyond them belongs to an earlier partition of that name and is not believed.
 
     below the recovery point    each segment's last batches must stand where the index and the next
                                 segment's name say
     from there on               each batch is read whole: header, CRC, offsets that follow
-    a torn tail                 is cut off: nothing valid follows it, nobody was shown it; segments
-                                behind it go too, if no snapshot says that it had been whole
-    an end before the known one is `EndMissing`: nothing is changed, whoever opens the log decides
+    a torn tail                 is cut off: nothing valid follows it, no consumer has seen it;
+                                later segments go too, if no snapshot shows that it had been whole
+    an end before the known one is `EndMissing`: nothing is changed, the opener of the log decides
     anything else               is `CorruptLog`: nothing is changed, an operator decides (repair.py)
 
-What was read again is synced before it counts as exposed. A crash during recovery begins it anew.
+What was read again is synced before it counts as exposed. After a crash, recovery starts again.
 """
 
 import logging
@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 class RecoveredLog(msgspec.Struct, kw_only=True):
-    """All that a log needs to go on. Everything in it is on disk."""
+    """Everything that a log needs to continue. All of it is on disk."""
 
     segments: list[Segment]
     epochs: LeaderEpochs
@@ -66,7 +66,7 @@ class RecoveredLog(msgspec.Struct, kw_only=True):
 
 
 def nothing_yet(directory: Path, first: int, index_interval: int) -> RecoveredLog:
-    """A log in a directory that is there and empty: its first record will have that offset."""
+    """The log in an existing empty directory: its first record will have this offset."""
     return RecoveredLog(
         segments=[Segment.create(directory, first, index_interval)],
         epochs=LeaderEpochs(directory / layout.LEADER_EPOCHS),
@@ -85,7 +85,7 @@ def recover(
     clean: bool,
     reached: int = 0,
 ) -> RecoveredLog:
-    """Open what is in `directory`. Raises `CorruptLog`, and has then changed no batch."""
+    """Recover the log in `directory`. If it raises `CorruptLog`, it has changed no batch."""
     return _Recovery(directory, config, reached).run(recovery_point, start_offset, clean=clean)
 
 
@@ -110,7 +110,7 @@ class _Recovery:
         newest = snapshots.load_newest(directory, self._found.snapshots, self._producers)
         self._proven = newest or 0
         self._reached = max(self._proven, *self._found.starts, reached)
-        self._epoch: int | None = None  # of the batch verified last
+        self._epoch: int | None = None  # of the last verified batch
         self._changed = False
         self._saved = True
 
@@ -139,7 +139,7 @@ class _Recovery:
     # Before anything is read
 
     def _check_indexes_without_log(self) -> None:
-        """Indexes whose log is gone: of a segment that was being removed or begun, or lost."""
+        """Indexes without a log: of a segment that was being removed or created, or was lost."""
         found = self._found
         orphans = (found.offset_indexes.keys() | found.time_indexes.keys()) - found.logs.keys()
         first = min(found.logs, default=0)
@@ -152,7 +152,7 @@ class _Recovery:
             self._changed = True
 
     def _begin(self) -> None:
-        """There is no segment: the log was being created. Or all are lost."""
+        """There is no segment: the log was being created, or all segments are lost."""
         if self._reached:
             raise self._end_missing(0, None, 0)
         self._segments = [Segment.create(self._directory, 0, self._interval)]
@@ -176,7 +176,7 @@ class _Recovery:
             try:
                 yield from segment.walk(0, segment.size)
             except InvalidBatch:
-                return  # what that means is decided when the log is verified
+                return  # what that means is decided by the verification
 
     def _holding(self, offset: int) -> int:
         """The number of the segment that holds `offset`."""
@@ -186,7 +186,7 @@ class _Recovery:
     # Below the recovery point
 
     def _check_sealed(self, count: int) -> None:
-        """The first `count` segments: by what stands at their ends, without reading them."""
+        """Check the first `count` segments by the batches at their ends, without reading them."""
         for segment, following in zip(self._segments[:count], self._segments[1:], strict=False):
             next_offset = self._resume(segment, _EVERYTHING)
             self._check_follows(next_offset, following)
@@ -224,7 +224,7 @@ class _Recovery:
 
     @contextmanager
     def _room_or_not(self) -> Iterator[None]:
-        """A full disk does not keep a log from being read; the next recovery has more to do."""
+        """A full disk must not make a log unreadable; the next recovery has more to do."""
         try:
             yield
         except OSError as error:
@@ -243,10 +243,10 @@ class _Recovery:
         )
 
     def _load_snapshot(self, verify_from: int) -> int:
-        """From where on producers' batches have to be looked at.
+        """The offset from which producers' batches have to be read.
 
-        A snapshot below the first segment is of no use: what followed it is gone. Where there is
-        none at or below `verify_from`, the next one knows more than the batches that are left.
+        A snapshot below the first segment is useless: what followed it is gone. If there is none at
+        or below `verify_from`, the next one knows more than the batches that are left.
         """
         base = self._segments[0].base_offset
         if base <= self._proven <= verify_from:
@@ -260,7 +260,7 @@ class _Recovery:
         return base if known_at is None else known_at
 
     def _load_producers(self, offset: int, until: int, last: int) -> None:
-        """The producers' batches from `offset` on, by their headers."""
+        """Record the producers' batches from `offset` on, by their headers."""
         if offset >= until:
             return
         for segment in self._segments[self._holding(offset) : last + 1]:
@@ -276,14 +276,15 @@ class _Recovery:
             segment.cool()
 
     def _remember(self, segment: Segment, header: BatchHeader) -> None:
-        """The time of append is not in the batch; the segment's last one errs on the safe side."""
+        """A batch has no time of append; that of the segment's last one errs on the safe side."""
         if header.producer_id != NO_PRODUCER:
             self._producers.record(header, header.base_offset, segment.last_append_ms)
 
     # From the recovery point on
 
     def _verify(self, first: int, size: int, offset: int) -> int:
-        """Read everything from `offset` on; where the log ends. `size` is the first segment's."""
+        """Read everything from `offset` on; returns the log's end. `size` is the first
+        segment's."""
         for number, segment in enumerate(self._segments[first:], first):
             if number > first:
                 size, segment.size = segment.size, 0
@@ -334,7 +335,7 @@ class _Recovery:
             self._epochs.assign(epoch, offset)
 
     def _cut_off(self, number: int, size: int, error: InvalidBatch) -> None:
-        """The torn tail of the log; or damage in its middle, and then nothing is touched."""
+        """Cut off a torn tail; if it is damage in the middle, raise and change nothing."""
         segment = self._segments[number]
         if error.offset < self._reached or find_valid(
             segment.file, error.position, size, error.offset
@@ -350,14 +351,15 @@ class _Recovery:
         self._drop(number + 1)
 
     def _is_proven(self, segment: Segment) -> bool:
-        """Whether all before a segment had reached the disk: nothing in it was shown before that.
+        """Whether everything before a segment had reached the disk: nothing in it was exposed
+        before that.
 
-        The flush that covers a roll writes a snapshot of that offset before it is over.
+        The flush that covers a roll writes a snapshot at that offset before it is completed.
         """
         return segment.base_offset <= self._reached
 
     def _drop(self, number: int) -> None:
-        """Remove the segments from `number` on, of which nothing was ever shown."""
+        """Remove the segments from `number` on, of which nothing was ever exposed."""
         for segment in self._segments[number:]:
             _log.warning(
                 "removing segment behind the log's end path=%s bytes=%d",
@@ -374,7 +376,7 @@ class _Recovery:
         if self._changed:
             self._sync(first, end_offset)
         elif not segments[-1].size:
-            segments[-1].lasts = False  # it may have been begun only just
+            segments[-1].lasts = False  # it may have been begun just before the crash
         start_offset = self._start(start_offset)
         self._epochs.truncate_after(end_offset)
         self._epochs.drop_before(start_offset)
@@ -399,7 +401,8 @@ class _Recovery:
         )
 
     def _start(self, checkpoint: int) -> int:
-        """The first offset that was not deleted. A checkpoint may be that of a namesake."""
+        """The first offset that was not deleted. The checkpoint may belong to an earlier partition
+        of that name."""
         start = max(self._segments[0].base_offset, *self._found.starts, 0)
         if checkpoint > start:
             _log.warning(
@@ -409,7 +412,7 @@ class _Recovery:
         return start
 
     def _sync(self, first: int, end_offset: int) -> None:
-        """Bring to disk what was read again or changed, then say so with a snapshot."""
+        """Sync what was read again or changed, then record that with a snapshot."""
         for segment in self._segments[first:]:
             os.fdatasync(segment.file.fd)
             self._save_indexes(segment)
@@ -419,7 +422,7 @@ class _Recovery:
                 layout.numbered(self._directory, offset, layout.SNAPSHOT).unlink(missing_ok=True)
         if self._reached:
             sync_directory(self._directory)
-        else:  # nobody knows that anything of it was ever on disk
+        else:  # it is unknown whether anything of it was ever on disk
             identity.sync_partition_directory(self._directory)
         for segment in self._segments:
             segment.lasts = True

@@ -1,8 +1,8 @@
-"""What an operator does about a log that is damaged in the middle: give up what is behind it.
+"""Repairs a log that is damaged in the middle, by giving up everything after the damage.
 
-Only on an operator's word, and only while no broker has the log open: what is cut off had been
+Only on an operator's order, and only while no broker has the log open: the records had been
 acknowledged, and may have been read. Everything is verified from the log's beginning, so damage
-below the recovery point is found too. A crash in the middle leaves less of what was to be cut off;
+below the recovery point is found too. After a crash in the middle, less is left to be cut off, and
 the repair can be run again.
 """
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
-    """What was given up: the damage, and all offsets from `first_offset` on."""
+    """The damage, and the lost offsets from `first_offset` on."""
 
     path: Path
     position: int
@@ -35,7 +35,7 @@ class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
 def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None:
     """Cut a log off at its first damage; None if there is none. Blocks.
 
-    The next `Log.open` makes the indexes and everything else that follows from the batches.
+    The next `Log.open` rebuilds the indexes and everything else that is derived from the batches.
     """
     found = layout.scan(directory)
     if found.leftovers or found.anew:
@@ -54,8 +54,8 @@ def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None
 
 
 def cut_off_end(directory: Path, missing: EndMissing) -> None:
-    """Make a log whose end is missing one that ends there. Blocks. What its directory knew of the
-    rest is forgotten: it must be remembered elsewhere by now."""
+    """Turn a log whose end is missing into one that ends there. Blocks. What its directory knows of
+    the missing part is removed: it must be recorded elsewhere by now."""
     assert missing.path is not None, "there is nothing to be cut off"
     truncation.cut_off(
         directory, layout.scan(directory), missing.offset, (missing.path, missing.position)

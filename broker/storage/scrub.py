@@ -1,11 +1,11 @@
-"""A stored segment read again, piece by piece: whether it is still what was written.
+"""Re-reads a stored segment piece by piece, and checks that it is still what was written.
 
-It is read from the disk where the file system can do that (`O_DIRECT`): what the page cache holds
-may be sound where the disk is not, and nothing that is read often is driven out. Elsewhere it is
-read as any file, and what was read is given up again (`DONTNEED`). Nothing is written.
+It is read from the disk if the file system supports that (`O_DIRECT`): the page cache may be sound
+where the disk is not, and nothing in frequent use is evicted. Otherwise it is read as any file, and
+the pages are dropped again (`DONTNEED`). Nothing is written.
 
-A segment may be removed or replaced while it is read. Then what was found in it is of no interest,
-and is not handed out.
+A segment may be removed or replaced while it is read. Damage found in it is then irrelevant, and
+not reported.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _BLOCK: Final = 4096
 
 
 class Damage(NamedTuple):
-    """Offsets at which there is no batch that could be read."""
+    """Offsets without a readable batch."""
 
     first: int
     offsets: int
@@ -36,8 +36,8 @@ class Damage(NamedTuple):
 def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Damage]:
     """The bytes of each piece as it is read, and each damage as it is found.
 
-    The segment holds the offsets from `base` up to `end`, or with `gaps` some of them. What lies
-    behind `end` is not looked at. Raises OSError: FileNotFoundError if it is gone.
+    The segment has the offsets from `base` up to `end`, or with `gaps` some of them. Nothing after
+    `end` is checked. Raises OSError: FileNotFoundError if it is gone.
     """
     position, offset = 0, base
     while True:
@@ -60,19 +60,19 @@ def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Dama
         position, offset = found.position, found.header.base_offset
 
 
-_Place = tuple[int, int, str | None]  # byte and offset, and what is wrong there
+_Place = tuple[int, int, str | None]  # byte and offset, and the error there
 
 
 def _sound(
     path: Path, position: int, offset: int, end: int, *, gaps: bool
 ) -> Iterator[int | _Place]:
-    """Read on as long as all is sound; last of all, where that ended and why, None at the end.
+    """Read on as long as everything is sound; finally, where that ended and why, None at the end.
 
     Holds no more than a piece, whatever size a header claims.
     """
     held = bytearray()
     held_at = position
-    batch: BatchHeader | None = None  # the one at `position`, once its header was read
+    batch: BatchHeader | None = None  # of the batch at `position`, once its header was read
     crc = left = 0
     for piece in _pieces(path, position):
         held += piece
@@ -121,13 +121,13 @@ def _sound(
 
 
 def _pieces(path: Path, position: int) -> Iterator[memoryview]:
-    """The file's bytes from there on."""
+    """The file's bytes from `position` on."""
     direct, fd = True, -1
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except FileNotFoundError:
         raise
-    except OSError:  # not every file system can
+    except OSError:  # not every file system supports it
         direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     buffer = mmap.mmap(-1, PIECE)  # aligned, as it must be
     try:

@@ -1,8 +1,8 @@
-"""Which record was the first to reach a timestamp, and which has the highest.
+"""Finds the first record with a timestamp, and the record with the highest.
 
-The indexes say in which few batches to look; the batches themselves give the answer. Of each
-segment only what consumers see counts. Timestamps need not grow from record to record. A batch
-whose records cannot be read (the broker never looks inside) is taken by what its header says.
+The indexes narrow the search to a few batches; the batches themselves give the answer. Only the
+exposed part of each segment counts. Timestamps need not grow from record to record. For a batch
+whose records cannot be read (the broker never looks inside) its header is used.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,16 +18,14 @@ _BEHIND_ALL = 2**63
 
 
 class TimestampedOffset(NamedTuple):
-    """A record's offset, its timestamp, and the leader epoch it was written in."""
+    """A record's offset, timestamp and leader epoch."""
 
     offset: int
     timestamp: int
     leader_epoch: int
 
 
-Visible = Iterable[
-    tuple[Segment, int]
-]  # segments, in order, and up to which position they are seen
+Visible = Iterable[tuple[Segment, int]]  # segments, in order, and their exposed ends
 
 
 def first_reaching(
@@ -66,7 +64,7 @@ def highest(visible: Visible, start_offset: int, interval: int) -> TimestampedOf
 def _highest(
     segment: Segment, end: int, start_offset: int, interval: int
 ) -> tuple[int, Located | None]:
-    """The highest timestamp of what is visible of a segment, and its batch."""
+    """The highest timestamp in the visible part of a segment, and its batch."""
     first = segment.find(start_offset, end, interval)
     if first is None:
         return NO_TIMESTAMP, None

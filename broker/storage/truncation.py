@@ -1,8 +1,8 @@
-"""The end of a log cut off in its directory, or all of it, so that any crash leaves a log.
+"""Cuts off the end of a log in its directory, or all of it, so that any crash leaves a valid log.
 
-What claims that more was there goes first, then the newest segments, and only when that will last
-is the segment shortened in which the end now lies. Indexes, epochs and producer states that say too
-much are hints: whoever opens the log next goes by its batches.
+Files that claim later offsets are removed first, then the newest segments, and only when that is
+durable, the segment that contains the new end is shortened. Indexes, epochs and producer states
+that claim too much are hints: the next one to open the log goes by its batches.
 
 Specified in docs/replication-spec.md: `ReceiveAnswer` (R8).
 """
@@ -20,22 +20,22 @@ from wire.batch import BatchHeader
 
 
 class Truncation(NamedTuple):
-    """A log is to end at `end`: cut off there, at a position of a segment, or begun anew."""
+    """A log's new end: cut off at a position of a segment, or begun anew."""
 
     end: int
     place: tuple[Path, int] | None
 
     @classmethod
     def at(cls, offset: int, segments: Segments, start: int, index_interval: int) -> Self:
-        """Without what is from `offset` on, of a log that has something there."""
+        """Remove everything from `offset` on, of a log that has something there."""
         first = _first_from(start, segments, index_interval)
         if max(first.base_offset, first.last_offset) >= offset:
-            # Nothing would be left, and a log of nothing still begins somewhere.
+            # Nothing would be left, and even an empty log begins at some offset.
             return cls(min(offset, max(start, first.base_offset)), None)
         segment = segments.holding(offset)
         found = segment.find(offset, segment.size, index_interval)
         path = segment.path(layout.LOG)
-        if found is None:  # a gap: nothing is cut off here, but what claims that more was there
+        if found is None:  # a gap: nothing is cut off here, except claims that more was there
             return cls(offset, (path, segment.size))
         return cls(min(offset, found.header.base_offset), (path, found.position))
 
@@ -48,7 +48,7 @@ class Truncation(NamedTuple):
 
 
 def _first_from(offset: int, segments: Segments, index_interval: int) -> BatchHeader:
-    """The batch that holds `offset`, or the next."""
+    """The batch that holds `offset`, or the next one."""
     segment: Segment | None = segments.holding(offset)
     while segment is not None:
         found = segment.find(offset, segment.size, index_interval)
@@ -61,9 +61,11 @@ def _first_from(offset: int, segments: Segments, index_interval: int) -> BatchHe
 def cut_off(
     directory: Path, found: layout.PartitionFiles, offset: int, place: tuple[Path, int]
 ) -> None:
-    """The log ends at `offset` from now on: at that position of the segment, if it begins before.
+    """Make the log end at `offset`: at that position of the segment, if the segment begins before
+    it.
 
-    Blocks."""
+    Blocks.
+    """
     deleted = [each for each in found.starts if each > offset]
     if deleted:
         layout.numbered(directory, offset, layout.START).touch()
@@ -74,7 +76,7 @@ def cut_off(
     bases = found.logs.keys() | found.offset_indexes.keys() | found.time_indexes.keys()
     for base in sorted(bases, reverse=True):
         if base > offset:
-            for suffix in layout.SEGMENT_SUFFIXES:  # an index without its log would be a loss
+            for suffix in layout.SEGMENT_SUFFIXES:  # an index alone would look like a loss
                 layout.numbered(directory, base, suffix).unlink(missing_ok=True)
     sync_directory(directory)
     path, position = place
@@ -86,10 +88,10 @@ def cut_off(
 
 
 def begin_anew(directory: Path, offset: int, index_interval: int) -> None:
-    """The log is empty from now on, and its next record has that offset. Blocks.
+    """Empty the log; its next record has this offset. Blocks.
 
-    A mark says so, and once that lasts there is no way back: `finish` is gone on with after a
-    crash.
+    A mark records that; once the mark is durable there is no way back: after a crash, `finish`
+    continues.
     """
     layout.numbered(directory, offset, layout.ANEW).touch()
     sync_directory(directory)
@@ -97,7 +99,7 @@ def begin_anew(directory: Path, offset: int, index_interval: int) -> None:
 
 
 def finish(directory: Path, found: layout.PartitionFiles, index_interval: int) -> None:
-    """Make it anew, if a mark says so; of several, as the latest in the log."""
+    """Empty the log if a mark says so; of several marks, the log's latest counts."""
     if not found.anew:
         return
     numbers = {
