@@ -66,8 +66,8 @@ class AclAdmin:
         if there + sum(map(len, added.values())) > MOST_ACLS:
             full = ApiError(
                 ErrorCode.invalid_request,
-                f"there are {there} ACLs, and {MOST_ACLS} are allowed: give prefixes rules, or "
-                "take away what nobody needs",
+                f"there are already {there} ACLs, and at most {MOST_ACLS} are allowed: use "
+                "prefixed patterns, or remove unneeded ACLs",
             )
             return dict.fromkeys(added, full)
         _log("added", added, caller)
@@ -161,7 +161,7 @@ def understood_rule(asked: AclCreation) -> tuple[ResourcePattern, Acl]:
         if len(text) > LONGEST_NAME:
             raise ApiError(
                 ErrorCode.invalid_request,
-                f"the {what} has {len(text)} characters, {LONGEST_NAME} are allowed",
+                f"the {what} has {len(text)} characters, at most {LONGEST_NAME} are allowed",
             )
     if kind is ResourceType.CLUSTER and name != THE_CLUSTER:
         raise ApiError(
@@ -196,7 +196,7 @@ def _one_of(codes: type[Code], value: int, allowed: Iterable[Code], what: str) -
     for each in allowed:
         if each == value:
             return each
-    raise ApiError(ErrorCode.invalid_request, f"{what} {value} is not one that can stand here")
+    raise ApiError(ErrorCode.invalid_request, f"{what} {value} is not allowed here")
 
 
 def by_pattern(
@@ -214,5 +214,5 @@ def check_is_on(is_on: bool) -> None:
     if not is_on:
         raise ApiError(
             ErrorCode.security_disabled,
-            "No Authorizer is configured on the broker: it has no `authorization:`",
+            "No Authorizer is configured on the broker: its configuration has no `authorization:`",
         )

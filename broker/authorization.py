@@ -26,7 +26,7 @@ REFUSALS: Final = {
     ResourceType.CLUSTER: ErrorCode.cluster_authorization_failed,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.transactional_id_authorization_failed,
 }
-"""What a client is told that may not do something to a resource of this kind."""
+"""The error code for a denied operation on a resource of this kind."""
 
 
 Denied = Callable[[Caller, Operation, ResourceType, str], None]

@@ -183,9 +183,9 @@ class Broker:
 
         if not NATIVE:
             log.warning(
-                "records are looked through without wire/_records.c, which is not compiled: "
-                "up to half of the throughput in large batches; with a C compiler and Python's "
-                "headers (gcc, python3-dev) there, install Penstock again"
+                "checking records without wire/_records.c, which is not compiled: this costs up "
+                "to half of the throughput of large batches; install a C compiler and Python's "
+                "headers (gcc, python3-dev), then reinstall Penstock"
             )
         self._not_ready = "connecting to ZooKeeper"
         self.session = await asyncio.to_thread(
@@ -323,7 +323,7 @@ class Broker:
         self._not_ready = ""
         if config.open_addresses:
             log.warning(
-                "insecure: other machines come in without a login, or read along: %s",
+                "insecure: other machines can connect without a login, or read the traffic: %s",
                 ", ".join(config.open_addresses),
             )
         log.info(
@@ -359,7 +359,10 @@ class Broker:
             )
             self._ends.push_async_callback(counter.stop)
         else:
-            log.info("this broker keeps no ledger: the audit will not hear of it (`registry`)")
+            log.info(
+                "this broker keeps no ledger, so the audit does not learn what it stores: set "
+                "`registry`"
+            )
 
     def _administration_log(self, data: DataDirectory) -> AdministrationLog:
         config = self.config.administration_log
@@ -433,9 +436,9 @@ class Broker:
         owner = data.owner
         if owner is not None and find_cluster_id(self.session) is None:
             raise MapLost(
-                f"{data.path} belongs to cluster {owner.cluster_id}, and ZooKeeper at "
-                f"{self.session.address} knows no cluster: connect to the right one, or, if it was "
-                "lost, rebuild the map with `penstock topics recover`"
+                f"{data.path} belongs to cluster {owner.cluster_id}, but ZooKeeper at "
+                f"{self.session.address} has no cluster: connect to the right one, or, if its "
+                "data was lost, rebuild the map with `penstock topics recover`"
             )
         return cluster_id(self.session)
 
@@ -449,8 +452,8 @@ class Broker:
         if other is not None and other.directory_id != data.directory_id:
             raise id_taken(other, self.session)
         log.error(
-            "the data directory is another one than before path=%s: what no other broker has "
-            "of it is lost, unless it comes back; is its disk mounted?",
+            "this broker had another data directory before path=%s: data that is on no other "
+            "broker is lost, unless that directory comes back; is its disk mounted?",
             data.path,
         )
         return True

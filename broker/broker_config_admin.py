@@ -78,5 +78,5 @@ def checked_name(name: str) -> int | None:
     if name == EVERY_BROKER:
         return None
     if not (name.isascii() and name.isdigit() and len(name) <= 10 and int(name) <= _LAST_ID):
-        raise ApiError(ErrorCode.invalid_request, f"{name[:20]!r} is no broker's number")
+        raise ApiError(ErrorCode.invalid_request, f"{name[:20]!r} is not a broker id")
     return int(name)

@@ -19,13 +19,13 @@ class Caller:
     client_id: str | None = None
     principal: str = ANONYMOUS
     listener: str = ""
-    """The name of the one that it came to."""
+    """The listener's name."""
     software: str = field(default="", compare=False)
-    """What its library calls itself, and its version; empty if it has not said (ApiVersions)."""
+    """The name and version of its library; empty if it has not sent them (ApiVersions)."""
     gate: Gate | None = field(default=None, compare=False, repr=False)
-    """Where it logs in, if it must."""
+    """Its login gate, if it must log in."""
     mutations: Mutations = field(default=UNLIMITED, compare=False, repr=False)
-    """What this request of it may create and delete."""
+    """What its current request may create and delete."""
 
     @property
     def is_librdkafka(self) -> bool:

@@ -95,7 +95,7 @@ def release_of_kafka() -> ValueType:
     def read(text: str) -> Value:
         if _RELEASE.fullmatch(word := text.strip()):
             return word
-        raise ValueError("must be a release of Kafka, as 3.0 or 3.0-IV1")
+        raise ValueError("must be a Kafka release, such as 3.0 or 3.0-IV1")
 
     return ValueType(ConfigType.STRING, read)
 
@@ -106,9 +106,9 @@ def left_off() -> ValueType:
     def read(text: str) -> Value:
         word = text.strip()
         if len(word) > _LONGEST_FOREIGN:
-            raise ValueError(f"{len(word)} characters, {_LONGEST_FOREIGN} are allowed")
+            raise ValueError(f"has {len(word)} characters, at most {_LONGEST_FOREIGN} are allowed")
         if word.lower() == "true" or word.startswith("{"):
-            raise ValueError("asks for what Penstock does not have")
+            raise ValueError("would enable a feature that Penstock does not have")
         return word
 
     return ValueType(ConfigType.STRING, read)
@@ -155,12 +155,12 @@ def gaps() -> ValueType:
     def read(text: str) -> Value:
         words = _words(text)
         if len(words) > _MOST_GAPS:
-            raise ValueError(f"{len(words)} gaps, {_MOST_GAPS} are allowed")
+            raise ValueError(f"has {len(words)} gaps, at most {_MOST_GAPS} are allowed")
         for word in words:
             if (found := gap(word)) is None or found[1] >= found[2]:
                 raise ValueError(
-                    f"{word[:80]!r} is not [partitionId]:[from]-[to], where the log ends at one "
-                    "offset and goes on at a higher one"
+                    f"{word[:80]!r} is not [partitionId]:[from]-[to], the log's end and the "
+                    "higher offset at which it continues"
                 )
         return words
 
@@ -173,7 +173,7 @@ def cuts() -> ValueType:
     def read(text: str) -> Value:
         words = _words(text)
         if len(words) > _MOST_GAPS:
-            raise ValueError(f"{len(words)} cuts, {_MOST_GAPS} are allowed")
+            raise ValueError(f"has {len(words)} cuts, at most {_MOST_GAPS} are allowed")
         for word in words:
             MirrorCut.parse(word)
         return words

@@ -323,7 +323,7 @@ class Connection:
             self.close(f"error={error.strerror!r}")
             return
         except ShortFile:
-            self.close("error='a segment is shorter than it was when the response began'")
+            self.close("error='a segment was truncated while the response was being sent'")
             return
         self.last_active = self._loop.time()
         if bool(self._sender) != self._writing:
@@ -384,7 +384,7 @@ class Connection:
                         self._wait(requests)
                         return
         except ProtocolError as error:
-            self.close(f"error={str(error)!r}", like="not Kafka's protocol")
+            self.close(f"error={str(error)!r}", like="not the Kafka protocol")
             return
         except Exception as bug:  # noqa: BLE001  # whatever it is, it is told
             self._complaints.request_failed(self.caller.host, f"client={self.peer}", bug)
@@ -481,25 +481,27 @@ class Connection:
         """Close the connection if its client has stalled within a request or response, or before
         its login. Called once a second."""
         if 0 < self._login_due < now:
-            self.close("error='it has not logged in in time'")
+            self.close("error='no login within the time limit'")
             return
         if self._request_began:
             allowed = self._frames.held / _SLOWEST_BYTES_PER_SECOND
             if now - self._request_began > self._limits.stalled_request_seconds + allowed:
-                self.close("error='a request was begun and not finished'")
+                self.close("error='incomplete request: no progress within the time limit'")
                 return
             if self._keeps_others_waiting(now):
                 self.close(
-                    "error='a request was begun and not sent on, and others wait for its memory'"
+                    "error='incomplete request: sent too slowly while others wait for its memory'"
                 )
                 return
         elif self._starved_since:
             if now - self._starved_since > self._limits.stalled_request_seconds:
-                self.close("error='no memory for a request in time (requests_in_memory_bytes)'")
+                self.close(
+                    "error='timed out waiting for request memory (requests_in_memory_bytes)'"
+                )
             return
         if now - self.last_active > self._limits.idle_connection_seconds:
             if self._sender:
-                self.close("error='responses are not read'")
+                self.close("error='client does not read its responses'")
             elif self.idle and not self._frames.starved:
                 self.close("reason=idle")
 

@@ -35,7 +35,7 @@ from wire.mirrored import MirrorCut
 
 log = logging.getLogger(__name__)
 
-_REASON: Final = "cut off on an operator's word, to be a copy of its source again"
+_REASON: Final = "cut off by an operator, so that the topic is a copy of its source again"
 
 RaiseEpoch = Callable[..., PartitionInfo]
 """`OwnStates.raise_epoch`."""
@@ -84,13 +84,15 @@ class Cutting:
         if cut.leader_epoch > info.leader_epoch:
             # No broker has led in that epoch, or another one does, and the map will show that.
             log.warning(
-                "not cut, its epoch has not begun topic=%s partition=%d epoch=%d named=%d",
+                "not cut: the epoch of the cut has not begun topic=%s partition=%d epoch=%d "
+                "named=%d",
                 *(partition.topic, partition.index, info.leader_epoch, cut.leader_epoch),
             )
             return info
         if partition_log.end_offset > cut.end:
             log.error(
-                "not cut, there is more than was named topic=%s partition=%d end=%d named=%d",
+                "not cut: the log extends beyond the recorded end topic=%s partition=%d end=%d "
+                "named=%d",
                 *(partition.topic, partition.index, partition_log.end_offset, cut.end),
             )
             return info

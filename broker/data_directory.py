@@ -138,7 +138,7 @@ class DataDirectory:
         try:
             read = [read_offsets(self.path / name) for name in _CHECKPOINTS]
         except BadCheckpoint as error:
-            log.warning("checkpoints ignored, recovery will read more error=%r", str(error))
+            log.warning("checkpoints ignored, recovery reads more error=%r", str(error))
             return {}
         return {
             key: Checkpoint(*(offsets.get(key, 0) for offsets in read))
@@ -149,7 +149,7 @@ class DataDirectory:
         try:
             return read_offsets(self.path / CLEANER_OFFSETS)
         except BadCheckpoint as error:
-            log.warning("checkpoint ignored, logs will be cleaned again error=%r", str(error))
+            log.warning("checkpoint ignored, logs are cleaned again error=%r", str(error))
             return {}
 
     # The end

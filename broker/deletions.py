@@ -70,7 +70,7 @@ class Deletions:
                 for topic in sorted(applied.deleting):
                     await self._finish(topic, frozenset(applied.brokers))
             except ClusterError as error:
-                log.warning("deletions not finished, trying again error=%r", str(error))
+                log.warning("deletions not completed, retrying error=%r", str(error))
                 self._again = True
                 await asyncio.sleep(_RETRY_SECONDS)
 

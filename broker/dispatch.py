@@ -119,8 +119,8 @@ class Dispatcher:
         key, version, _ = header
         gate = connection.gate
         if gate is not None and not gate.lets(key):
-            late = "its login has ended" if gate.principal else "it has not logged in"
-            connection.close(f"error='a request of API {key}, and {late}'", like="no login")
+            late = "after the end of its login" if gate.principal else "without a login"
+            connection.close(f"error='request of API {key} {late}'", like="no login")
             return
         api = APIS.get(key)
         if api is None or version not in api.versions:
@@ -134,7 +134,7 @@ class Dispatcher:
         if key == PRODUCE_KEY:
             request = read_request(version, read_body(frame, flexible=flexible))
             if connection.may_nothing and len(request.batches) > _MOST_WITHOUT_RIGHTS:
-                _refuse_too_much(connection, api, f"a request of {len(request.batches)} batches")
+                _refuse_too_much(connection, api, f"request with {len(request.batches)} batches")
                 return
             produce.serve(self._to_produce, connection, header, request, began)
             if connection.share is not None:
@@ -330,7 +330,7 @@ class Dispatcher:
         except Gone:
             pass
         except ProtocolError as error:
-            connection.close(f"error={str(error)!r}", like="not Kafka's protocol")
+            connection.close(f"error={str(error)!r}", like="not the Kafka protocol")
         except TooMuch as error:
             _refuse_too_much(connection, api, str(error))
         except Exception as bug:  # noqa: BLE001  # whatever it is, it is told

@@ -22,14 +22,14 @@ DYNAMIC_KEYS: Final[Mapping[str, ConfigKey]] = {
     for name, documentation in (
         (
             FOLLOWER_RATE,
-            "How many bytes a second this broker copies for replicas that are in its topics' "
-            "follower.replication.throttled.replicas, and not in sync. Who is in sync copies as "
-            "fast as it can, and that does not count.",
+            "The rate, in bytes a second, at which this broker copies the replicas named in its "
+            "topics' follower.replication.throttled.replicas, while they are not in sync. "
+            "In-sync replicas are not throttled, and do not count.",
         ),
         (
             LEADER_RATE,
-            "How many bytes a second this broker sends to replicas that are not in sync, of "
-            "partitions that are in their topics' leader.replication.throttled.replicas.",
+            "The rate, in bytes a second, at which this broker sends to replicas that are not in "
+            "sync, of partitions named in their topics' leader.replication.throttled.replicas.",
         ),
     )
 }
@@ -40,8 +40,8 @@ def dynamic_key(name: str) -> ConfigKey:
     if key is None:
         raise ApiError(
             ErrorCode.invalid_request,
-            f"{name[:100]}: a broker's configs are set in its configuration file and take effect "
-            f"on restart, but for {' and '.join(DYNAMIC_KEYS)}",
+            f"{name[:100]}: only {' and '.join(DYNAMIC_KEYS)} can be changed while a broker runs; "
+            "all other configs are set in its configuration file",
         )
     return key
 

@@ -69,13 +69,13 @@ class Gate:
         """Begin a login. Raises GateError; the client is disconnected after that."""
         if self._login is not None:
             raise self._cut_off(
-                ErrorCode.illegal_sasl_state, "a login is under way already", "two logins at once"
+                ErrorCode.illegal_sasl_state, "a login is already in progress", "two logins at once"
             )
         if mechanism not in self.mechanisms:
             raise self._cut_off(
                 ErrorCode.unsupported_sasl_mechanism,
-                f"this listener takes {', '.join(self.mechanisms)}",
-                f"mechanism {mechanism:.50} is not taken",
+                f"this listener supports {', '.join(self.mechanisms)}",
+                f"mechanism {mechanism:.50} is not enabled",
             )
         self._login = self._logins.begin(mechanism, self._host)
 
@@ -85,7 +85,7 @@ class Gate:
         login = self._login
         if login is None:
             raise self._cut_off(
-                ErrorCode.illegal_sasl_state, "SaslHandshake comes first", "no SaslHandshake"
+                ErrorCode.illegal_sasl_state, "SaslHandshake must come first", "no SaslHandshake"
             )
         try:
             answer = await login.step(data)
@@ -101,8 +101,8 @@ class Gate:
         if self.principal and login.principal != self.principal:
             raise self._cut_off(
                 ErrorCode.sasl_authentication_failed,
-                "a connection cannot become another user's",
-                f"{self.principal} became {login.principal}",
+                "a connection cannot change its user",
+                f"{self.principal} tried to become {login.principal}",
             )
         return answer, self._open(login)
 

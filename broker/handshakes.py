@@ -64,7 +64,7 @@ class Handshakes:
         for handshake in tuple(self._under_way):
             if now - handshake.began <= _SECONDS:
                 break
-            self._give_up(handshake, "error='it was begun and not finished'")
+            self._give_up(handshake, "error='timed out'")
 
     def close(self) -> None:
         for handshake in tuple(self._under_way):

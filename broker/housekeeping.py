@@ -75,8 +75,8 @@ class Housekeeping:
     async def _checkpoint(self) -> None:
         if not self._data.is_there():
             self._on_lost(
-                f"{self._data.path} was removed or replaced while the broker ran: nothing that it "
-                "writes would be kept. Is its disk still mounted?"
+                f"{self._data.path} was removed or replaced while the broker ran: its writes "
+                "would be lost. Is its disk still mounted?"
             )
             return
         await self._partitions.look_for_removed()
@@ -183,7 +183,7 @@ async def _every(seconds: float, act: Callable[[], Awaitable[None]]) -> None:
         try:
             await act()
         except Exception:
-            log.exception("housekeeping failed, trying again later")
+            log.exception("housekeeping failed, retrying later")
 
 
 def _wall_ms() -> int:

@@ -89,7 +89,7 @@ class InTurns:
                 self.seconds += time.perf_counter() - began
             pieces += 1
             if most is not None and pieces * ELEMENTS_OF_A_PIECE > most:
-                raise TooMuch(f"a request of more than {most} elements")
+                raise TooMuch(f"a request with more than {most} elements")
 
     async def handle(self, cut: Cut, request: T, handle: Callable[[T], Any]) -> Any:
         """Join the answers to a request's pieces into one."""

@@ -19,7 +19,7 @@ from cluster.view import ClusterView
 Key = tuple[str, int]
 Outcomes = dict[Key, ApiError | None]
 
-_NOT_NEEDED: Final = ApiError(ErrorCode.election_not_needed, "It is led as was asked for.")
+_NOT_NEEDED: Final = ApiError(ErrorCode.election_not_needed, "The requested leader leads already.")
 
 
 class LeaderAdmin:
@@ -86,7 +86,8 @@ def _asked(snapshot: ClusterSnapshot, key: Key, brokers: Brokers, *, unclean: bo
         if after is partition:
             raise ApiError(
                 ErrorCode.preferred_leader_not_available,
-                "The first of its replicas is not alive, or not in sync, or about to stop.",
+                "The preferred leader (the first replica) is not alive, not in sync, or about to "
+                "stop.",
             )
     return change_of(topic, index, after)
 
@@ -103,7 +104,7 @@ def _topic(snapshot: ClusterSnapshot, key: Key) -> TopicInfo:
 
 def _changed_meanwhile() -> ApiError:
     return ApiError(
-        ErrorCode.operation_not_attempted, "It changed at the same moment: ask once more."
+        ErrorCode.operation_not_attempted, "The partition changed at the same time: try again."
     )
 
 

@@ -26,32 +26,36 @@ class ListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """One address, and the requirements for clients that connect to it."""
 
     name: str
-    """What brokers know it by: clients are told the addresses of the listeners with this name."""
+    """The listener's name in the cluster: clients are told the addresses of the listeners with this
+    name."""
     host: str = "127.0.0.1"
     """The address that it listens on."""
     port: Port
     """The port that it listens on; 0: any that is free."""
     advertised_host: str = ""
-    """The host that clients are told to connect to. Without it: `host`."""
+    """The host that clients connect to. Default: `host`."""
     advertised_port: Port = 0
-    """The port that clients are told to connect to; 0: `port`."""
+    """The port that clients connect to; 0: `port`."""
     tls: ListenerTls | None = None
-    """TLS, and which certificates of clients are believed."""
+    """TLS, and the certificates that are accepted from clients."""
     certificate_names: tuple[NameRule, ...] = ()
-    """Who a client's certificate stands for: the first rule that matches its subject. Without any,
+    """The principal of a client's certificate: the first rule that matches its subject. Default:
     its common name."""
     logins: tuple[Mechanism, ...] = ()
-    """How clients log in: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`; any of them. A
-    certificate that is `asked` for stands for a login."""
+    """The login mechanisms: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`. A certificate
+    that is `asked` for replaces a login."""
     login_seconds: WholeSeconds = 0
-    """How long a login is good; clients make it anew before that, or are cut off. 0: as long as the
-    connection lives, or a token."""
+    """The lifetime of a login; clients renew it before that, or are disconnected. 0: as long as the
+    connection or the token."""
     without_tls: bool = False
-    """Allows PLAIN and OAUTHBEARER without `tls`: whoever is on the network reads the secret."""
+    """Allows PLAIN and OAUTHBEARER without `tls`: the secrets can then be read on the network."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError("`name` has letters, digits, - and _, a letter first, 64 at most")
+            raise ValueError(
+                "`name` must consist of letters, digits, - and _, begin with a letter, and have "
+                "at most 64 characters"
+            )
         for name in ("port", "advertised_port"):
             if not 0 <= getattr(self, name) < 65536:
                 raise ValueError(f"`{name}` must be between 0 and 65535")
@@ -60,12 +64,12 @@ class ListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         if self.certificate_names and not (self.tls and self.tls.client_ca):
             raise ValueError("`certificate_names` needs `tls` with a `client_ca`")
         if Mechanism.GSSAPI in self.logins:
-            raise ValueError("`logins: [GSSAPI]`: Penstock's brokers take no tickets of Kerberos")
+            raise ValueError("`logins: [GSSAPI]`: Penstock's brokers do not support Kerberos")
         readable = _READABLE.intersection(self.logins)
         if readable and not self.tls and not self.without_tls:
             raise ValueError(
-                f"`logins: [{min(readable)}]` has secrets sent as they are: add `tls`, or "
-                "`without_tls: true` where nobody listens"
+                f"`logins: [{min(readable)}]` sends secrets unencrypted: add `tls`, or "
+                "`without_tls: true` on a trusted network"
             )
 
     @property
@@ -89,9 +93,9 @@ class BetweenBrokers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """How this broker's own processes, and other brokers, connect to it."""
 
     listener: str
-    """The name of the listener for that."""
+    """The name of the listener."""
     security: Security = Security()
-    """TLS and login of a client, as for any other."""
+    """The client's TLS and login."""
 
 
 def check_listeners(
@@ -104,14 +108,14 @@ def check_listeners(
     machines."""
     names = [each.name for each in listeners]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"`listeners`: two are called {twice}")
+        raise ValueError(f"`listeners`: two have the name {twice}")
     ports = [(each.host, each.port) for each in listeners if each.port]
     if len(set(ports)) < len(ports):
         raise ValueError("`listeners`: two have the same address")
     for each in listeners:
         check_exposed("host", each.host, insecure=insecure or each.knows_everybody)
     if between is not None and between.listener not in names:
-        raise ValueError(f"`between_brokers`: no listener is called {between.listener}")
+        raise ValueError(f"`between_brokers`: no listener has the name {between.listener}")
 
 
 class Listener(msgspec.Struct, frozen=True):

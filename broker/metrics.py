@@ -26,21 +26,21 @@ from wire.errors import ErrorCode
 
 _PREFIX: Final = "penstock_broker_"
 _OF_LOGS: Final = {
-    "log_start_offset": "First offset that is still there.",
+    "log_start_offset": "First available offset.",
     "log_end_offset": "Offset of the next message to be appended.",
-    "exposed_offset": "First offset that consumers do not get yet.",
+    "exposed_offset": "First offset that consumers cannot read yet.",
     "log_bytes": "Size of the log's segments.",
 }
 _OF_PARTITIONS: Final = {
-    "partition_online": "1 while a partition serves, 0 offline.",
+    "partition_online": "1 if the partition is served, 0 if it is offline.",
     **_OF_LOGS,
-    "follower_lag": "Committed messages that are not on disk here, of what others lead.",
+    "follower_lag": "Committed messages of partitions followed here that are not on disk here yet.",
 }
 _SUMS: Final = {
     "led_partitions": "Partitions that this broker leads.",
-    "followed_partitions": "Partitions of which it keeps a copy that another leads.",
-    "under_replicated_partitions": "Led here, and fewer replicas are in sync than there are.",
-    "below_min_in_sync_partitions": "Led here, and too few are in sync for acks=all.",
+    "followed_partitions": "Partitions that this broker follows.",
+    "under_replicated_partitions": "Partitions led here with replicas that are not in sync.",
+    "below_min_in_sync_partitions": "Partitions led here with too few in sync for acks=all.",
 }
 _ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _AT_ONCE: Final = 200  # partitions, before others get their turn
@@ -85,7 +85,7 @@ class PartitionGauge(msgspec.Struct, frozen=True, kw_only=True):
     in_sync: int = 1
     min_in_sync: int = 1
     follower_lag: int | None = None
-    """None where nothing is copied."""
+    """None if nothing is copied."""
 
 
 class LossGauge(NamedTuple):
@@ -180,22 +180,24 @@ class BrokerMetrics:
         yield from self._loss_families()
         yield from self._checked_families()
         requests = HistogramMetricFamily(
-            _PREFIX + "request_seconds", "From a request received to its answer.", labels=["api"]
+            _PREFIX + "request_seconds", "Time from a request to its answer.", labels=["api"]
         )
         for api, histogram in tuple(self._requests.items()):
             histogram.add_to(requests, [api])
         yield requests
-        flushes = HistogramMetricFamily(_PREFIX + "flush_seconds", "What a flush takes.")
+        flushes = HistogramMetricFamily(_PREFIX + "flush_seconds", "Duration of a flush.")
         self._flushes.add_to(flushes, [])
         yield flushes
         rejected = CounterMetricFamily(
-            _PREFIX + "rejected_batches", "Batches refused, by Kafka's error.", labels=["error"]
+            _PREFIX + "rejected_batches", "Batches rejected, by Kafka's error.", labels=["error"]
         )
         for error, count in tuple(self._rejected.items()):
             rejected.add_metric([error.name.upper()], count)
         yield rejected
         complaints = CounterMetricFamily(
-            _PREFIX + "complaints", "What was wrong with clients, as the log says.", labels=["kind"]
+            _PREFIX + "complaints",
+            "Problems with clients, by the kinds in the log.",
+            labels=["kind"],
         )
         for kind, count in tuple(self._complaints.items()):
             complaints.add_metric([kind], count)
@@ -203,12 +205,8 @@ class BrokerMetrics:
         yield GaugeMetricFamily(
             _PREFIX + "connections", "Connections of clients.", value=self.connections
         )
-        yield GaugeMetricFamily(
-            _PREFIX + "log_files", "Files that logs have open.", value=len(OPEN)
-        )
-        allowed = GaugeMetricFamily(
-            _PREFIX + "allowed", "How many there may be, of each.", labels=["of"]
-        )
+        yield GaugeMetricFamily(_PREFIX + "log_files", "Open files of logs.", value=len(OPEN))
+        allowed = GaugeMetricFamily(_PREFIX + "allowed", "The limit of each kind.", labels=["of"])
         for name, most in self._allowed.items():
             allowed.add_metric([name], most)
         yield allowed
@@ -268,14 +266,14 @@ class BrokerMetrics:
         replicas = self.replicas
         changes = CounterMetricFamily(
             _PREFIX + "in_sync_changes",
-            "Replicas of what is led here that were in sync no more, or again.",
+            "In-sync changes of partitions led here.",
             labels=["change"],
         )
         changes.add_metric(["joined"], replicas.joined)
         changes.add_metric(["left"], replicas.left)
         yield changes
         for name, documentation, value in (
-            ("follower_fetches", "Requests of followers that were answered.", replicas.fetches),
+            ("follower_fetches", "Fetches of followers answered.", replicas.fetches),
             ("follower_bytes_out", "Bytes of batches sent to followers.", replicas.bytes_out),
         ):
             yield CounterMetricFamily(_PREFIX + name, documentation, value=value)
@@ -289,8 +287,8 @@ class BrokerMetrics:
             times[values] += 1
             offsets[values] += max(0, loss.offsets)
         for name, documentation, counted in (
-            ("withdrawals", "Times that acknowledged messages were found to be gone.", times),
-            ("withdrawn_offsets", "Acknowledged offsets that are gone, at least.", offsets),
+            ("withdrawals", "Losses of acknowledged messages found.", times),
+            ("withdrawn_offsets", "Acknowledged offsets lost, at least.", offsets),
         ):
             family = GaugeMetricFamily(_PREFIX + name, documentation, labels=labels)
             for values, value in counted.items():
@@ -301,24 +299,24 @@ class BrokerMetrics:
         checked = self._checked()
         damaged = CounterMetricFamily(
             _PREFIX + "damaged_batches",
-            "Batches that are stored, and are not what was sent.",
+            "Stored batches that are damaged.",
             labels=["topic", "partition"],
         )
         for (topic, partition), count in checked.damaged.items():
             damaged.add_metric([topic, str(partition)], count)
         yield damaged
         yield CounterMetricFamily(
-            _PREFIX + "scrubbed_bytes", "Stored bytes read again.", value=checked.scrubbed_bytes
+            _PREFIX + "scrubbed_bytes", "Stored bytes re-read.", value=checked.scrubbed_bytes
         )
         yield GaugeMetricFamily(
             _PREFIX + "scrubbed_time_seconds",
-            "When all that is stored had been read again, since 1970; below 0 if not yet.",
+            "When the last complete re-reading of stored data ended, since 1970; below 0 if never.",
             value=checked.scrubbed_time,
         )
         logs = GaugeMetricFamily(
             _PREFIX + "log_checked_time_seconds",
-            "When the last complete reading of a log's young segments, or of all of them, began,"
-            " since 1970; below 0 if there was none.",
+            "When the last complete reading of a log's young segments, or of all of them, began, "
+            "since 1970; below 0 if never.",
             labels=["topic", "partition", "segments"],
         )
         for (topic, partition), times in checked.logs.items():

@@ -56,7 +56,7 @@ class Descriptors(msgspec.Struct, frozen=True):
         shares = cls.of(most, connections)
         if shares.connections < connections:
             log.warning(
-                "few files: %d may be open (ulimit -Hn, LimitNOFILE): connections=%d wanted=%d "
+                "low limit of open files: %d (ulimit -Hn, LimitNOFILE): connections=%d wanted=%d "
                 "log_files=%d",
                 most,
                 shares.connections,
@@ -69,8 +69,8 @@ class Descriptors(msgspec.Struct, frozen=True):
     def of(cls, most: int, connections: int) -> Self:
         if most < _LEAST:
             raise BrokerError(
-                f"this process may have {most} files open, a broker needs {_LEAST} at least: raise "
-                "the limit (ulimit -Hn, or LimitNOFILE in its unit)"
+                f"the limit of open files is {most}, a broker needs at least {_LEAST}: raise it "
+                "(ulimit -Hn, or LimitNOFILE in its unit)"
             )
         shared = most - _KEPT
         allowed = min(connections, shared * 3 // 4)
@@ -83,8 +83,8 @@ class NoRoom(ApiError):
     def __init__(self, limit: int) -> None:
         super().__init__(
             ErrorCode.kafka_storage_error,
-            f"all {limit} files are in use that logs may have open: try again, or raise the limit "
-            "(ulimit -Hn, LimitNOFILE)",
+            f"all {limit} files that logs may open are in use: retry, or raise the limit (ulimit "
+            "-Hn, LimitNOFILE)",
         )
 
 
@@ -92,7 +92,7 @@ class RestingLog(Protocol):
     """The part of a partition's log that this module uses."""
 
     used: bool
-    """Set whenever it is read or appended to."""
+    """Set by every read and append."""
 
     def rest(self) -> bool:
         """Close all files, unless something is still to be flushed."""

@@ -119,7 +119,8 @@ class Opening:
                 info = self._states.leave_in_sync(key[0], topic_id, key[1])
                 if self._states.broker_id not in info.isr:
                     log.warning(
-                        "replica is brought in line by its leader topic=%s partition=%d reason=%r",
+                        "log has lost offsets, copying them from the leader topic=%s "
+                        "partition=%d reason=%r",
                         *(*key, losses[0].reason),
                     )
                     losses, reached = [], 0
@@ -154,11 +155,14 @@ class Opening:
             info = self._states.leave_in_sync(topic, topic_id, partition)
         except ClusterError as error:
             log.warning(
-                "not left to others topic=%s partition=%d error=%r", topic, partition, str(error)
+                "cannot leave the in-sync set topic=%s partition=%d error=%r",
+                topic,
+                partition,
+                str(error),
             )
         else:
             if self._states.broker_id not in info.isr:
-                log.info("left to others topic=%s partition=%d", topic, partition)
+                log.info("left the in-sync set topic=%s partition=%d", topic, partition)
 
     def _leads(self, info: PartitionInfo) -> bool:
         return info.leader == self._states.broker_id
@@ -190,7 +194,7 @@ class Opening:
             return None, reached
         if found != topic_id:
             log.warning(
-                "another topic's data was set aside path=%s", directories.set_aside(path, found)
+                "set aside data of another topic path=%s", directories.set_aside(path, found)
             )
             return None, reached
         try:
@@ -200,7 +204,7 @@ class Opening:
             # From here on, the directory no longer needs to record it.
             self._remember_loss(path, key, topic_id, reached)
             if missing.path is None:
-                log.error("no segment is left path=%s", directories.set_aside(path, found))
+                log.error("no segment left path=%s", directories.set_aside(path, found))
                 return None, reached
             log.error(
                 "end of log missing directory=%s end_offset=%d reached=%d",
@@ -231,9 +235,9 @@ class Opening:
         start = known.start if known else 0
         if reached > start:
             count = reached - start if known else UNKNOWN
-            return [Loss(start, count, f"its directory is gone, {_had(reached, known)}")]
+            return [Loss(start, count, f"its directory is missing, {_had(reached, known)}")]
         if known is None and self._is_replaced:
-            return [Loss(0, UNKNOWN, "the broker has another data directory than before")]
+            return [Loss(0, UNKNOWN, "the broker's data directory is not the one it had before")]
         return []
 
     def _told(self, topic_id: UUID, partition: int) -> int:
@@ -264,7 +268,7 @@ class Opening:
             slot = self.acknowledged.slot(opened.topic_id, key[1])
             slot.begin(opened.start_offset, opened.end_offset, leader_epoch)
         except OSError as error:
-            log.warning("what is acknowledged cannot be remembered reason=%r", error.strerror)
+            log.warning("cannot record acknowledged offsets reason=%r", error.strerror)
         else:
             opened.remember(slot)
 
@@ -301,7 +305,7 @@ def lost_beginning(opened: Log, known: AcknowledgedRange | None) -> list[Loss]:
     first, end = max([known.start, *found.starts]), min(found.logs, default=0)
     if end <= first:
         return []
-    return [Loss(first, end - first, f"it began at offset {first}, and begins at {end} now")]
+    return [Loss(first, end - first, f"it began at offset {first}, and now begins at {end}")]
 
 
 def lost_end(opened: Log, reached: int, known: AcknowledgedRange | None) -> list[Loss]:

@@ -160,7 +160,7 @@ class Partition:
 
     def _not_leader(self) -> ApiError:
         leader = self.info.leader
-        led = "nobody leads it" if leader == NO_LEADER else f"it is led by broker {leader}"
+        led = "it has no leader" if leader == NO_LEADER else f"it is led by broker {leader}"
         return ApiError(ErrorCode.not_leader_or_follower, f"{self.topic}-{self.index}: {led}")
 
     def check_isolation(self, isolation_level: int) -> None:
@@ -203,7 +203,8 @@ class Partition:
         """Stop serving because the partition is removed from here, or the broker stops."""
         if self.unavailable is None:
             self._end(
-                ErrorCode.not_leader_or_follower, f"{self.topic}-{self.index} is served no more"
+                ErrorCode.not_leader_or_follower,
+                f"{self.topic}-{self.index} is no longer on this broker",
             )
 
     def _end(self, code: ErrorCode, reason: str) -> None:
@@ -404,7 +405,7 @@ class Partition:
         uses the log."""
         self.check_available()
         code = ErrorCode.not_leader_or_follower
-        self.unavailable = code, f"{self.topic}-{self.index} is brought in line with its leader"
+        self.unavailable = code, f"{self.topic}-{self.index} is being truncated to match its leader"
         self._going_back = going_back = self._loop.create_future()
         self._timing.cancel()
         try:
@@ -472,12 +473,14 @@ class Partition:
     def _is_full(self) -> None:
         if not self.read_only:
             self.read_only = True
-            log.error("disk full, read-only topic=%s partition=%d", self.topic, self.index)
+            log.error(
+                "disk full, partition is read-only topic=%s partition=%d", self.topic, self.index
+            )
 
     def _has_room(self) -> None:
         if self.read_only:
             self.read_only = False
-            log.warning("writable again topic=%s partition=%d", self.topic, self.index)
+            log.warning("partition is writable again topic=%s partition=%d", self.topic, self.index)
 
     def when_committed(self, end_offset: int, callback: Committed) -> None:
         """Call back when everything before `end_offset` is on the disks of all in-sync replicas, or

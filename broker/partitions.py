@@ -227,7 +227,7 @@ class Partitions:
                 await self._apply(snapshot)
                 self.applied = snapshot
             except Exception:
-                log.exception("the cluster's map could not be followed, trying again")
+                log.exception("cannot apply the cluster's map, retrying")
                 await asyncio.sleep(_RETRY_SECONDS)
                 self._again(snapshot)
             for watcher in tuple(self._watchers):
@@ -380,7 +380,7 @@ class Partitions:
             partition.log.delete()
         else:
             await self._loop.run_in_executor(self._threads, partition.log.close)
-            log.warning("partition closed, its data is kept topic=%s partition=%d", topic, index)
+            log.warning("partition closed, data kept topic=%s partition=%d", topic, index)
         if not any(each == topic for each, _ in self._partitions):
             self._metrics.forget_topic(topic)
             del self._changes[topic]
@@ -410,8 +410,8 @@ class Partitions:
             elif found.topic not in snapshot.topics and found.path not in self._warned:
                 self._warned.add(found.path)
                 log.warning(
-                    "the map has no such topic, its data is left alone path=%s; if the map was "
-                    "lost, run `penstock topics recover`",
+                    "the map has no such topic, data kept path=%s; if the map was lost, run "
+                    "`penstock topics recover`",
                     found.path,
                 )
         self._remover.submit(_remove_deleted, self._data.path)
@@ -540,7 +540,7 @@ def _remove_deleted(data_dir: Path) -> None:
     try:
         directories.remove_deleted(data_dir)
     except OSError as error:
-        log.warning("deleted data not removed yet path=%s error=%r", data_dir, str(error))
+        log.warning("cannot remove deleted data yet path=%s error=%r", data_dir, str(error))
 
 
 def _resolve(future: "asyncio.Future[None]") -> Callable[[], None]:

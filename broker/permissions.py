@@ -63,7 +63,7 @@ _IMPLIED: Final = {
     Operation.ALTER_CONFIGS: Operation.DESCRIBE_CONFIGS,
 }
 ON: Final = {kind: bits(operations) for kind, operations in OPERATIONS_ON.items()}
-"""What can be done to a kind of resource at all."""
+"""The operations that exist for each kind of resource."""
 
 
 def _allowed_by(operation: Operation) -> int:
@@ -285,7 +285,9 @@ class Permissions:
         if stands:
             return Explanation(False, "no ACL allows it")
         if self._if_no_acl:
-            return Explanation(True, "there is no ACL for it, and the broker allows what has none")
+            return Explanation(
+                True, "there is no ACL for it, and the broker allows what has no ACL"
+            )
         return Explanation(False, "there is no ACL for it")
 
     @property

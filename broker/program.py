@@ -82,7 +82,7 @@ def _keep_running(zookeeper: EmbeddedZooKeeper, ended: threading.Event) -> None:
         try:
             zookeeper.ensure_running()
         except EmbeddedError as error:
-            log.error("embedded zookeeper does not start error=%r", str(error))
+            log.error("cannot start embedded zookeeper error=%r", str(error))
 
 
 async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> int:
@@ -113,7 +113,7 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
             has_answered = has_answered or not isinstance(error, NobodyThere)
             if not has_answered:
                 raise
-            log.warning("not started, tried again reason=%r", str(error))
+            log.warning("start failed, retrying reason=%r", str(error))
         finally:
             await broker.stop()
         with contextlib.suppress(TimeoutError):

@@ -59,12 +59,12 @@ def checked_entity(parts: list[tuple[str, str | None]]) -> Entity:
     if unknown := next((kind for kind in kinds if kind not in _KINDS), None):
         raise _invalid(f"Unhandled client quota entity type: {unknown:.50}")
     if not kinds or len(set(kinds)) < len(kinds):
-        raise _invalid("an entity has one part or two, of different types")
+        raise _invalid("an entity must have one part, or two of different types")
     if ADDRESS in kinds and len(kinds) > 1:
-        raise _invalid("an address stands alone")
+        raise _invalid("an ip entity cannot be combined with another")
     for _, name in parts:
         if name is not None and not (name and name.isprintable() and len(name) <= _LONGEST_NAME):
-            raise _invalid(f"a name has letters that can be shown, {_LONGEST_NAME} at most")
+            raise _invalid(f"a name must have printable characters only, at most {_LONGEST_NAME}")
     return tuple(sorted(parts, key=lambda part: part[0]))
 
 
@@ -74,7 +74,7 @@ def check_changes(entity: Entity, changes: Changes) -> None:
     known = {str(each) for each in Quota if (each in OF_ADDRESSES) == of_address}
     for key, value in changes.items():
         if key not in known:
-            raise _invalid(f"{key:.50} is none of {', '.join(sorted(known))}")
+            raise _invalid(f"{key:.50} is not one of {', '.join(sorted(known))}")
         if value is not None and not (math.isfinite(value) and value > 0):
             raise _invalid(f"{key} must be positive")
 

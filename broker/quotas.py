@@ -94,9 +94,9 @@ class Quotas:
     def __init__(self, percent_without_rights: float) -> None:
         self._percent_without_rights = percent_without_rights
         self.active = False
-        """Whether anything is to be counted at all."""
+        """Whether there is any quota."""
         self.generation = 0
-        """Another one whenever shares are others."""
+        """Changes whenever shares may have changed."""
         self._snapshot = NONE
         self._meters: dict[tuple[Quota, Entity], Meter] = {}
         self._shares: dict[tuple[str, str | None, bool], Share] = {}

@@ -93,7 +93,7 @@ class ReassignmentAdmin:
         if target is None:
             if partition.move is None:
                 raise ApiError(
-                    ErrorCode.no_reassignment_in_progress, "Its replicas are not being moved."
+                    ErrorCode.no_reassignment_in_progress, "The partition is not being reassigned."
                 )
             after = cancelled(partition, brokers)
         else:

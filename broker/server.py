@@ -128,7 +128,7 @@ class Server:
         waiting = [each for each in self._connections if each.holds_files]
         slowest = min(waiting, key=lambda each: each.last_active, default=None)
         if slowest is not None and self._loop.time() - slowest.last_active > _SLOW_S:
-            slowest.close("error='responses are not read, and files are needed that wait for it'")
+            slowest.close("error='client does not read its responses, and their files are needed'")
 
     @property
     def trouble(self) -> str:
@@ -153,7 +153,7 @@ class Server:
                 return
             if len(self._connections) + len(self._handshakes) >= self._limit:
                 # First: a rejected client may ask another thread for the reason at once.
-                self._be_in_trouble(f"all {self._limit} connections are taken")
+                self._be_in_trouble(f"all {self._limit} connections are in use")
                 sock.close()
                 text = f"client={address[0]}:{address[1]} limit={self._limit}"
                 self._complaints.say(ComplaintKind.CONNECTION_REFUSED, str(address[0]), text)
@@ -165,7 +165,7 @@ class Server:
                 self._complaints.say(
                     ComplaintKind.CONNECTION_REFUSED,
                     str(address[0]),
-                    f"client={address[0]}:{address[1]} reason='too many in a second for its quota'",
+                    f"client={address[0]}:{address[1]} reason='connection rate quota exceeded'",
                     like="quota",
                 )
                 continue
@@ -186,7 +186,7 @@ class Server:
         name = listener.certificate_name(sock)
         if not name and listener.certifies and sock.getpeercert():
             sock.close()
-            text = f"client={address[0]}:{address[1]} reason='its certificate stands for nobody'"
+            text = f"client={address[0]}:{address[1]} reason='its certificate matches no principal'"
             self._complaints.say(ComplaintKind.LOGIN_REFUSED, address[0], text, like="nobody")
         else:
             self._serve(listener, Encrypted(sock), address, name)

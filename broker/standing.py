@@ -84,7 +84,7 @@ class Standing:
     def _note(self, remarks: Sequence[Remark]) -> None:
         for kind in self._seen.keys() - {each.kind for each in remarks}:
             if self._seen.pop(kind) > 1:
-                log.info("not any more: %s", kind)
+                log.info("resolved: %s", kind)
         for each in remarks:
             self._seen[each.kind] += 1
             if self._seen[each.kind] % _LOOKS_BETWEEN_LINES == 2:
@@ -107,16 +107,16 @@ class Standing:
         if state is not SessionState.CONNECTED:
             yield Remark(
                 "no connection to ZooKeeper",
-                f"{self._session.address} does not answer; partitions are served as they were, "
-                "but until it is back no leaders are elected, nobody joins or leaves the in-sync "
-                "replicas, and topics, users and ACLs cannot be changed",
+                f"{self._session.address} does not answer; partitions are still served, but until "
+                "it is back no leaders are elected, in-sync sets do not change, and topics, "
+                "users and ACLs cannot be changed",
             )
         elif (holder := snapshot.controller_id) not in snapshot.brokers:
-            held = "" if holder is None else f"broker {holder} has that office and is not there; "
+            held = "" if holder is None else f"broker {holder} was elected and is not registered; "
             yield Remark(
                 "no controller",
-                f"{held}no leaders are elected, and no topics created, until a broker takes that "
-                "office: one does as soon as ZooKeeper has given up the last one",
+                f"{held}until a controller is elected, no leaders are elected and no topics "
+                "created: this happens as soon as the last controller's ZooKeeper session expires",
             )
 
     def _of_headless(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:
@@ -134,11 +134,11 @@ class Standing:
         if headless:
             yield Remark(
                 "without a leader",
-                f"{_counted(headless)} can be neither written nor read. What was acknowledged is "
+                f"{_counted(headless)} can be neither written nor read. Acknowledged messages are "
                 f"on {_brokers(awaited)}: start {_it(awaited)}"
                 if awaited
                 else f"{_counted(headless)} can be neither written nor read until the controller "
-                "has made a leader",
+                "has elected a leader",
             )
 
     def _of_led(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:
@@ -161,15 +161,15 @@ class Standing:
         if few:
             remedy = why or "the topic has fewer replicas than that: lower min.insync.replicas"
             yield Remark(
-                "not enough in sync for min.insync.replicas",
-                f"{_counted(few)} led here, which refuse acks=all: {remedy}",
+                "fewer in sync than min.insync.replicas",
+                f"{_counted(few)} led here, which reject acks=all: {remedy}",
             )
         if under:
             yield Remark("under-replicated", f"{_counted(under)} led here: {why}")
 
     def _of_copying(self) -> Iterator[Remark]:
         for leader_id, reason in sorted(self._copying.leaders_in_trouble.items()):
-            yield Remark(f"nothing is copied from broker {leader_id}", reason)
+            yield Remark(f"cannot copy from broker {leader_id}", reason)
         troubles = sorted(self._copying.troubles.items())
         if troubles:
             named = [f"{topic}-{index}: {reason}" for (topic, index), reason in troubles]
@@ -209,11 +209,15 @@ def figures(
 ) -> Iterator[Metric]:
     for name, documentation, value in (
         ("is_controller", "1 while this broker is the controller.", is_controller),
-        ("zookeeper_connected", "1 while it has a connection to ZooKeeper.", is_connected),
-        ("uncopied_partitions", "Led by others, and not copied at the moment.", copying.uncopied),
+        ("zookeeper_connected", "1 while this broker is connected to ZooKeeper.", is_connected),
+        (
+            "uncopied_partitions",
+            "Partitions followed here that cannot be copied at the moment.",
+            copying.uncopied,
+        ),
         (
             "leaders_in_trouble",
-            "Brokers from which something should be copied, and nothing comes.",
+            "Leaders from which nothing can be copied.",
             copying.leaders_in_trouble,
         ),
     ):
@@ -229,17 +233,17 @@ def _of_throttles(throttles: Mapping[str, Throttle]) -> Iterator[Metric]:
     """Metrics of moved replicas. The rate is exposed only while it is in force."""
     rates = GaugeMetricFamily(
         _PREFIX + "throttle_bytes_per_second",
-        "The rate in force for replicas that are moved.",
+        "The throttle rate in force for moved replicas.",
         labels=["side"],
     )
     used = CounterMetricFamily(
         _PREFIX + "throttled_bytes",
-        "Bytes of batches that counted against that rate.",
+        "Bytes of batches that counted against the throttle.",
         labels=["side"],
     )
     waited = CounterMetricFamily(
         _PREFIX + "throttle_waited_seconds",
-        "For how long something was held back because the rate was used up.",
+        "Time for which copying was throttled.",
         labels=["side"],
     )
     for side, throttle in throttles.items():
@@ -253,10 +257,10 @@ def _of_throttles(throttles: Mapping[str, Throttle]) -> Iterator[Metric]:
 def _of_cluster(snapshot: ClusterSnapshot, *, is_controller: bool) -> Iterator[Metric]:
     """Exposed by the controller alone: all brokers see the same map, sooner or later."""
     headless = GaugeMetricFamily(
-        _PREFIX + "partitions_without_leader", "Partitions of the cluster that nobody leads."
+        _PREFIX + "partitions_without_leader", "Partitions of the cluster without a leader."
     )
     away = GaugeMetricFamily(
-        _PREFIX + "brokers_away", "Brokers of the cluster that have replicas, and are not there."
+        _PREFIX + "brokers_away", "Brokers with replicas that are not registered."
     )
     if is_controller:
         wanted: set[int] = set()
@@ -291,11 +295,11 @@ def _why(away: Set[int], behind: Set[int]) -> str:
     """Why replicas are not in sync, and the remedy."""
     said = []
     if away:
-        said.append(f"{_brokers(away)} {_is(away)} away: start {_it(away)}")
+        said.append(f"{_brokers(away)} {_is(away)} down: start {_it(away)}")
     if behind:
         said.append(
-            f"{_brokers(behind)} {_is(behind)} there and behind: "
-            "/readyz there says whether something is in the way"
+            f"{_brokers(behind)} {_is(behind)} running and catching up: /readyz there reports "
+            "what prevents it"
         )
     return "; ".join(said)
 

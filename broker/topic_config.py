@@ -40,7 +40,7 @@ class TopicDefaults(msgspec.Struct, frozen=True):
         TopicConfig.parse(configs)
         for key in (MIRROR_OF, ACCEPT_GAP, CUT):
             if key in configs:
-                raise ValueError(f"`{key}` is of one topic, and no default of all")
+                raise ValueError(f"`{key}` can be set for single topics only, not as a default")
         return cls(
             partitions=_count(settings, "partitions"),
             replication_factor=_count(settings, "replication_factor"),
@@ -78,7 +78,7 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
         texts = {**defaults, **canonical}
         foreign = [name for name in texts if name not in TOPIC_CONFIG_KEYS]
         if len(foreign) > _MOST_FOREIGN:
-            why = f"{len(foreign)} configs of others, {_MOST_FOREIGN} are allowed"
+            why = f"{len(foreign)} foreign configs, at most {_MOST_FOREIGN} are allowed"
             raise ApiError(ErrorCode.invalid_config, why)
         values = {
             name: key.read(texts.get(name, key.default)) for name, key in TOPIC_CONFIG_KEYS.items()
@@ -197,7 +197,7 @@ def changed(
         if key.type.kind is not ConfigType.LIST:
             raise ApiError(
                 ErrorCode.invalid_request,
-                f"{change.operation.name.lower()} is for lists, and {name} is not a list",
+                f"{change.operation.name.lower()} requires a list, and {name} is not one",
             )
         before = result.get(name, defaults.get(name, key.default)).split(",")
         words = change.value.split(",")
@@ -227,7 +227,7 @@ _SHAPE = ("partitions", "replication_factor")
 def _count(settings: Mapping[str, Any], key: str) -> int:
     value = settings.get(key, 1)
     if type(value) is not int or not 1 <= value < 2**15:
-        raise ValueError(f"`{key}` must be a whole number from 1 on, not {value!r}")
+        raise ValueError(f"`{key}` must be a whole number of at least 1, not {value!r}")
     return value
 
 

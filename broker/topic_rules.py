@@ -125,7 +125,7 @@ def check_room(
         if held[broker] + more > most:
             raise ApiError(
                 ErrorCode.invalid_partitions,
-                f"broker {broker} has {held[broker]} partitions, and {most} are allowed "
+                f"broker {broker} has {held[broker]} partitions, at most {most} are allowed "
                 f"(`limits.partitions`): there is no room for {more} more",
             )
 

@@ -285,7 +285,7 @@ class TopicAdmin:
         epoch = self._controller_epoch()
         if epoch is None:
             known = self._view.snapshot.controller_id
-            hint = "there is none at the moment" if known is None else f"broker {known} is"
+            hint = "there is no controller at the moment" if known is None else f"broker {known} is"
             raise ApiError(
                 ErrorCode.not_controller,
                 f"broker {self._broker_id} is not the controller: {hint}",
@@ -321,7 +321,7 @@ class TopicAdmin:
 
 def _tell_unused(topic: str, config: TopicConfig) -> None:
     if config.unused:
-        log.warning("configs kept and not acted on topic=%s configs=%s", topic, config.unused)
+        log.warning("configs without effect in Penstock topic=%s configs=%s", topic, config.unused)
 
 
 def _beginnings(
@@ -371,5 +371,5 @@ async def within(timeout_ms: int, done: Awaitable[None]) -> None:
     except TimeoutError:
         raise ApiError(
             ErrorCode.request_timed_out,
-            f"written, and not yet in effect after {timeout_ms} ms",
+            f"written, but not in effect after {timeout_ms} ms",
         ) from None

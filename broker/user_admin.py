@@ -55,7 +55,7 @@ class UserAdmin:
         try:
             self._view.refresh()
         except Unavailable as error:
-            log.warning("altered passwords could not be read back yet error=%r", str(error))
+            log.warning("cannot read back altered passwords yet error=%r", str(error))
         return outcome
 
 

@@ -44,13 +44,13 @@ class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """One line for people."""
         which = (
-            f"messages {self.first:,} to {self.first + self.count - 1:,} are gone"
+            f"{self.first:,} to {self.first + self.count - 1:,}"
             if self.count > 0
-            else f"messages are gone, from {self.first:,} on; how many is not known"
+            else f"from {self.first:,} on (their number is unknown)"
         )
         return (
-            f"{self.topic}-{self.partition} has lost what it had acknowledged: {which}, "
-            f"leader epoch {self.leader_epoch} begins: {self.reason}"
+            f"{self.topic}-{self.partition} has lost acknowledged messages {which}, leader epoch "
+            f"{self.leader_epoch} begins: {self.reason}"
         )
 
 
@@ -101,7 +101,7 @@ class Withdrawals:
         except FileNotFoundError:
             return []
         except msgspec.DecodeError as error:
-            log.warning("statements of losses cannot be read path=%s error=%s", self._path, error)
+            log.warning("cannot read statements of losses path=%s error=%s", self._path, error)
             return []
 
     def _write(self, all_: list[Withdrawal]) -> None:

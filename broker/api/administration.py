@@ -13,7 +13,7 @@ from ground.administration import Change, Kind, Who
 from ground.administration_log import AdministrationLog
 
 Ended = Callable[[Any], None]
-"""To be called with the response; with None if there is none."""
+"""To be called with the response, or with None if there is none."""
 
 
 class Administration:
@@ -47,7 +47,7 @@ class Administration:
                 kind=Kind.TOPIC,
                 name=topic,
                 after=made,
-                message="by asking about it (auto_create_topics)",
+                message="on first use (auto_create_topics)",
             ),
         )
 
@@ -62,5 +62,5 @@ def _failed(action: str, kind: Kind) -> Change:
         kind=kind,
         name="",
         result="FAILED",
-        message="the request failed: see the broker's log; what was done of it is not known",
+        message="the request failed, and its outcome is unknown: see the broker's log",
     )

@@ -77,7 +77,7 @@ def check_resource(resource_type: int, name: str, times: Counter[tuple[int, str]
     if resource_type not in {ResourceType.BROKER, ResourceType.TOPIC}:
         raise ApiError(
             ErrorCode.invalid_request,
-            f"resource type {resource_type} has no configs here: topics (2) and brokers (4) have",
+            f"resource type {resource_type} has no configs; topics (2) and brokers (4) have",
         )
     if times[resource_type, name] > 1:
         raise ApiError(ErrorCode.invalid_request, "Duplicate resource in request.")

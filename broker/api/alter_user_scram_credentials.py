@@ -47,7 +47,7 @@ async def handle(
     if denial is not None:
         outcome = dict.fromkeys(names, denial)
     elif len(names) > MOST_USERS:
-        why = f"{len(names)} users in one request, {MOST_USERS} are allowed"
+        why = f"{len(names)} users in one request, at most {MOST_USERS} are allowed"
         outcome = dict.fromkeys(names, ApiError(ErrorCode.invalid_request, why))
     else:
         refused = _refused(request)

@@ -183,9 +183,8 @@ def check_in_sync(partition: Partition) -> None:
     if partition.min_insync_replicas > partition.in_sync:
         raise ApiError(
             ErrorCode.not_enough_replicas,
-            f"not enough replicas are in sync: {partition.in_sync} of "
-            f"{len(partition.info.replicas)}, min.insync.replicas is "
-            f"{partition.min_insync_replicas}",
+            f"not enough in-sync replicas: {partition.in_sync} of {len(partition.info.replicas)}, "
+            f"min.insync.replicas is {partition.min_insync_replicas}",
         )
 
 
@@ -222,14 +221,16 @@ class _Answer:
         if position not in self._open:
             return  # the timeout has already been reported
         if code:
-            self._refuse(position, code, "the batch could not be committed")
+            self._refuse(position, code, "the batch was not committed")
         self._open.discard(position)
         if not self._open:
             self._send()
 
     def _time_is_over(self) -> None:
         for position in self._open:
-            self._refuse(position, ErrorCode.request_timed_out, "not yet on all replicas in sync")
+            self._refuse(
+                position, ErrorCode.request_timed_out, "not yet flushed by all in-sync replicas"
+            )
         self._open.clear()
         self._send()
 

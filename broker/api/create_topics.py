@@ -55,7 +55,7 @@ async def handle(
             if wanted > MOST_PARTITIONS:
                 raise ApiError(
                     ErrorCode.invalid_partitions,
-                    f"{wanted} partitions in one request, {MOST_PARTITIONS} are allowed",
+                    f"{wanted} partitions in one request, at most {MOST_PARTITIONS} are allowed",
                 )
             created = await topics.create(
                 _new_topic(topic),

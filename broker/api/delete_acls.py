@@ -44,8 +44,7 @@ async def handle(needs: Needs, request: DeleteAclsRequest, caller: Caller) -> De
     if len(request.filters) > MOST_FILTERS:
         refused = DeleteAclsFilterResult(
             error_code=ErrorCode.invalid_request,
-            error_message=f"{len(request.filters)} filters in one request, "
-            f"{MOST_FILTERS} are allowed",
+            error_message=f"{len(request.filters)} filters, at most {MOST_FILTERS} are allowed",
         )
         return DeleteAclsResponse(filter_results=(refused,) * len(request.filters))
     taken = [_taken(needs.admin, each) for each in request.filters]

@@ -76,7 +76,8 @@ async def _delete(partitions: Partitions, topic: str, index: int, offset: int) -
         partition.check_leader()
     if not partition.config.deletes:
         raise ApiError(
-            ErrorCode.policy_violation, f"{topic} is compacted: its records are not deleted by age"
+            ErrorCode.policy_violation,
+            f"{topic} is compacted, and its cleanup.policy does not include delete",
         )
     with partition.noticing_failure() as log:
         log.delete_before(log.exposed_offset if offset == _END else offset)

@@ -54,7 +54,7 @@ async def handle(
         try:
             if topic.topic_id and topic.name is not None:
                 raise ApiError(
-                    ErrorCode.invalid_request, "a topic is named by name or by id, not by both"
+                    ErrorCode.invalid_request, "a topic must be named by name or by id, not by both"
                 )
             if name is None:
                 raise _unknown(topic)

@@ -42,7 +42,7 @@ def handle(
     ):
         return DescribeClientQuotasResponse(
             error_code=ErrorCode.invalid_request,
-            error_message="a type of entity is asked for once, by name, as the default, or as any",
+            error_message="each entity type may be used once: by name, default, or any",
             entries=None,
         )
     return DescribeClientQuotasResponse(

@@ -34,7 +34,7 @@ def handle(
     if request.endpoint_type != BROKERS:
         return DescribeClusterResponse(
             error_code=ErrorCode.unsupported_endpoint_type,
-            error_message=f"endpoint type {request.endpoint_type} is not known, only brokers are",
+            error_message=f"endpoint type {request.endpoint_type} is not supported",
             cluster_id=cluster_id,
             brokers=(),
         )

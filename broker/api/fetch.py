@@ -136,12 +136,12 @@ class _Look(NamedTuple):
     """The outcome of reading one partition."""
 
     partition: Partition | None
-    """None where it cannot be read here."""
+    """None if it cannot be read here."""
     data: PartitionData
     rests: bool = False
-    """There is nothing more to be found before it changes."""
+    """There is nothing more to find before the partition changes."""
     no_room: bool = False
-    """There is something, and it was not taken."""
+    """There is data that was not returned."""
 
 
 class _Fetch(ABC):
@@ -420,7 +420,7 @@ def _history_of(partition: Partition, wanted: FetchPartition) -> EpochEndOffset 
         return None
     epoch, end_offset = end_of_epoch(partition, wanted.last_fetched_epoch)
     if epoch == NOT_KNOWN:
-        raise OffsetOutOfRange(f"nothing is known of epoch {wanted.last_fetched_epoch}")
+        raise OffsetOutOfRange(f"epoch {wanted.last_fetched_epoch} is not known")
     if epoch < wanted.last_fetched_epoch or end_offset < offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None

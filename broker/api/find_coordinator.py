@@ -27,7 +27,9 @@ from wire.messages.find_coordinator import (
 )
 from wire.messages.find_coordinator import Coordinator as Found
 
-_NO_TRANSACTIONS = "this broker has no transactions: an idempotent producer needs no id for them"
+_NO_TRANSACTIONS = (
+    "this broker does not support transactions; idempotent producers need no transactional id"
+)
 
 
 class Needs(msgspec.Struct, frozen=True):
@@ -76,7 +78,9 @@ def _coordinator(needs: Needs, rights: Rights, listener: str, key_type: int, key
     broker = None if which is None else needs.cluster.snapshot.brokers.get(which)
     address = broker and broker.reached_by(listener)
     if not broker or not address:
-        return _none(key, ErrorCode.coordinator_not_available, "no broker can be reached for it")
+        return _none(
+            key, ErrorCode.coordinator_not_available, "no broker is available to coordinate it"
+        )
     return Found(key=key, node_id=broker.broker_id, host=address[0], port=address[1])
 
 

@@ -124,7 +124,7 @@ def _find(
     elif timestamp >= 0:
         found = partition.offset_for_timestamp(timestamp, caller)
     else:
-        raise ApiError(ErrorCode.unsupported_version, f"timestamp {timestamp} has no meaning here")
+        raise ApiError(ErrorCode.unsupported_version, f"timestamp {timestamp} is not supported")
     if found is None:
         _check_committed(partition)
         return ListOffsetsPartitionResponse(partition_index=index)
@@ -140,5 +140,6 @@ def _check_committed(partition: Partition) -> None:
     if not partition.knows_committed:
         raise ApiError(
             ErrorCode.offset_not_available,
-            f"{partition.topic}-{partition.index}: it is not known yet how much is committed",
+            f"{partition.topic}-{partition.index}: the new leader does not yet know the committed "
+            "offset",
         )

@@ -57,7 +57,7 @@ def serve(
     work = _Work(needs, connection, header, request, began=began)
     rights = needs.authorization.of(connection.caller)
     if request.acks != ALL:
-        work.refuse_all(ErrorCode.invalid_required_acks, "what is copied needs acks=-1")
+        work.refuse_all(ErrorCode.invalid_required_acks, "a mirror must produce with acks=-1")
     elif rights.refuses(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, MIRROR_ID):
         work.refuse_all(
             ErrorCode.transactional_id_authorization_failed,
@@ -172,8 +172,8 @@ def _check(partition: Partition) -> None:
     if partition.mirror_of is None:
         raise ApiError(
             ErrorCode.policy_violation,
-            f"{partition.topic} is no copy of another cluster's topic, which it would be by the "
-            f"topic config {MIRROR_OF}: the mirror may not write to it",
+            f"{partition.topic} is not a copy of another cluster's topic (topic config "
+            f"{MIRROR_OF}): the mirror may not write to it",
         )
     check_in_sync(partition)
 

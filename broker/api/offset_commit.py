@@ -33,7 +33,7 @@ class Needs(msgspec.Struct, frozen=True):
     cluster: ClusterView
     authorization: Authorization
     most_metadata: int
-    """Bytes beside each offset."""
+    """The maximal size of an offset's metadata, in bytes."""
 
 
 async def handle(

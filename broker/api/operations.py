@@ -47,21 +47,21 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
         Rule(
             Operation.WRITE,
             _TRANSACTION,
-            "what the mirror copies",
+            "copying by the mirror",
             besides=(Operation.WRITE, _TOPIC),
         ),
     ),
     # Fetch
     1: (
         Rule(Operation.READ, _TOPIC, "consumers"),
-        Rule(Operation.CLUSTER_ACTION, _CLUSTER, "brokers that follow"),
+        Rule(Operation.CLUSTER_ACTION, _CLUSTER, "followers"),
     ),
     # ListOffsets
     2: (Rule(Operation.DESCRIBE, _TOPIC),),
     # Metadata
     3: (
-        Rule(Operation.DESCRIBE, _TOPIC, "each topic that is told of"),
-        Rule(Operation.CREATE, _TOPIC, "topics that are created by asking", _ON_CLUSTER_INSTEAD),
+        Rule(Operation.DESCRIBE, _TOPIC, "each topic described"),
+        Rule(Operation.CREATE, _TOPIC, "topics created on first use", _ON_CLUSTER_INSTEAD),
     ),
     # OffsetCommit
     8: (
@@ -69,7 +69,7 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
         Rule(
             Operation.READ,
             _TOPIC,
-            "each topic of which something is committed",
+            "each topic with offsets to commit",
             besides=(Operation.READ, _GROUP),
         ),
     ),
@@ -79,7 +79,7 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
         Rule(
             Operation.DESCRIBE,
             _TOPIC,
-            "each topic of which something is told",
+            "each topic with returned offsets",
             besides=(Operation.DESCRIBE, _GROUP),
         ),
     ),
@@ -159,7 +159,7 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
         Rule(
             Operation.READ,
             _TOPIC,
-            "each topic of which something is forgotten",
+            "each topic with offsets to delete",
             besides=(Operation.DELETE, _GROUP),
         ),
     ),

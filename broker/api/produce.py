@@ -53,7 +53,7 @@ def serve(
         return
     work = _Work(needs, connection, header, request, began=began)
     if request.acks not in {ALL, 0, 1}:
-        work.refuse_all(ErrorCode.invalid_required_acks, "acks is -1, 0 or 1")
+        work.refuse_all(ErrorCode.invalid_required_acks, "acks must be -1, 0 or 1")
     elif request.transactional_id is not None:
         work.refuse_all(
             ErrorCode.transactional_id_authorization_failed, "transactions are not supported"
@@ -146,7 +146,7 @@ class _Work(Appending):
         if not self._needs.producer_ids.belongs(producer_id, principal):
             raise ApiError(
                 ErrorCode.unknown_producer_id,
-                f"producer id {producer_id} was not given to {principal} by this cluster",
+                f"producer id {producer_id} was not assigned to {principal} by this cluster",
             )
 
 
@@ -157,15 +157,15 @@ def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: i
     if partition.mirror_of is not None:
         raise ApiError(
             ErrorCode.policy_violation,
-            f"the topic is a copy of {partition.mirror_of.place}: it is written by the mirror "
-            "alone; penstock mirror promote opens it",
+            f"the topic is a copy of {partition.mirror_of.place}, and only the mirror may write "
+            "to it; penstock mirror promote opens it",
         )
     if view is None:
         raise BatchError(ErrorCode.invalid_record, "no record batch was sent")
     if len(view) > partition.max_message_bytes:
         raise ApiError(
             ErrorCode.message_too_large,
-            f"the batch has {len(view)} bytes, {partition.max_message_bytes} are allowed",
+            f"the batch has {len(view)} bytes, at most {partition.max_message_bytes} are allowed",
         )
     header = check_batch(view)
     if header.attributes & _NOT_ACCEPTED:

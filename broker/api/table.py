@@ -141,9 +141,9 @@ class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
 
     config: BrokerConfig
     listener: str
-    """Where it listens, as a listener of Kafka's."""
+    """The address on which it listens, as a Kafka listener."""
     advertised: str
-    """Where clients are told to reach it."""
+    """The address that clients are told."""
     loop: asyncio.AbstractEventLoop
     cluster: ClusterView
     topics: TopicAdmin
@@ -152,13 +152,13 @@ class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
     broker_configs: BrokerConfigAdmin
     groups: Coordinator
     sends_throttled: Throttle
-    """What others have of what is led here, to move replicas."""
+    """The throttle of what other brokers fetch from leaders here, for moved replicas."""
     users: UserAdmin
     partitions: Partitions
     described: DescribedTopics
     producer_ids: ProducerIds
     turns: Turns
-    """Those of requests about many things."""
+    """The turns of requests about many things."""
     open_logs: OpenLogs
     record_check: RecordCheck
     large_checks: LargeChecks
@@ -180,7 +180,7 @@ class Served(msgspec.Struct, frozen=True):
     handle: Callable[..., Any]
     needs: Callable[[BrokerParts], Any]
     ends_with_client: bool = False
-    """Whether its handler is cancelled when the client goes before it has answered."""
+    """Whether its handler is cancelled if the client disconnects before the answer."""
 
 
 def _row(

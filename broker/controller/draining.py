@@ -41,13 +41,14 @@ async def hand_over(
                 await asyncio.sleep(_GLANCE_SECONDS)
     except (TimeoutError, ClusterError) as error:
         log.warning(
-            "stopping although others could lead id=%d partitions=%d reason=%r",
+            "stopping while still leading partitions that others could lead id=%d partitions=%d "
+            "reason=%r",
             *(broker_id, to_hand_over(view.snapshot, broker_id)),
-            str(error) or f"not done within {patience_seconds:g} s",
+            str(error) or f"timed out after {patience_seconds:g} s",
         )
         announced.add_done_callback(_note_failure)
     else:
-        log.info("others lead now id=%d", broker_id)
+        log.info("leadership handed over id=%d", broker_id)
 
 
 def to_hand_over(snapshot: ClusterSnapshot, broker_id: int) -> int:

@@ -108,7 +108,7 @@ class Leaders:
                 self._follow(self._view.snapshot, epoch)
             except Fenced as fenced:
                 self._forget()
-                log.info("not the controller any more reason=%r", str(fenced))
+                log.info("no longer the controller reason=%r", str(fenced))
             except BaseException:
                 self._forget()  # it is unknown what was written
                 raise
@@ -155,7 +155,7 @@ class Leaders:
         headless = sum(each.leader == NO_LEADER for each in stand)
         log.log(
             logging.WARNING if headless else logging.INFO,
-            "leaders and in-sync replicas changed partitions=%d without_leader=%d seconds=%.3f",
+            "changed leaders and in-sync replicas partitions=%d without_leader=%d seconds=%.3f",
             *(len(stand), headless, time.monotonic() - started),
         )
 
@@ -172,9 +172,9 @@ class Leaders:
         except Fenced:
             raise
         except (Conflict, UnknownTopic) as error:  # the next snapshot has the change
-            log.info("move not finished yet topic=%s reason=%r", topic.name, str(error))
+            log.info("reassignment not completed yet topic=%s reason=%r", topic.name, str(error))
         else:
-            log.info("replicas moved topic=%s partitions=%d", topic.name, len(moved))
+            log.info("reassignment completed topic=%s partitions=%d", topic.name, len(moved))
 
     def _write(
         self, changes: Sequence[StateChange], epoch: ControllerEpoch

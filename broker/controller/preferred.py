@@ -39,10 +39,10 @@ class PreferredLeaders:
             try:
                 stand = await asyncio.to_thread(self._leaders.change, returning, epoch)
             except ClusterError as error:
-                log.warning("preferred leaders not elected error=%r", str(error))
+                log.warning("cannot elect preferred leaders error=%r", str(error))
                 continue
             if any(stand):
-                log.info("preferred leaders lead again partitions=%d", sum(map(bool, stand)))
+                log.info("elected preferred leaders partitions=%d", sum(map(bool, stand)))
 
 
 def returning(snapshot: ClusterSnapshot) -> Sequence[StateChange]:

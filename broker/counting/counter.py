@@ -60,7 +60,7 @@ class CountingFindings:
         self.scrubbed_bytes = 0
         self.scrubbed_millis = -1
         self.checked: dict[tuple[str, int], CheckedLog] = {}
-        """Of each partition that is counted here: when its log was last read again."""
+        """When each counted partition's log was last re-read."""
 
     def follow(self, led: Sequence[Led]) -> None:
         """Replace the partitions that are counted."""
@@ -135,11 +135,11 @@ class LedgerCounter:
         while True:
             try:
                 status = await self._one_process()
-                reason = f"its process ended with status {status}"
+                reason = f"the process ended with status {status}"
             except (OSError, msgspec.DecodeError) as error:
                 reason = str(error)
             log.warning(
-                "ledger counter ended, starting another reason=%r seconds=%g", reason, self._pause
+                "counting process ended, restarting reason=%r seconds=%g", reason, self._pause
             )
             await asyncio.sleep(self._pause)
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
@@ -185,9 +185,9 @@ class LedgerCounter:
 
     def _note(self, looked: CountingResult) -> None:
         if looked.trouble and looked.trouble != self._trouble:
-            log.warning("ledger waits reason=%r", looked.trouble)
+            log.warning("ledger counting paused reason=%r", looked.trouble)
         elif self._trouble and not looked.trouble:
-            log.info("ledger goes on batches=%d", looked.batches)
+            log.info("ledger counting resumed batches=%d", looked.batches)
         self._trouble = looked.trouble
         self._found.note(looked)
         if not looked.trouble:

@@ -197,7 +197,7 @@ class _Passing:
             self._together(run)
             return
         for number in range(len(run.headers)):
-            assert self._epoch is not None, "a part of a run is of one epoch"
+            assert self._epoch is not None, "a part of a run has one epoch"
             self._begin_passage(self._epoch)
             self._together(run.part(number, number + 1))
 

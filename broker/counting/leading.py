@@ -26,7 +26,7 @@ from ledger.counting.counter import Counter, Withdrawn
 from ledger.counting.journal import PartitionKey, Place
 from ledger.counting.told import History, Told
 
-_UNCLEAN: Final = "the broker that leads since then was not in sync"
+_UNCLEAN: Final = "unclean leader election: the new leader was not in sync"
 MOST_UNASKED: Final = 10_000  # offsets that may be counted again without asking the ledger
 
 

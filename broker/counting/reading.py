@@ -125,7 +125,7 @@ def wrong_crcs(run: BatchRun) -> list[int]:
             end += 1
         piece = memoryview(run.read(position, size))
         if len(piece) < size:
-            raise NoBatch(f"{run.file.path}: shorter than it was", run.segment, position)
+            raise NoBatch(f"{run.file.path}: the file was truncated", run.segment, position)
         begin = 0
         for number in range(at, end):
             header = headers[number]

@@ -257,7 +257,7 @@ class Scrubbing:
             return False  # it was removed or replaced
         except OSError as error:
             at = key.topic, key.partition
-            log.warning("not read again topic=%s partition=%d reason=%r", *at, str(error))
+            log.warning("cannot re-read log topic=%s partition=%d reason=%r", *at, str(error))
             return False
         return True
 
@@ -304,7 +304,7 @@ class Scrubbing:
             if self._counter.scrubbed([scrubbed_of(*key, *self._times[key]) for key in some]):
                 self._unreported.difference_update(some)
         except OSError as error:
-            log.warning("checks not reported reason=%r", str(error))
+            log.warning("cannot report checks reason=%r", str(error))
         self._reported = now
 
     def _save(self, seconds: float = 0.0) -> None:
@@ -324,7 +324,7 @@ class Scrubbing:
         try:
             replace_file(self._path, msgspec.json.encode(self._progress))
         except OSError as error:
-            log.warning("progress not saved path=%s reason=%r", self._path, error.strerror)
+            log.warning("cannot save progress path=%s reason=%r", self._path, error.strerror)
 
 
 class _Segment(NamedTuple):
@@ -366,5 +366,5 @@ def _read(path: Path) -> _Progress:
     except FileNotFoundError:
         return _Progress()
     except (msgspec.DecodeError, OSError) as error:
-        log.warning("progress not read, all is read again path=%s reason=%s", path, error)
+        log.warning("cannot load progress, re-reading everything path=%s reason=%s", path, error)
         return _Progress()

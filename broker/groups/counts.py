@@ -43,27 +43,29 @@ class GroupCounts:
             states[state] += 1
             members += count
         family = GaugeMetricFamily(
-            _PREFIX + "groups", "Consumer groups that are coordinated here.", labels=["state"]
+            _PREFIX + "groups", "Consumer groups coordinated by this broker.", labels=["state"]
         )
         for state in _STATES:
             family.add_metric([state.value], states[state])
         yield family
         yield GaugeMetricFamily(
-            _PREFIX + "group_members", "Members of groups that are coordinated here.", value=members
+            _PREFIX + "group_members",
+            "Members of groups coordinated by this broker.",
+            value=members,
         )
         yield GaugeMetricFamily(
             _PREFIX + "group_members_bytes",
-            "What members of groups that are coordinated here say of themselves.",
+            "Bytes of the metadata of these members.",
             value=members_bytes,
         )
         for name, documentation, value in (
-            ("group_rebalances", "Generations of groups that have begun.", self.rebalances),
-            ("committed_offsets", "Offsets that groups have committed.", self.committed),
-            ("expired_offsets", "Offsets of groups that were forgotten.", self.expired),
+            ("group_rebalances", "Generations begun.", self.rebalances),
+            ("committed_offsets", "Offsets committed.", self.committed),
+            ("expired_offsets", "Offsets expired.", self.expired),
         ):
             yield CounterMetricFamily(_PREFIX + name, documentation, value=value)
         commits = HistogramMetricFamily(
-            _PREFIX + "commit_seconds", "From offsets received to their being durable."
+            _PREFIX + "commit_seconds", "Time from a commit's arrival until it is durable."
         )
         self._commits.add_to(commits, [])
         yield commits

@@ -61,7 +61,7 @@ _LONGEST_REASON: Final = 255
 _GIVEN_OUT: Final = 400  # bytes of an assigned id, about
 
 Unique = Callable[[], object]
-"""Makes the part of a member's id that nobody else has."""
+"""Makes the unique part of a member id."""
 
 
 class Group:
@@ -109,7 +109,7 @@ class Group:
             leader = group._members.get(record.leader or NO_MEMBER)
             group._members.leader = leader or group._members.leader
         if len(group._members) > rules.most_members:
-            group._prepare(now, "it has more members than it may have")
+            group._prepare(now, "it has more members than are allowed")
         return group
 
     def __len__(self) -> int:
@@ -156,7 +156,7 @@ class Group:
     def _expire(self, member: Member, now: float) -> None:
         if member.waits and not member.is_new:
             return  # it has another deadline after it has waited
-        self._remove(member, now, f"member {member.member_id} was not heard of")
+        self._remove(member, now, f"the session of member {member.member_id} expired")
 
     def _rebalance_due(self, at: float, now: float) -> None:
         if self._initial and self._newcomer and at < self._delayed_until:
@@ -233,7 +233,7 @@ class Group:
             self._answers.tell(answer, self._joined(member))  # the answer may have been lost
         else:
             # A leader may rejoin for a reason outside its metadata, such as a topic that has grown.
-            what = "leads, and joins again" if same else "joins again, with other metadata"
+            what = "rejoins as the leader" if same else "rejoins with different metadata"
             member.knows_id = True
             self._members.update(member, said_by(joining))
             self._wait_to_join(member, answer, now)
@@ -387,7 +387,7 @@ class Group:
         }
         if sum(map(len, known.values())) > self._rules.most_bytes:
             self._assign(None, ErrorCode.unknown_server_error, now)
-            self._prepare(now, "what the leader has assigned is too large")
+            self._prepare(now, "the leader's assignment is too large")
         else:
             self._saving.assigned = Assigned(known)
 
@@ -448,7 +448,7 @@ class Group:
         """What was taken may not be durable. Clients that wait for it are answered `code`."""
         if self._saving.end_assigned() is not None:
             self._assign(None, code, now)
-            self._prepare(now, "what the leader has assigned could not be saved")
+            self._prepare(now, "the leader's assignment could not be saved")
         for member, replaced in tuple(self._saving.replaced.items()):
             self._answers.refuse_join(self._members.take_join(member), code)
             self._members.rename(member, replaced.before.member_id)
@@ -530,7 +530,7 @@ class Group:
         if member.knows_id or member.instance_id is not None:
             self._beat(member, now)
         else:
-            self._remove(member, now, f"member {member.member_id} has gone")
+            self._remove(member, now, f"member {member.member_id} disconnected while joining")
         self._answers.give()
 
     # The end

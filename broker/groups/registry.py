@@ -54,11 +54,11 @@ class CoordinatorRules(msgspec.Struct, frozen=True, kw_only=True):
     commit_bytes: int = 64 << 20
     retention_seconds: float = 7 * 86_400.0
     look_seconds: float = 600.0
-    """Between looks for offsets that are too old, and groups that nobody needs."""
+    """The interval between checks for expired offsets and unused groups."""
 
 
 Failed = Callable[[str, str], None]
-"""Told which group something has gone wrong with, and what. Clients can make it happen often."""
+"""Called with a group's name and what has failed. Clients can make this happen often."""
 
 
 class Registry:
@@ -149,7 +149,9 @@ class Registry:
 
     def _is_cut_off(self) -> None:
         self._cut_off = True
-        log.warning("no ZooKeeper for a session: groups are given up groups=%d", len(self.groups))
+        log.warning(
+            "no ZooKeeper for a session timeout, giving up groups groups=%d", len(self.groups)
+        )
         self._give_up_all(ErrorCode.coordinator_not_available)
 
     def _give_up_all(self, code: ErrorCode) -> None:
@@ -190,8 +192,9 @@ class Registry:
             if make and not self._count.has_room(client, 1):
                 raise ApiError(
                     ErrorCode.policy_violation,
-                    f"this broker coordinates {self._count.taken} groups, and may "
-                    f"{self._rules.most_groups}: what is left is for other clients (limits.groups)",
+                    f"this broker coordinates {self._count.taken} of at most "
+                    f"{self._rules.most_groups} groups, and the rest is reserved for other "
+                    "clients (limits.groups)",
                 )
             loading = self._busy[name] = asyncio.ensure_future(
                 self._load(name, make=make, client=client)
@@ -205,7 +208,10 @@ class Registry:
     def check_serves(self) -> None:
         """Raise ApiError if this broker coordinates nothing."""
         if self._stopped or self._cut_off:
-            raise ApiError(ErrorCode.coordinator_not_available, "this broker coordinates nothing")
+            raise ApiError(
+                ErrorCode.coordinator_not_available,
+                "this broker coordinates no groups at the moment",
+            )
 
     def _check_name(self, name: str) -> None:
         try:
@@ -340,7 +346,7 @@ class Registry:
 
         def run() -> T:
             if self._cut_off:
-                raise Unavailable("ZooKeeper has not answered for a session")
+                raise Unavailable("ZooKeeper has not answered for a session timeout")
             return work()
 
         async with self._turns.of(client):

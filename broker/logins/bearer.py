@@ -30,12 +30,12 @@ class BearerExchange:
     async def step(self, data: bytes) -> Said:
         said = _FIRST.fullmatch(text_of(MECHANISM, data, _MOST_BYTES))
         if said is None:
-            raise refused(MECHANISM, "its message is not OAUTHBEARER's")
+            raise refused(MECHANISM, "malformed OAUTHBEARER message")
         pairs = [each.partition("=") for each in said["pairs"].split("\1")]
         shown = [value for key, _, value in pairs if key == "auth"]
         token = _TOKEN.fullmatch(shown[0]) if len(shown) == 1 else None
         if token is None:
-            raise refused(MECHANISM, "it shows no token")
+            raise refused(MECHANISM, "no token in the message")
         try:
             proven = await self._tokens.check(token[1])
         except BadToken as error:
@@ -43,7 +43,9 @@ class BearerExchange:
         except NoKeys as error:
             raise _refusal(str(error), is_ours=True) from None
         if said["authzid"] not in {None, proven.principal}:
-            raise refused(MECHANISM, "it wants to be somebody else", user=proven.principal)
+            raise refused(
+                MECHANISM, "authorization id differs from the token's user", user=proven.principal
+            )
         return Said(b"", proven.principal, proven.ends_at)
 
 

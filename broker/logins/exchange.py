@@ -51,11 +51,11 @@ class Exchange(Protocol):
 def text_of(mechanism: str, data: bytes, most: int) -> str:
     """The client's message as text. Raises LoginRefused if it is too long or not UTF-8."""
     if len(data) > most:
-        raise refused(mechanism, f"it says {len(data)} bytes, {most} are allowed")
+        raise refused(mechanism, f"message of {len(data)} bytes, at most {most} are allowed")
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise refused(mechanism, "what it says is not UTF-8") from None
+        raise refused(mechanism, "the message is not UTF-8") from None
 
 
 def refused(

@@ -41,11 +41,11 @@ class Login:
         if self._refusal is not None:
             raise self._refusal
         if self.done or self._is_busy:
-            raise self._over(refused(self._mechanism, "it goes on after the end of its login"))
+            raise self._over(refused(self._mechanism, "message after the end of the login"))
         if len(data) > MOST_BYTES:
-            raise self._over(refused(self._mechanism, f"it says {len(data)} bytes"))
+            raise self._over(refused(self._mechanism, f"message of {len(data)} bytes"))
         if self._failures.is_swamped(self._host):
-            why = "too many logins of its address have failed: not looked at"
+            why = "rejected unseen: too many failed logins from this address"
             raise self._over(refused(self._mechanism, why, is_ours=True))
         self._is_busy = True
         try:
@@ -102,7 +102,7 @@ class Logins:
 
     def _exchange(self, mechanism: str, host: str) -> Exchange:
         if mechanism not in self.mechanisms:
-            raise ValueError(f"{mechanism} is not served")
+            raise ValueError(f"{mechanism} is not enabled")
         if mechanism == Mechanism.PLAIN:
             return PlainExchange(self._users, self._passwords, host)
         if mechanism == Mechanism.OAUTHBEARER and self._tokens is not None:

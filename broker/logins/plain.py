@@ -25,12 +25,12 @@ class PlainExchange:
     async def step(self, data: bytes) -> Said:
         parts = text_of(MECHANISM, data, _MOST_BYTES).split("\0")
         if len(parts) != 3:
-            raise refused(MECHANISM, "its message is not PLAIN's")
+            raise refused(MECHANISM, "malformed PLAIN message")
         authzid, user, password = parts
         if not user or not password or len(password) > LONGEST_PASSWORD:
-            raise refused(MECHANISM, "its message lacks a name or a password", user=user)
+            raise refused(MECHANISM, "empty name, or empty or too long password", user=user)
         if authzid not in {"", user}:
-            raise refused(MECHANISM, "it wants to be somebody else", user=user)
+            raise refused(MECHANISM, "authorization id differs from the user name", user=user)
         checked = self._users.of_any(user)
         is_right = await self._passwords.matches(self._host, checked, password)
         if not checked.exists:

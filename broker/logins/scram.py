@@ -61,14 +61,14 @@ class ScramExchange:
     def _first(self, text: str) -> Said:
         said = _FIRST.fullmatch(text)
         if said is None:
-            raise refused(self._mechanism, "its first message is not SCRAM's")
+            raise refused(self._mechanism, "malformed first SCRAM message")
         user = self._user = _name(said["name"])
         if not user:
-            raise refused(self._mechanism, "the name in its first message is not SCRAM's")
+            raise refused(self._mechanism, "malformed name in the first SCRAM message")
         if said["authzid"] is not None and _name(said["authzid"]) != user:
-            raise refused(self._mechanism, "it wants to be somebody else", user=user)
+            raise refused(self._mechanism, "authorization id differs from the user name", user=user)
         if _BY_TOKEN.search(said["extensions"]):
-            raise refused(self._mechanism, "delegation tokens are not served", user=user)
+            raise refused(self._mechanism, "delegation tokens are not supported", user=user)
         self._checked = self._users.of_mechanism(user, self._mechanism)
         credential = self._checked.credential
         self._header = said["header"]
@@ -83,13 +83,15 @@ class ScramExchange:
         user = self._user
         said = _FINAL.fullmatch(text)
         if said is None:
-            raise refused(self._mechanism, "its last message is not SCRAM's", user=user)
+            raise refused(self._mechanism, "malformed last SCRAM message", user=user)
         # librdkafka before 2.6 repeats its own part; Apache Kafka accepts that, too.
         if said["nonce"] not in {self._both_nonces, self._nonce_twice}:
-            raise refused(self._mechanism, "the nonce is another attempt's", user=user)
+            raise refused(self._mechanism, "the nonce belongs to another attempt", user=user)
         proof = _decoded(said["proof"])
         if _decoded(said["header"]) != self._header.encode():
-            raise refused(self._mechanism, "its two messages do not fit", user=user)
+            raise refused(
+                self._mechanism, "the two SCRAM messages contradict each other", user=user
+            )
         signed = f"{self._said},{said['unproven']}".encode()
         is_right = checked.credential.proves(proof, signed)
         if not checked.exists:

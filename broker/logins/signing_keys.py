@@ -64,7 +64,7 @@ class KeySource(Protocol):
     """Where the set is loaded from; its text contains no secret."""
 
     good_for: float
-    """Seconds after which it is looked at again."""
+    """Seconds after which it is loaded again."""
 
     def read(self) -> bytes:
         """Raises NoKeys. Runs on a thread."""
@@ -95,7 +95,7 @@ class SigningKeys:
             self._renewing = asyncio.ensure_future(self._renew(self._source.good_for))
             self._renewing.add_done_callback(self._renewed)
         if found is None and not self._keys:
-            raise NoKeys(f"no keys of the issuer are known: {self._trouble}")
+            raise NoKeys(f"no keys of the issuer are available: {self._trouble}")
         if found is None:
             raise UnknownKey
         return found
@@ -125,7 +125,7 @@ class SigningKeys:
                 self._trouble = ""
             except NoKeys as error:
                 if not self._trouble:
-                    log.error("keys of tokens cannot be had source=%s why=%s", self._source, error)
+                    log.error("cannot load the issuer's keys source=%s why=%s", self._source, error)
                 self._trouble = str(error)
             self._read_at = self._clock()
 
@@ -145,7 +145,7 @@ class KeysFile:
             with self._path.open("rb") as file:
                 return file.read(_MOST_BYTES + 1)
         except OSError as error:
-            raise NoKeys(f"{self._path} cannot be read: {(error.strerror or '').lower()}") from None
+            raise NoKeys(f"cannot read {self._path}: {(error.strerror or '').lower()}") from None
 
 
 class KeysUrl:
@@ -170,7 +170,7 @@ class KeysUrl:
         except BadTls as error:
             raise NoKeys(f"{self._url}: {error}") from None
         if answer.status != 200:
-            raise NoKeys(f"{self._url}: it answers with {answer.status}")
+            raise NoKeys(f"{self._url} answered with status {answer.status}")
         return answer.body
 
 
@@ -181,10 +181,10 @@ def _read_set(data: bytes) -> tuple[_SigningKey, ...]:
             raise ValueError
         listed = msgspec.json.decode(data, type=known_type(_Set)).keys
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors, too
-        raise NoKeys("what is there is no JWK Set") from None
+        raise NoKeys("not a JWK Set") from None
     keys = [key for each in listed[:_MOST_KEYS] if (key := _read_key(each)) is not None]
     if not keys:
-        raise NoKeys("the JWK Set has no key that could check a token")
+        raise NoKeys("the JWK Set has no key that can verify a token")
     return tuple(keys)
 
 

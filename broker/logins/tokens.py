@@ -32,20 +32,20 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The tokens that are accepted from clients that log in by OAUTHBEARER."""
 
     issuer: str
-    """Who must have issued a token: its `iss`."""
+    """The required issuer of a token: its `iss`."""
     audience: str
-    """Whom a token must be for: its `aud`, or one of them."""
+    """The required audience of a token: its `aud`, or one of them."""
     keys_url: Url = ""
-    """Where the issuer's public keys are (a JWK Set). Fetched again each hour, and when a token
-    names a key that is not known."""
+    """The URL of the issuer's public keys (a JWK Set). Loaded again each hour, and when a token
+    names an unknown key."""
     keys_file: FilePath = ""
     """A file with the issuer's public keys, instead of `keys_url`. Read again every ten seconds
     while clients log in."""
     keys_ca: FilePath = ""
-    """Certificates (PEM) of those who may sign that of an https `keys_url`. Without it: the
-    system's."""
+    """Certificates (PEM) of the authorities that may sign the certificate of an https `keys_url`.
+    Default: the system's."""
     user_claim: str = "sub"
-    """The claim that names the user."""
+    """The claim with the user's name."""
     leeway_seconds: Seconds = 30.0
     """How far the issuer's clock may be off, at most 300."""
 
@@ -53,7 +53,7 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if not self.issuer or not self.audience or not self.user_claim:
             raise ValueError("`issuer`, `audience` and `user_claim` must not be empty")
         if bool(self.keys_url) == bool(self.keys_file):
-            raise ValueError("give `keys_url` or `keys_file`, one of them")
+            raise ValueError("set either `keys_url` or `keys_file`")
         if self.keys_ca and not self.keys_url:
             raise ValueError("`keys_ca` needs a `keys_url`")
         if self.keys_url:
@@ -104,12 +104,12 @@ class Tokens:
         """Raises BadToken; NoKeys if the token cannot be verified at the moment."""
         header = _header(token)
         if header.alg not in ALGORITHMS:
-            raise BadToken(f"the token is signed with {_shown(header.alg)}, which is not believed")
+            raise BadToken(f"the token is signed with {_shown(header.alg)}, which is not accepted")
         try:
             key = await self._keys.find(header.alg, header.kid)
         except UnknownKey:
             named = "names no key" if header.kid is None else f"names key {_shown(header.kid)}"
-            raise BadToken(f"the token {named}, and the issuer has no such") from None
+            raise BadToken(f"the token {named}, which the issuer does not have") from None
         return self._proven(_verified(token, header.alg, key))
 
     def _proven(self, payload: bytes) -> ProvenToken:
@@ -120,19 +120,19 @@ class Tokens:
         except (msgspec.MsgspecError, RecursionError):
             raise BadToken("the token lacks `iss`, `aud` or `exp`") from None
         if claims.iss != rules.issuer:
-            raise BadToken(f"the token is by another issuer, {_shown(claims.iss)}")
+            raise BadToken(f"the token is from another issuer, {_shown(claims.iss)}")
         audience = [claims.aud] if isinstance(claims.aud, str) else claims.aud
         if rules.audience not in audience:
             raise BadToken("the token is for another audience")
         if now >= claims.exp + rules.leeway_seconds:
             raise BadToken("the token has expired")
         if claims.nbf is not None and now < claims.nbf - rules.leeway_seconds:
-            raise BadToken("the token is not good yet")
+            raise BadToken("the token is not valid yet")
         user = all_claims.get(rules.user_claim)
         if not isinstance(user, str) or not user or len(user) > _LONGEST_NAME:
-            raise BadToken(f"the token has no name in `{rules.user_claim}`")
+            raise BadToken(f"the token has no user name in `{rules.user_claim}`")
         if not user.isprintable():
-            raise BadToken(f"the name in the token's `{rules.user_claim}` cannot be printed")
+            raise BadToken(f"the user name in `{rules.user_claim}` has unprintable characters")
         left = min(claims.exp + rules.leeway_seconds - now, _LONGEST_LIFE)
         return ProvenToken(user, self._monotonic() + left)
 
@@ -146,7 +146,7 @@ def _header(token: str) -> _Header:
             urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=known_type(_Header)
         )
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors, too
-        raise BadToken("what it shows is no token") from None
+        raise BadToken("not a token") from None
 
 
 def _verified(token: str, algorithm: str, key: Any) -> bytes:
@@ -162,7 +162,7 @@ def _verified(token: str, algorithm: str, key: Any) -> bytes:
     try:
         return deserialize_compact(token, key, registry=registry).payload
     except (JoseError, ValueError, TypeError, KeyError, RecursionError):
-        raise BadToken("the token's signature is wrong") from None
+        raise BadToken("the token's signature is invalid") from None
 
 
 def _shown(text: str) -> str:

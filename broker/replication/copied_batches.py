@@ -45,7 +45,7 @@ def checked_runs(
     _check_overlap(records, end)
     size, position, begin = len(records), 0, 0
     run: list[BatchHeader] = []
-    problem = f"{size} bytes are no batch" if size else ""
+    problem = f"{size} bytes are too short for a batch" if size else ""
     unpack, make = HEADER.unpack_from, BatchHeader._make
     while position + HEADER_SIZE <= size:
         header = make(unpack(records, position))
@@ -63,8 +63,8 @@ def checked_runs(
             or not last_epoch <= epoch <= leader_epoch
         ):
             problem = _damage(header, records[position:behind]) or (
-                f"a batch of epoch {epoch}, where one may stand from offset {end} on, of an epoch "
-                f"from {last_epoch} to {leader_epoch}"
+                f"a batch of epoch {epoch}, not at offset {end} or later with an epoch from "
+                f"{last_epoch} to {leader_epoch}"
             )
             problem = f"at offset {base}: {problem}"
             break
@@ -93,7 +93,7 @@ def _damage(header: BatchHeader, batch: memoryview) -> str:
     if header.magic != MAGIC:
         return f"record format {header.magic}, not {MAGIC}"
     if header.size < HEADER_SIZE or header.size != len(batch):
-        return f"a batch of {header.size} bytes, of which {len(batch)} have come"
+        return f"a batch of {header.size} bytes, of which {len(batch)} have arrived"
     if crc32c(batch[CRC_START:]) != header.crc:
         return "the CRC of the batch does not match its bytes"
     if header.base_offset < 0 or not 0 <= header.record_count <= header.last_offset_delta + 1:

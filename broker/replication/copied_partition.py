@@ -164,7 +164,7 @@ class CopiedPartition:
             self._begin(self._meet(data))
         elif data.error_code is not ErrorCode.none:
             code = data.error_code.name.replace("_", " ")
-            self._begin(_fail(Refused(f"the leader says {code}")))
+            self._begin(_fail(Refused(f"the leader answered {code}")))
         elif data.diverging_epoch.end_offset >= 0:
             self._begin(self._part(data.diverging_epoch))
         else:
@@ -236,7 +236,8 @@ class CopiedPartition:
         partition_log, start = self.partition.log, data.log_start_offset
         if start < 0:
             raise NotCopied(
-                f"the leader has no offset {partition_log.end_offset}, and says no more"
+                f"the leader does not have offset {partition_log.end_offset}, and gave no start "
+                "offset"
             )
         if (
             partition_log.start_offset < partition_log.end_offset
@@ -248,14 +249,16 @@ class CopiedPartition:
             )
         elif start != partition_log.end_offset:
             log.warning(
-                "begun anew topic=%s partition=%d offset=%d reason=%r",
+                "log emptied topic=%s partition=%d offset=%d reason=%r",
                 *self.key, start, f"the leader has no offset {partition_log.end_offset}",
             )  # fmt: skip
             self._check_epoch()
             self._setbacks += 1
             await self.partition.begin_anew(start)
         else:
-            raise NotCopied(f"the leader's log starts at offset {start}, and has none such")
+            raise NotCopied(
+                f"the leader's log starts at offset {start}, and lacks the requested offset"
+            )
 
     async def _go_back(self, offset: int, why: str) -> None:
         partition_log = self.partition.log
@@ -269,7 +272,7 @@ class CopiedPartition:
         else:
             await self.partition.truncate(offset)
         log.warning(
-            "truncated topic=%s partition=%d from=%d to=%d exposed=%d reason=%r",
+            "log truncated topic=%s partition=%d from=%d to=%d exposed=%d reason=%r",
             *self.key, end, partition_log.end_offset, exposed, why,
         )  # fmt: skip
 
@@ -277,12 +280,14 @@ class CopiedPartition:
         """Truncate nothing for a leader that has been succeeded: that one is behind."""
         ours = self.partition.log.epochs.latest
         if ours > self.leader_epoch:
-            raise NotCopied(f"the log has batches of epoch {ours}, and its leader's is earlier")
+            raise NotCopied(
+                f"the log has batches of epoch {ours}, which is later than the leader's"
+            )
 
     # One thing at a time
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
-        assert self._work is None, f"{self.key}: two things at a time"
+        assert self._work is None, f"{self.key}: two operations at a time"
         self._work = self._loop.create_task(self._do(work))
 
     async def _do(self, work: Coroutine[None, None, None]) -> None:
@@ -319,12 +324,12 @@ class CopiedPartition:
         self.trouble = reason
         if reason != self._said and not (passing and now - self._ill_since < _PASSING_SECONDS):
             self._said = reason
-            log.warning("not copied topic=%s partition=%d reason=%r", *self.key, reason)
+            log.warning("cannot copy topic=%s partition=%d reason=%r", *self.key, reason)
         return self._pauses.next()
 
     def _well(self) -> None:
         if self._said:
-            log.info("copied again topic=%s partition=%d", *self.key)
+            log.info("copying resumed topic=%s partition=%d", *self.key)
         self.trouble = self._said = ""
         self._setbacks = 0
         self._pauses.reset()

@@ -148,7 +148,7 @@ class Copying:
         for each in tuple(self._followed.values()):
             leader_id = each.by.leader_id
             if each.by not in self._links and leader_id != NO_LEADER:
-                found[leader_id] = f"it has no listener {self._listener}, or is not there"
+                found[leader_id] = f"it has no listener {self._listener}, or is not registered"
         return found
 
     # Links

@@ -96,7 +96,7 @@ class InSyncChanges:
             try:
                 stand = await asyncio.to_thread(self._write, tuple(proposed.values()))
             except ClusterError as error:
-                log.warning("in-sync replicas not changed yet error=%r", str(error))
+                log.warning("cannot change in-sync replicas, retrying error=%r", str(error))
                 self._try_again(proposed)
                 await asyncio.sleep(self._retry_seconds)
                 continue

@@ -71,13 +71,13 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True):
     broker_id: int
     access: Access = IN_THE_CLEAR
     wait_seconds: float = 0.5
-    """How long a leader waits until it has something."""
+    """How long a leader waits for data."""
     bytes: int = 16 * 1024 * 1024
-    """The most that an answer holds, but for one batch that is larger."""
+    """The largest answer, except for a single larger batch."""
     answer_seconds: float = REQUEST_SECONDS
-    """Within which an answer must have come, beyond what the leader waits."""
+    """The timeout of an answer, in addition to the leader's wait."""
     throttle: Throttle = msgspec.field(default_factory=Throttle)
-    """What replicas that are moved may have, of all leaders together."""
+    """The throttle of moved replicas, for all leaders together."""
 
 
 class Link:
@@ -267,11 +267,11 @@ class Link:
 
     def _failed(self, reason: str) -> None:
         if reason != self.trouble:
-            log.warning("nothing is copied leader=%d reason=%r", self.leader_id, reason)
+            log.warning("cannot copy from leader leader=%d reason=%r", self.leader_id, reason)
         self.trouble = reason
 
     def _succeeded(self) -> None:
         if self.trouble:
-            log.info("copying again leader=%d address=%s", self.leader_id, self.address)
+            log.info("copying resumed leader=%d address=%s", self.leader_id, self.address)
         self.trouble = ""
         self._pauses.reset()

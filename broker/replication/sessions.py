@@ -47,7 +47,7 @@ _NOT_TOLD: Final = -1
 
 Told = Callable[[], None]
 Owner = tuple[str, str]
-"""Principal; address, where the principal is everybody's."""
+"""The principal, and the address if the principal is anonymous."""
 
 
 class Watched(Protocol):

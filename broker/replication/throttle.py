@@ -32,12 +32,12 @@ class Throttle:
 
     def __init__(self) -> None:
         self.rate: int | None = None
-        """Bytes a second; None: as many as there are."""
+        """Bytes a second; None: unlimited."""
         self.bytes_used = 0
-        """While there was a rate."""
+        """Used while a rate was set."""
         self.seconds_waited = 0.0
-        """For how long something that was to be asked for, or answered, was held back. What waits
-        at the same time is not counted twice."""
+        """The time for which a request or an answer was held back. Simultaneous waits count
+        once."""
         self._meter: Meter | None = None
         self._waited_until = 0.0
 

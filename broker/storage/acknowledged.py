@@ -86,7 +86,7 @@ class Slot:
     def noting(self, start: int, end: int) -> Piece | None:
         """Like `note`, but returns what the caller has to write; None if it is written already."""
         known = self.known
-        assert known is not None, "it has not begun"
+        assert known is not None, "`begin` was not called"
         if (start, end) == (known.start, known.end):
             return None
         self.known = AcknowledgedRange(start, end, known.leader_epoch, exact=True)
@@ -141,7 +141,7 @@ class AcknowledgedFile:
         (expected,) = _SUM.unpack(told)
         if slot == _EMPTY or crc32c(body) != expected:
             if slot != _EMPTY:
-                _log.warning("a slot is damaged, and not believed path=%s byte=%d", self._path, at)
+                _log.warning("damaged slot ignored path=%s byte=%d", self._path, at)
             self._free.append(at)
             return
         topic_id, partition, leader_epoch, start, end, boot = _SLOT.unpack(body)
@@ -198,7 +198,7 @@ class AcknowledgedFile:
         self._size += _GROWTH * _SIZE
 
     def _make_again(self) -> None:
-        _log.warning("made again, somebody has removed it path=%s", self._path)
+        _log.warning("file was removed, creating it again path=%s", self._path)
         with self._lock:
             content = os.pread(self._fd, self._size, 0)
             again = _open(self._path)

@@ -105,11 +105,13 @@ def verify(
     filled_from = filled_to = position
     while position < end:
         if position + HEADER_SIZE > end:
-            raise InvalidBatch(position, offset, f"{end - position} bytes are no batch header")
+            raise InvalidBatch(
+                position, offset, f"{end - position} bytes are too short for a batch header"
+            )
         if position + HEADER_SIZE > filled_to:
             filled_from, filled_to = position, position + _fill(file, buffer, position, end)
         if position + HEADER_SIZE > filled_to:
-            raise InvalidBatch(position, offset, "the file is shorter than it was")
+            raise InvalidBatch(position, offset, "the file was truncated")
         header = read_header(buffer, position - filled_from)
         size = header.size
         next_position = position + size

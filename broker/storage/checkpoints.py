@@ -50,4 +50,4 @@ def read_offsets(path: Path) -> dict[Key, int]:
             return offsets
     except ValueError as error:
         raise BadCheckpoint(f"{path}: {error}") from error
-    raise BadCheckpoint(f"{path}: not {count} offsets in version {_VERSION} of its format")
+    raise BadCheckpoint(f"{path}: does not have {count} offsets in format version {_VERSION}")

@@ -73,9 +73,9 @@ class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
 
     directory: Path
     segments: tuple[SealedSegment, ...]
-    """Neighbours, from the log's first to the last that may be cleaned."""
+    """Consecutive segments, from the log's first to the last that may be cleaned."""
     first_dirty: int
-    """Records from here on have never been cleaned."""
+    """Records from this offset on have never been cleaned."""
     last_offsets: Mapping[int, int]
     """The last offset of each producer."""
     now_ms: int

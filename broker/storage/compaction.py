@@ -81,7 +81,7 @@ async def compact(
     try:
         cleaning = await clean(job)
     except FileNotFoundError as error:
-        _log.info("compaction given up, a segment is gone path=%s", error.filename)
+        _log.info("compaction abandoned, a segment was removed path=%s", error.filename)
         return None
     return cleaning if _swap_in(log, cleaning) else None
 
@@ -90,7 +90,7 @@ def _swap_in(log: Log, cleaning: Cleaning) -> bool:
     """In order: a tombstone may be removed only after the records that it covers."""
     for number, segment in enumerate(cleaning.segments):
         if log.offline or not log.replace_segments(segment):
-            _log.info("compaction given up, segments are gone directory=%s", log.directory)
+            _log.info("compaction abandoned, segments were removed directory=%s", log.directory)
             for unused in cleaning.segments[number:]:
                 discard(log.directory, unused.base_offset)
             return False

@@ -39,7 +39,8 @@ from wire.errors import BatchError, ErrorCode
 from wire.slices import FileSlice
 
 Read = Callable[[int, int], FileSlice | None]
-"""Reads whole batches of the copy from an offset on, so many bytes at most if that is one batch."""
+"""Reads whole batches of the copy from an offset on, up to a size that only a single batch may
+exceed."""
 
 _RUN_BYTES: Final = 512 * 1024
 _RUN_BATCHES: Final = 128
@@ -112,7 +113,9 @@ def _fault(rest: memoryview, next_offset: int) -> BatchError | None:
 
 def _check(rest: memoryview, next_offset: int) -> None:
     if len(rest) < HEADER_SIZE:
-        raise BatchError(ErrorCode.corrupt_message, f"{len(rest)} bytes are no record batch")
+        raise BatchError(
+            ErrorCode.corrupt_message, f"{len(rest)} bytes are too short for a record batch"
+        )
     header = read_header(rest)
     base, size = header.base_offset, header.size
     if header.magic != MAGIC:
@@ -123,7 +126,7 @@ def _check(rest: memoryview, next_offset: int) -> None:
     if not HEADER_SIZE <= size <= len(rest):
         raise BatchError(
             ErrorCode.corrupt_message,
-            f"the batch at offset {base} says it has {size} bytes, {len(rest)} were sent",
+            f"the batch at offset {base} should have {size} bytes, {len(rest)} were sent",
         )
     if crc32c(rest[CRC_START:size]) != header.crc:
         raise BatchError(
@@ -137,11 +140,11 @@ def _check(rest: memoryview, next_offset: int) -> None:
 def _nonsense(header: BatchHeader, next_offset: int) -> str:
     base, delta, count = header.base_offset, header.last_offset_delta, header.record_count
     if not 0 <= base <= _HIGHEST_OFFSET - 1 - max(delta, 0):
-        return "no such offset"
+        return "an impossible offset"
     if not 0 <= count <= delta + 1:
         return f"{count} records, last offset delta {delta}"
     if base < next_offset:
-        return f"an offset below {next_offset}, where the batch before it ends"
+        return f"an offset below {next_offset}, the end of the batch before it"
     if header.codec > _HIGHEST_CODEC:
         return f"unknown compression codec {header.codec}"
     if not header.codec and count * _SMALLEST_RECORD > header.size - HEADER_SIZE:

@@ -84,7 +84,7 @@ def remove_unwritten(path: Path) -> bool:
     """Remove a partition's directory if its log has no bytes; whether that was so."""
     if any(each.stat().st_size for each in path.glob(f"*{layout.LOG}")):
         return False
-    _log.info("removing what was being created path=%s", path)
+    _log.info("removing unfinished partition path=%s", path)
     shutil.rmtree(path)
     return True
 

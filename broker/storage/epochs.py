@@ -45,7 +45,7 @@ class LeaderEpochs:
     )  # fmt: skip
 
     latest: int
-    """The epoch of the newest batch; −1 where there is none."""
+    """The epoch of the newest batch; −1 if there is none."""
 
     def __init__(self, path: Path) -> None:
         """Begins without epochs; they are saved at `path`."""
@@ -179,6 +179,6 @@ def _read(path: Path) -> list[tuple[int, int]]:
     negative = entries and (entries[0][0] < 0 or entries[0][1] < 0)
     if version != _VERSION or count != len(entries) or not ascending or negative:
         raise BadCheckpoint(
-            f"{path}: not {count} ascending epochs in version {_VERSION} of its format"
+            f"{path}: does not have {count} ascending epochs in format version {_VERSION}"
         )
     return entries

@@ -133,7 +133,7 @@ class FlushTicket(msgspec.Struct, kw_only=True):
                 fault = error
         if fault is not None:
             _log.warning(
-                "not remembered directory=%s end_offset=%d reason=%r",
+                "cannot record end of log directory=%s end_offset=%d reason=%r",
                 self.directory, self.end_offset, fault.strerror,
             )  # fmt: skip
         self.done = True
@@ -141,7 +141,7 @@ class FlushTicket(msgspec.Struct, kw_only=True):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
-                _log.warning("not removed path=%s reason=%r", path, error.strerror)
+                _log.warning("cannot remove file path=%s reason=%r", path, error.strerror)
 
     def _write_epochs(self) -> None:
         """Without them recovery reads more, and finds them in the batches."""
@@ -151,7 +151,9 @@ class FlushTicket(msgspec.Struct, kw_only=True):
             self.save_epochs()
         except OSError as error:
             self.epochs_unwritten = True
-            _log.warning("epochs not saved directory=%s reason=%r", self.directory, error.strerror)
+            _log.warning(
+                "cannot save epochs directory=%s reason=%r", self.directory, error.strerror
+            )
 
     def _write_snapshot(self, offset: int, producers: ProducerStates) -> None:
         """Without one recovery reads more, which is no reason to take the log offline."""
@@ -160,7 +162,7 @@ class FlushTicket(msgspec.Struct, kw_only=True):
         except OSError as error:
             self.unwritten.append(offset)
             _log.warning(
-                "snapshot not written directory=%s offset=%d reason=%r",
+                "cannot write snapshot directory=%s offset=%d reason=%r",
                 self.directory, offset, error.strerror,
             )  # fmt: skip
 
@@ -168,7 +170,9 @@ class FlushTicket(msgspec.Struct, kw_only=True):
     def reason(self) -> str:
         """Why the log must fail."""
         failure = self.failure
-        return f"flush failed: {failure.strerror or failure}" if failure else "flush did not run"
+        return (
+            f"flush failed: {failure.strerror or failure}" if failure else "the flush did not run"
+        )
 
 
 def run_all(tickets: Sequence[FlushTicket]) -> None:

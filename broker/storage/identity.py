@@ -40,12 +40,12 @@ def claim(data_dir: Path, owner: DirectoryOwner) -> None:
         return
     if found.cluster_id != owner.cluster_id:
         raise ForeignDataDirectory(
-            f"{path}: the data is of cluster {found.cluster_id}, this is cluster "
+            f"{path}: the data belongs to cluster {found.cluster_id}, this is cluster "
             f"{owner.cluster_id}: use another data_dir, or connect to the cluster it belongs to"
         )
     if found.broker_id != owner.broker_id:
         raise ForeignDataDirectory(
-            f"{path}: the data is of broker {found.broker_id}, this is broker "
+            f"{path}: the data belongs to broker {found.broker_id}, this is broker "
             f"{owner.broker_id}: use another data_dir, or the id it belongs to"
         )
 
@@ -62,7 +62,7 @@ def read_owner(data_dir: Path) -> DirectoryOwner | None:
     try:
         return DirectoryOwner(pairs["cluster.id"].strip(), int(pairs["broker.id"]))
     except (KeyError, ValueError) as error:
-        raise ForeignDataDirectory(f"{path}: needs cluster.id and broker.id") from error
+        raise ForeignDataDirectory(f"{path}: cluster.id or broker.id is missing") from error
 
 
 def create_partition_directory(directory: Path, topic_id: UUID) -> None:
@@ -95,9 +95,11 @@ def read_topic_id(directory: Path) -> UUID:
         fields = dict(line.partition(":")[::2] for line in lines)
         return UUID(bytes=base64.urlsafe_b64decode(fields["topic_id"].strip() + "=="))
     except FileNotFoundError as error:
-        raise ForeignDataDirectory(f"{path} is missing: this is nobody's partition") from error
+        raise ForeignDataDirectory(
+            f"{path} is missing: the directory belongs to no topic"
+        ) from error
     except (KeyError, ValueError) as error:
-        raise ForeignDataDirectory(f"{path} holds no topic id") from error
+        raise ForeignDataDirectory(f"{path} has no topic id") from error
 
 
 def mark_clean_shutdown(data_dir: Path) -> None:

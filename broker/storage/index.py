@@ -58,7 +58,7 @@ class _Index:
         size = os.fstat(self.file.fd).st_size
         self._stored, odd = divmod(size, self.ENTRY.size)
         if odd:
-            raise BadIndex(f"{path} has {size} bytes: no multiple of {self.ENTRY.size}")
+            raise BadIndex(f"{path} has {size} bytes, not a multiple of {self.ENTRY.size}")
         self._tail = bytearray()
         self.unsynced = False
 

@@ -227,8 +227,8 @@ class Log:
         if stored is not None and not is_repeated(batch, original, stored):
             raise OtherBatch(
                 ErrorCode.out_of_order_sequence_number,
-                f"producer {header.producer_id} sent sequence {header.base_sequence} again, with "
-                f"other records than at offset {original}",
+                f"producer {header.producer_id} reused sequence {header.base_sequence} for other "
+                f"records than those at offset {original}",
             )
 
     def append_copy(
@@ -292,7 +292,7 @@ class Log:
             written = 0
         if written != length:
             os.ftruncate(self._active_fd, position)
-            raise DiskFull(f"no room for a batch in {self.directory}")
+            raise DiskFull(f"cannot write a batch in {self.directory}")
         segment.size = position + length
         segment.last_append_ms = now_ms
         if (timestamp := header.max_timestamp) > segment.max_timestamp:
@@ -317,7 +317,9 @@ class Log:
                 segment = self._active
                 self._prepare(segment, now_ms)
         except OSError as error:
-            raise NotWritten.because(error, f"no new segment in {self.directory}") from error
+            raise NotWritten.because(
+                error, f"cannot begin a segment in {self.directory}"
+            ) from error
         return segment
 
     def _prepare(self, segment: Segment, now_ms: int) -> None:
@@ -471,7 +473,9 @@ class Log:
         try:
             layout.numbered(self.directory, offset, layout.START).touch()
         except OSError as error:
-            raise NotWritten.because(error, f"no new start in {self.directory}") from error
+            raise NotWritten.because(
+                error, f"cannot record the new start in {self.directory}"
+            ) from error
         self._pending.unlink([layout.numbered(self.directory, self.start_offset, layout.START)])
         self._pending.name()
         self.start_offset = offset

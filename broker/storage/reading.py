@@ -37,7 +37,7 @@ class LogReader:
     )  # fmt: skip
 
     _end: int
-    """Where in the last segment that is seen; `_NOT_FOUND` until somebody reads there."""
+    """The exposed end's position in its segment; `_NOT_FOUND` until it is needed."""
 
     def __init__(self, directory: Path, segments: Segments) -> None:
         self._directory = directory

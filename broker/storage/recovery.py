@@ -45,8 +45,8 @@ from wire.batch import NO_PRODUCER, BatchHeader
 
 _EVERYTHING = 2**63
 _ADVICE = (
-    "restore the partition's directory from a replica or a backup, or give up what is behind the "
-    "damage with `penstock topics repair`"
+    "restore the partition's directory from a replica or a backup, or give up everything after "
+    "the damage with `penstock topics repair`"
 )
 
 _log = logging.getLogger(__name__)
@@ -117,7 +117,8 @@ class _Recovery:
     def run(self, recovery_point: int, start_offset: int, *, clean: bool) -> RecoveredLog:
         if recovery_point > self._proven:
             _log.warning(
-                "recovery point not proven by a snapshot directory=%s recovery_point=%d proven=%d",
+                "recovery point ignored: no snapshot confirms it directory=%s recovery_point=%d "
+                "proven=%d",
                 self._directory, recovery_point, self._proven,
             )  # fmt: skip
         self._check_indexes_without_log()
@@ -146,7 +147,7 @@ class _Recovery:
         for base in sorted(orphans):
             path = layout.numbered(self._directory, base, layout.LOG)
             if base > first and found.offset_indexes.get(base):
-                raise CorruptLog(f"{path} is missing, its index is there: {_ADVICE}")
+                raise CorruptLog(f"{path} is missing, but its index exists: {_ADVICE}")
             _log.warning("removing index without log path=%s", path)
             Segment(self._directory, base, 0, 0).remove()
             self._changed = True
@@ -213,7 +214,7 @@ class _Recovery:
             raise CorruptLog(
                 f"offsets {next_offset} to {base - 1} are missing before {path}: {_ADVICE}"
             )
-        raise CorruptLog(f"offsets {base} to {next_offset - 1} stand before {path} too: {_ADVICE}")
+        raise CorruptLog(f"offsets {base} to {next_offset - 1} are also before {path}: {_ADVICE}")
 
     def _save_indexes(self, segment: Segment) -> None:
         with self._room_or_not():
@@ -230,7 +231,9 @@ class _Recovery:
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
-            _log.warning("no room for what recovery has found out directory=%s", self._directory)
+            _log.warning(
+                "no disk space to save the results of recovery directory=%s", self._directory
+            )
             self._saved = False
 
     def _corrupt(self, segment: Segment, size: int, error: InvalidBatch) -> CorruptLog:
@@ -362,7 +365,7 @@ class _Recovery:
         """Remove the segments from `number` on, of which nothing was ever exposed."""
         for segment in self._segments[number:]:
             _log.warning(
-                "removing segment behind the log's end path=%s bytes=%d",
+                "removing segment after the log's end path=%s bytes=%d",
                 segment.path(layout.LOG), segment.size,
             )  # fmt: skip
             segment.remove()
@@ -406,7 +409,7 @@ class _Recovery:
         start = max(self._segments[0].base_offset, *self._found.starts, 0)
         if checkpoint > start:
             _log.warning(
-                "start offset not believed directory=%s checkpoint=%d start_offset=%d",
+                "start offset ignored directory=%s checkpoint=%d start_offset=%d",
                 self._directory, checkpoint, start,
             )  # fmt: skip
         return start

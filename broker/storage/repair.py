@@ -29,7 +29,7 @@ class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
     first_offset: int
     lost_bytes: int
     lost_segments: int
-    """Whole segments that were behind the damaged one."""
+    """Whole segments after the damaged one."""
 
 
 def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None:
@@ -48,7 +48,7 @@ def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None
     gaps = config.compact or found.compacted
     lost = _first_damage(directory, segments, found, gaps=gaps)
     if lost is not None:
-        _log.warning("cutting off what is behind damage %s", lost)
+        _log.warning("cutting off everything after the damage %s", lost)
         truncation.cut_off(directory, found, lost.first_offset, (lost.path, lost.position))
     return lost
 
@@ -56,7 +56,7 @@ def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None
 def cut_off_end(directory: Path, missing: EndMissing) -> None:
     """Turn a log whose end is missing into one that ends there. Blocks. What its directory knows of
     the missing part is removed: it must be recorded elsewhere by now."""
-    assert missing.path is not None, "there is nothing to be cut off"
+    assert missing.path is not None, "there is nothing to cut off"
     truncation.cut_off(
         directory, layout.scan(directory), missing.offset, (missing.path, missing.position)
     )

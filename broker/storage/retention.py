@@ -43,7 +43,7 @@ class RetentionClock:
         if last_alive_ms is not None:
             gap = wall_ms - last_alive_ms
             if not -JUMP_MS <= gap <= LONG_STOP_MS:
-                self._hold(f"the wall clock is {_span(gap)} when this broker last ran")
+                self._hold(f"the wall clock is {_span(gap)} its last recorded time")
 
     def hold(self, wall_ms: int, monotonic_ms: int) -> str | None:
         """Why nothing may be deleted for its age now; None if the clock can be trusted."""
@@ -51,18 +51,18 @@ class RetentionClock:
         self._last_wall = wall_ms
         self._last_monotonic = monotonic_ms
         if abs(jump) > JUMP_MS:
-            self._hold(f"the wall clock jumped {_span(jump)} where it should be")
+            self._hold(f"the wall clock jumped {_span(jump)} the expected time")
         if monotonic_ms < self._held_until:
             return self._reason
         if self._reason:
             self._reason = ""
-            _log.info("the wall clock has been steady for an hour: retention by age goes on")
+            _log.info("the wall clock has been steady for an hour: resuming retention by age")
         return None
 
     def _hold(self, reason: str) -> None:
         self._reason = reason
         self._held_until = self._last_monotonic + SETTLING_MS
-        _log.warning("%s: nothing is deleted for its age before it was steady for an hour", reason)
+        _log.warning("%s: retention by age is paused until it has been steady for an hour", reason)
 
 
 def _span(milliseconds: int) -> str:

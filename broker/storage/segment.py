@@ -91,7 +91,7 @@ class Segment:
         stat = os.fstat(self.file.fd)
         identity = stat.st_dev, stat.st_ino
         if stat.st_size != self.size or self._identity not in {None, identity}:
-            raise Altered(f"{self.file.path} was replaced, or written to, by somebody else")
+            raise Altered(f"{self.file.path} was replaced or modified by another process")
         return self.file
 
     @property
@@ -228,7 +228,7 @@ class Segment:
         try:
             return self._resume(offset, interval)
         except BadIndex as error:
-            _log.warning("index made again path=%s reason=%r", self.path(layout.LOG), str(error))
+            _log.warning("index rebuilt path=%s reason=%r", self.path(layout.LOG), str(error))
         self.size = size
         self.forget_indexes(interval)
         return self._resume(offset, interval)

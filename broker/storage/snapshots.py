@@ -47,7 +47,7 @@ def _load(directory: Path, offset: int, producers: ProducerStates) -> bool:
     try:
         producers.load(path.read_bytes())
     except (BadSnapshot, OSError) as error:
-        _log.warning("passing over snapshot path=%s reason=%r", path, str(error))
+        _log.warning("ignoring snapshot path=%s reason=%r", path, str(error))
         return False
     return True
 

@@ -42,11 +42,15 @@ def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
     """A copy of a batch begins there, while the log ends here: its leader has compacted what was
     between them. Blocks the first time. Raises `NotNext`, `NotWritten`."""
     if base_offset < end_offset:
-        raise NotNext(f"{directory} ends at {end_offset}, and a copy begins at {base_offset}")
+        raise NotNext(
+            f"{directory} ends at {end_offset}, and the copied batch begins at {base_offset}"
+        )
     try:
         note_gaps(directory)
     except OSError as error:
-        raise NotWritten.because(error, f"no note of gaps in {directory}") from error
+        raise NotWritten.because(
+            error, f"cannot record that there are gaps in {directory}"
+        ) from error
 
 
 def note_transactions(directory: Path) -> bool:
@@ -57,10 +61,12 @@ def note_transactions(directory: Path) -> bool:
         note.touch()
         sync_directory(directory)
     except OSError as error:
-        raise NotWritten.because(error, f"no note of transactions in {directory}") from error
+        raise NotWritten.because(
+            error, f"cannot record that there are transactions in {directory}"
+        ) from error
     _log.warning(
-        "transactional batches are copied, who reads committed messages only will be refused "
-        "directory=%s", directory,
+        "copying transactional batches: consumers with isolation.level=read_committed are "
+        "rejected directory=%s", directory,
     )  # fmt: skip
     return True
 
@@ -114,7 +120,7 @@ def finish(directory: Path, found: layout.PartitionFiles) -> None:
     bases = found.logs.keys() | found.offset_indexes.keys() | found.time_indexes.keys()
     for base_offset in sorted(found.swaps):
         path = layout.numbered(directory, base_offset, layout.LOG + layout.SWAP)
-        _log.info("finishing compaction path=%s", path)
+        _log.info("completing compaction path=%s", path)
         end_offset = found.swap_ends.get(base_offset)
         if end_offset is None:
             end_offset = _end_of(path, base_offset)
