@@ -55,7 +55,6 @@ class AclAdmin:
 
     @property
     def acls(self) -> Acls:
-        """The ACLs in force on this broker."""
         return self._authorization.acls
 
     async def add(
@@ -88,14 +87,14 @@ class AclAdmin:
     ) -> dict[ResourcePattern, ApiError]:
         failed = await asyncio.to_thread(_written, self._session, write, changes)
         waiting = [
-            (pattern, set(each)) for pattern, each in changes.items() if pattern not in failed
+            (pattern, set(change)) for pattern, change in changes.items() if pattern not in failed
         ]
 
         def all_in_force() -> bool:
             known = self.acls
             while waiting:
-                pattern, each = waiting[-1]
-                if not is_in_force(set(known.get(pattern, ())), each):
+                pattern, applied = waiting[-1]
+                if not is_in_force(set(known.get(pattern, ())), applied):
                     return False
                 waiting.pop()
             return True
@@ -116,12 +115,12 @@ def _written(
     """Runs in a worker thread."""
     failed: dict[ResourcePattern, ApiError] = {}
     silent: ApiError | None = None  # the others would only run into the same timeout
-    for pattern, each in changes.items():
+    for pattern, change in changes.items():
         if silent is not None:
             failed[pattern] = silent
             continue
         try:
-            write(session, pattern, each)
+            write(session, pattern, change)
         except Unavailable as error:  # it may have happened
             failed[pattern] = silent = ApiError(ErrorCode.request_timed_out, str(error))
         except ClusterError as error:
@@ -130,14 +129,13 @@ def _written(
 
 
 def _log(what: str, changes: Mapping[ResourcePattern, Collection[Acl]], caller: Caller) -> None:
-    """Log who changed which permissions."""
     log.info(
         "acls %s principal=%r client=%s number=%d on=%r",
         what,
         caller.principal,
         caller.host,
         sum(map(len, changes.values())),
-        ", ".join(f"{each.resource_type.words}:{each.name}" for each in changes)[:200],
+        ", ".join(f"{rule.resource_type.words}:{rule.name}" for rule in changes)[:200],
     )
 
 
@@ -189,23 +187,23 @@ def understood_filter(asked: DescribeAclsRequest | DeleteAclsFilter) -> AclFilte
 
 
 def _real(codes: type[Code]) -> tuple[Code, ...]:
-    return tuple(each for each in codes if each.name != "ANY")
+    return tuple(code for code in codes if code.name != "ANY")
 
 
 def _one_of(codes: type[Code], value: int, allowed: Iterable[Code], what: str) -> Code:
-    for each in allowed:
-        if each == value:
-            return each
+    for code in allowed:
+        if code == value:
+            return code
     raise ApiError(ErrorCode.invalid_request, f"{what} {value} is not allowed here")
 
 
 def by_pattern(
     rules: Iterable[tuple[ResourcePattern, Acl]],
 ) -> dict[ResourcePattern, set[Acl]]:
-    found: defaultdict[ResourcePattern, set[Acl]] = defaultdict(set)
+    patterns: defaultdict[ResourcePattern, set[Acl]] = defaultdict(set)
     for pattern, acl in rules:
-        found[pattern].add(acl)
-    return dict(found)
+        patterns[pattern].add(acl)
+    return dict(patterns)
 
 
 def check_is_on(is_on: bool) -> None:

@@ -86,7 +86,6 @@ class Rights:
         return True
 
     def check(self, operation: Operation, kind: ResourceType, name: str) -> None:
-        """Raise ApiError unless the operation is allowed."""
         if self.refuses(operation, kind, name):
             raise denial(operation, kind, name)
 
@@ -127,11 +126,9 @@ class Authorization:
 
     @property
     def acls(self) -> Acls:
-        """The ACLs in force."""
         return {} if self._permissions is None else self._permissions.acls
 
     def follow(self, acls: Acls) -> None:
-        """Put these ACLs into force."""
         before = self._permissions
         if self._config is None or (before is not None and before.acls is acls):
             return
@@ -148,7 +145,6 @@ class Authorization:
     def denied_topics(
         self, caller: Caller, operation: Operation, topics: Iterable[str]
     ) -> Set[str]:
-        """The topics on which this operation is denied."""
         if self._permissions is None:
             return frozenset()
         rights = self.of(caller)

@@ -274,7 +274,7 @@ class Broker:
             earlier=await asyncio.to_thread(drawn_by_cluster, self.session),
         )
         self._logins = Logins(
-            {each for listener in config.every_listener for each in listener.logins},
+            {mechanism for listener in config.every_listener for mechanism in listener.logins},
             users=lambda: users.users,
             decoy_key=key,
             tokens=config.tokens,
@@ -282,7 +282,7 @@ class Broker:
         ends.callback(self._logins.close)
         self.partitions.follow(self.cluster.snapshot)
         await self.partitions.caught_up()
-        topic_ids = {each.topic_id for each in self.partitions.applied.topics.values()}
+        topic_ids = {topic.topic_id for topic in self.partitions.applied.topics.values()}
         await asyncio.to_thread(opening.all_are_open, topic_ids)
         await asyncio.to_thread(note_directory, self.session, config.id, data.directory_id)
         self._opened = True
@@ -378,8 +378,8 @@ class Broker:
         record_check = RecordCheck()
         return BrokerParts(
             config=self.config,
-            listener=",".join(each.address for each in listeners),
-            advertised=",".join(each.advertised_address for each in listeners),
+            listener=",".join(listener.address for listener in listeners),
+            advertised=",".join(listener.advertised_address for listener in listeners),
             loop=self.loop,
             cluster=self.cluster,
             topics=self.topics,
@@ -428,7 +428,7 @@ class Broker:
             started_ms=time.time_ns() // 1_000_000,
             rack=self.config.rack or None,
             http_port=http_port,
-            endpoints=tuple(each.endpoint for each in listeners),
+            endpoints=tuple(listener.endpoint for listener in listeners),
         )
 
     def _agree_on_cluster(self, data: DataDirectory) -> str:
@@ -502,18 +502,21 @@ class Broker:
         offline = sorted(self.partitions.offline.items())
         return [
             *(f"offline: {topic}-{index}: {reason}" for (topic, index), reason in offline),
-            *(f"lost: {each.words}" for each in self.withdrawals),
+            *(f"lost: {withdrawal.words}" for withdrawal in self.withdrawals),
             *self._found.remarks,
             *(map(str, self._standing.remarks()) if self._standing is not None else ()),
         ]
 
     def _checked(self) -> CheckedGauge:
-        found = self._found
+        findings = self._found
         return CheckedGauge(
-            dict(found.damaged_batches),
-            found.scrubbed_bytes,
-            found.scrubbed_millis / 1000,
-            {key: (each.recent / 1000, each.whole / 1000) for key, each in found.checked.items()},
+            dict(findings.damaged_batches),
+            findings.scrubbed_bytes,
+            findings.scrubbed_millis / 1000,
+            {
+                key: (times.recent / 1000, times.whole / 1000)
+                for key, times in findings.checked.items()
+            },
         )
 
     def _more_metrics(self) -> Iterator[Metric]:
@@ -528,7 +531,10 @@ class Broker:
     def _lost(self) -> Iterable[LossGauge]:
         if not self._has_partitions:
             return ()
-        return [LossGauge(each.topic, each.partition, each.count) for each in self.withdrawals]
+        return [
+            LossGauge(withdrawal.topic, withdrawal.partition, withdrawal.count)
+            for withdrawal in self.withdrawals
+        ]
 
     def _gauges(self) -> Iterable[PartitionGauge]:
         return self.partitions.gauges() if self._has_partitions else ()

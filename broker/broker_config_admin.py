@@ -34,14 +34,12 @@ class BrokerConfigAdmin:
     async def set_configs(
         self, name: str, overrides: Mapping[str, str], *, validate_only: bool = False
     ) -> None:
-        """Replace all configs."""
         after = {key: dynamic_key(key).canonical(text) for key, text in overrides.items()}
         await self._alter(name, lambda _: after, validate_only)
 
     async def change_configs(
         self, name: str, changes: Iterable[ConfigChange], *, validate_only: bool = False
     ) -> None:
-        """Change some configs and leave the others."""
         steps = tuple(changes)
 
         def change(before: Mapping[str, str]) -> Mapping[str, str]:

@@ -147,10 +147,10 @@ class AuthorizationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     """Whether a resource without any ACL is open to everybody."""
 
     def __post_init__(self) -> None:
-        for each in self.super_users:
-            if each in {"", "*", USER, EVERYBODY}:
+        for name in self.super_users:
+            if name in {"", "*", USER, EVERYBODY}:
                 raise ValueError(
-                    f"`super_users` has {each!r}: each entry must be the name of one principal, "
+                    f"`super_users` has {name!r}: each entry must be the name of one principal, "
                     "and cannot stand for everybody"
                 )
 
@@ -299,7 +299,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 "with `listeners`, set `host`, `port` and the advertised address for each listener"
             )
         check_listeners(self.every_listener, self.between_brokers, insecure=self.insecure)
-        by_token = any(Mechanism.OAUTHBEARER in each.logins for each in self.every_listener)
+        by_token = any(Mechanism.OAUTHBEARER in listener.logins for listener in self.every_listener)
         if by_token and self.tokens is None:
             raise ValueError("`tokens` is missing: `logins: [OAUTHBEARER]` needs it")
         if self.keeps_ledger and self.between_brokers is None and self._open_listener is None:
@@ -323,14 +323,14 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def every_listener(self) -> tuple[ListenerConfig, ...]:
         if self.listeners:
             return self.listeners
-        one = ListenerConfig(
+        listener = ListenerConfig(
             name=PLAINTEXT,
             host=self.host,
             port=self.port,
             advertised_host=self.advertised_host,
             advertised_port=self.advertised_port,
         )
-        return (one,)
+        return (listener,)
 
     @property
     def reaching(self) -> BetweenBrokers:
@@ -350,31 +350,31 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def _open_listener(self) -> ListenerConfig | None:
-        return next((each for each in self.every_listener if each.is_open), None)
+        return next((listener for listener in self.every_listener if listener.is_open), None)
 
     @property
     def certificate_files(self) -> CertificateFiles:
         """Files whose expiry should be reported in time."""
-        found = self.zookeeper_security.certificate_files | self.http.certificate_files
+        files = self.zookeeper_security.certificate_files | self.http.certificate_files
         if self.between_brokers is not None:
-            found |= self.between_brokers.security.certificate_files
-        for each in self.listeners:
-            if each.tls is not None:
-                found |= each.tls.certificate_files
-        return found
+            files |= self.between_brokers.security.certificate_files
+        for listener in self.listeners:
+            if listener.tls is not None:
+                files |= listener.tls.certificate_files
+        return files
 
     @property
     def open_addresses(self) -> tuple[str, ...]:
         """Addresses that other machines reach without a login, or whose pages are unencrypted: they
         need `insecure`."""
-        found = [
-            f"listener {each.name} on {each.host}"
-            for each in self.every_listener
-            if not each.knows_everybody and not is_loopback(each.host)
+        addresses = [
+            f"listener {listener.name} on {listener.host}"
+            for listener in self.every_listener
+            if not listener.knows_everybody and not is_loopback(listener.host)
         ]
         if self.http.are_open(self.http_host):
-            found.append(f"http_host {self.http_host}")
-        return tuple(found)
+            addresses.append(f"http_host {self.http_host}")
+        return tuple(addresses)
 
     @property
     def keeps_ledger(self) -> bool:

@@ -89,7 +89,6 @@ def broker_entries(
 
 
 def shared_entries(shared: Mapping[str, str]) -> tuple[DescribeConfigsResourceResult, ...]:
-    """The configs set for all brokers while they run."""
     return tuple(
         _dynamic(key, NOTHING, shared) for name, key in DYNAMIC_KEYS.items() if name in shared
     )
@@ -207,7 +206,7 @@ def _own(
         ),
         (
             "super.users",
-            ";".join(principal_named(each) for each in authorization.super_users),
+            ";".join(principal_named(name) for name in authorization.super_users),
             _STRING,
             static,
             "Principals that may do everything (`authorization.super_users`).",

@@ -131,7 +131,7 @@ def throttled_replicas() -> ValueType:
 
     def read(text: str) -> Value:
         words = _words(text)
-        if words != (ALL_REPLICAS,) and not all(_REPLICA.fullmatch(each) for each in words):
+        if words != (ALL_REPLICAS,) and not all(_REPLICA.fullmatch(word) for word in words):
             raise ValueError(
                 f"must be {ALL_REPLICAS}, or a list of [partitionId]:[brokerId],[partitionId]:…"
             )
@@ -157,7 +157,7 @@ def gaps() -> ValueType:
         if len(words) > _MOST_GAPS:
             raise ValueError(f"has {len(words)} gaps, at most {_MOST_GAPS} are allowed")
         for word in words:
-            if (found := gap(word)) is None or found[1] >= found[2]:
+            if (parsed := gap(word)) is None or parsed[1] >= parsed[2]:
                 raise ValueError(
                     f"{word[:80]!r} is not [partitionId]:[from]-[to], the log's end and the "
                     "higher offset at which it continues"
@@ -184,8 +184,8 @@ def cuts() -> ValueType:
 def gap(word: str) -> tuple[int, int, int] | None:
     """Partition, the log's end, and the offset at which it continues; None if the text is
     malformed."""
-    found = _GAP.fullmatch(word)
-    return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
+    match = _GAP.fullmatch(word)
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
 
 
 def replica(partition: int, broker_id: int) -> str:

@@ -65,12 +65,10 @@ class SendQueue:
         self.in_memory = 0
 
     def __len__(self) -> int:
-        """The number of parts not yet sent."""
         return len(self._parts)
 
     @property
     def holds_files(self) -> bool:
-        """Whether files are kept open for unsent slices."""
         return any(isinstance(part, FileSlice) for part in self._parts)
 
     def queue(self, parts: list[Part]) -> None:
@@ -216,7 +214,6 @@ class Connection:
     # Identity
 
     def pass_gate(self, gate: Gate) -> None:
-        """Require a login at this gate."""
         self.gate = gate
         self.caller = replace(self.caller, gate=gate)
         self._login_due = self._loop.time() + self._limits.stalled_request_seconds
@@ -417,7 +414,6 @@ class Connection:
             self._read_no_more()
 
     def _go_on(self) -> None:
-        """Resume waiting requests, once this client may continue."""
         if not self.open or self._stopping or self._congested():
             return
         if self._waiting is not None:

@@ -77,7 +77,7 @@ class Cutting:
             raised = self._unsettled[log_id]
             await asyncio.to_thread(self._settle, partition_log, key, raised.leader_epoch)
             del self._unsettled[log_id]
-            return max(raised, info, key=lambda each: each.version)
+            return max(raised, info, key=lambda state: state.version)
         cut = partition.config.cut_of(topic_id_text(partition_log.topic_id), partition.index)
         if cut is None or partition.unavailable or not is_due(partition_log, cut):
             return info
@@ -107,7 +107,7 @@ class Cutting:
         if not is_due(partition_log, cut) or partition_log.end_offset > cut.end:
             return raised
         end = partition_log.end_offset
-        said = Withdrawal(
+        withdrawal = Withdrawal(
             number=0,
             topic=partition.topic,
             topic_id=cut.topic_id,
@@ -119,7 +119,7 @@ class Cutting:
             reason=_REASON,
             found_millis=time.time_ns() // 1_000_000,
         )
-        await asyncio.to_thread(self._withdrawals.add, said)
+        await asyncio.to_thread(self._withdrawals.add, withdrawal)
         await partition.truncate(cut.first)
         partition_log.begin_epoch(raised.leader_epoch)
         self._unsettled[log_id] = raised

@@ -78,7 +78,6 @@ class DataDirectory:
         return identity.read_owner(self.path)
 
     def claim(self, owner: DirectoryOwner) -> None:
-        """Make sure that the directory belongs to `owner`."""
         identity.claim(self.path, owner)
 
     def take_clean_mark(self) -> bool:
@@ -86,17 +85,14 @@ class DataDirectory:
         return identity.take_clean_shutdown(self.path)
 
     def mark_clean(self) -> None:
-        """Mark that all logs were closed properly."""
         identity.mark_clean_shutdown(self.path)
 
     def is_there(self) -> bool:
-        """Whether this is still the directory of that name."""
         return self._lock.is_there
 
     # Checkpoints: any thread
 
     def checkpoint(self, key: Key) -> Checkpoint:
-        """The checkpoint of a partition."""
         return self._checkpoints.get(key, Checkpoint(0, 0, 0))
 
     def write_checkpoints(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
@@ -155,7 +151,6 @@ class DataDirectory:
     # The end
 
     def release(self) -> None:
-        """Release the directory to other processes."""
         self._lock.close()
 
     def note_alive(self) -> None:

@@ -40,7 +40,6 @@ class Deletions:
         self._again = False
 
     def lead(self, epoch: ControllerEpoch | None) -> None:
-        """Become the controller, or stop being it."""
         self._epoch = epoch
         self.follow(self._cluster.snapshot)
 

@@ -51,8 +51,8 @@ def rate(name: str, broker_id: int, snapshot: ClusterSnapshot) -> int | None:
     for overrides in (snapshot.broker_configs.get(broker_id, NOTHING), snapshot.broker_defaults):
         if name in overrides:
             with suppress(ApiError):
-                found = int(DYNAMIC_KEYS[name].canonical(overrides[name]))
-                return None if found == MAX_LONG else found
+                value = int(DYNAMIC_KEYS[name].canonical(overrides[name]))
+                return None if value == MAX_LONG else value
     return None
 
 

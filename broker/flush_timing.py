@@ -39,7 +39,6 @@ class FlushTiming:
         self._readers: set[Reader] = set()
 
     def configure(self, messages: int, milliseconds: int) -> None:
-        """Set `flush.messages` and `flush.ms`."""
         self._messages = messages
         self._seconds = min(milliseconds / 1000, _LONGEST_TIMER)
 
@@ -76,7 +75,6 @@ class FlushTiming:
             self._flush()
 
     def reached(self) -> None:
-        """The flush has begun."""
         self._soon = False
         self.cancel()
 

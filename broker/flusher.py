@@ -142,11 +142,11 @@ class _Threads(Generic[T]):
                 self._run([ticket for ticket, _ in works])
             except Exception:
                 log.exception("flush failed")
-            told = [done for _, done in works]
-            self._loop.call_soon_threadsafe(self._tell, told, time.perf_counter() - began)
+            callbacks = [done for _, done in works]
+            self._loop.call_soon_threadsafe(self._tell, callbacks, time.perf_counter() - began)
 
-    def _tell(self, told: Sequence[Done], seconds: float) -> None:
-        for done in told:
+    def _tell(self, callbacks: Sequence[Done], seconds: float) -> None:
+        for done in callbacks:
             self._loop.call_soon(done, seconds)
 
     def _next(self) -> list[tuple[T, Done]]:

@@ -148,7 +148,6 @@ class Compaction:
         self._data = data
 
     async def run(self, now_ms: int) -> None:
-        """Clean every log for which that is due."""
         for partition in self._partitions:
             if partition.compacts and not partition.offline_reason:
                 await self._clean(partition, now_ms)
@@ -171,7 +170,7 @@ class Compaction:
             return
         log.info("log compacted topic=%s partition=%d counts=%s", *key, cleaning.counts)
         self._data.note_cleaned(key, cleaning.cleaned_to)
-        known = {(each.topic, each.index) for each in self._partitions}
+        known = {(partition.topic, partition.index) for partition in self._partitions}
         await asyncio.to_thread(self._data.write_cleaned, known)
         if not partition.offline_reason:
             partition.flush()  # unlinks what was replaced

@@ -49,7 +49,6 @@ class Cut(msgspec.Struct, frozen=True):
             yield piece
 
     def joined(self, first: T, second: T) -> T:
-        """Join two answers into one."""
         joined: T = _joined(first, second, self.response.split("."))
         return joined
 
@@ -107,7 +106,6 @@ class InTurns:
             answer = more if answer is None else cut.joined(answer, more)
 
     async def _turn(self) -> float:
-        """Wait for a turn; returns its start time."""
         await self._turns.next()
         if not self._goes_on():
             raise Gone

@@ -106,14 +106,14 @@ def check_listeners(
 ) -> None:
     """Raise ValueError if they contradict each other, or one is unintentionally open to other
     machines."""
-    names = [each.name for each in listeners]
+    names = [listener.name for listener in listeners]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"`listeners`: two have the name {twice}")
-    ports = [(each.host, each.port) for each in listeners if each.port]
+    ports = [(listener.host, listener.port) for listener in listeners if listener.port]
     if len(set(ports)) < len(ports):
         raise ValueError("`listeners`: two have the same address")
-    for each in listeners:
-        check_exposed("host", each.host, insecure=insecure or each.knows_everybody)
+    for listener in listeners:
+        check_exposed("host", listener.host, insecure=insecure or listener.knows_everybody)
     if between is not None and between.listener not in names:
         raise ValueError(f"`between_brokers`: no listener has the name {between.listener}")
 
@@ -131,7 +131,6 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """The address in Kafka's notation."""
         return f"{self.name}://{self.config.host}:{self.port}"
 
     @property
@@ -146,7 +145,6 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def advertised(self) -> tuple[str, int]:
-        """The address that clients are told."""
         config = self.config
         return config.advertised_host or config.host, config.advertised_port or self.port
 

@@ -257,7 +257,7 @@ class BrokerMetrics:
                 sums["below_min_in_sync_partitions"] += gauge.in_sync < gauge.min_in_sync
             elif gauge.online:
                 sums["followed_partitions"] += 1
-        samples = {name: "".join(found).encode() for name, found in lines.items()}
+        samples = {name: "".join(parts).encode() for name, parts in lines.items()}
         return samples | {
             name: f"{_PREFIX}{name} {count}\n".encode() for name, count in sums.items()
         }

@@ -104,17 +104,17 @@ class Opening:
         path = directories.path_of(self._data.path, *key)
         known = self.acknowledged.known(topic_id, key[1])
         reached = max(known.end if known else 0, self._counted_to(topic_id, key[1], known))
-        found: Log | None = None
+        opened: Log | None = None
         if path.exists():
-            found, reached = self._existing(
+            opened, reached = self._existing(
                 path, key, topic_id, config, reached, replicated=info.is_replicated
             )
         try:
-            if found is None:
+            if opened is None:
                 losses, newest, resumes = self._all(known, reached), info.leader_epoch, reached
             else:
-                losses = [*lost_beginning(found, known), *lost_end(found, reached, known)]
-                newest, resumes = max(info.leader_epoch, found.epochs.latest), found.end_offset
+                losses = [*lost_beginning(opened, known), *lost_end(opened, reached, known)]
+                newest, resumes = max(info.leader_epoch, opened.epochs.latest), opened.end_offset
             if losses and info.is_replicated:
                 info = self._states.leave_in_sync(key[0], topic_id, key[1])
                 if self._states.broker_id not in info.isr:
@@ -130,23 +130,23 @@ class Opening:
                 )
                 info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest)
                 self._say(key, topic_id, info.leader_epoch, losses, resumes)
-            elif found is not None and self._leads(info) and info.is_replicated:
+            elif opened is not None and self._leads(info) and info.is_replicated:
                 info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest)
-            begins = found is None and not losses
-            if found is None:
+            begins = opened is None and not losses
+            if opened is None:
                 self._data.forget_checkpoint(key)
                 replicated = 0 if info.is_replicated else inf
-                found = Log.create(path, topic_id, config, reached, replicated=replicated)
+                opened = Log.create(path, topic_id, config, reached, replicated=replicated)
             if self._leads(info):
-                found.begin_epoch(info.leader_epoch)
+                opened.begin_epoch(info.leader_epoch)
                 if not begins:  # otherwise the flush of the first batch does it
-                    found.epochs.save()
-            self.remember(found, key, info.leader_epoch)
+                    opened.epochs.save()
+            self.remember(opened, key, info.leader_epoch)
         except BaseException:
-            if found is not None:
-                found.abandon()
+            if opened is not None:
+                opened.abandon()
             raise
-        return OpenedLog(found, info)
+        return OpenedLog(opened, info)
 
     def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> None:
         """Take a replica that can no longer be written to out of the in-sync set; not the only one,
@@ -173,7 +173,9 @@ class Opening:
         them again."""
         self._clean = self._is_replaced = False
         self._counted = {}
-        here = {directories.topic_id(found.path) for found in directories.scan(self._data.path)}
+        here = {
+            directories.topic_id(directory.path) for directory in directories.scan(self._data.path)
+        }
         for topic_id, partition in self.acknowledged.identities():
             if topic_id not in topic_ids and topic_id not in here:
                 self.acknowledged.forget(topic_id, partition)
@@ -189,12 +191,12 @@ class Opening:
         replicated: bool,
     ) -> tuple[Log | None, int]:
         """The log, if there is one of that topic; and up to where it once was on disk."""
-        found = directories.topic_id(path)
-        if found is None and not reached and directories.remove_unwritten(path):
+        owner = directories.topic_id(path)
+        if owner is None and not reached and directories.remove_unwritten(path):
             return None, reached
-        if found != topic_id:
+        if owner != topic_id:
             log.warning(
-                "set aside data of another topic path=%s", directories.set_aside(path, found)
+                "set aside data of another topic path=%s", directories.set_aside(path, owner)
             )
             return None, reached
         try:
@@ -204,7 +206,7 @@ class Opening:
             # From here on, the directory no longer needs to record it.
             self._remember_loss(path, key, topic_id, reached)
             if missing.path is None:
-                log.error("no segment left path=%s", directories.set_aside(path, found))
+                log.error("no segment left path=%s", directories.set_aside(path, owner))
                 return None, reached
             log.error(
                 "end of log missing directory=%s end_offset=%d reached=%d",
@@ -301,8 +303,8 @@ def lost_beginning(opened: Log, known: AcknowledgedRange | None) -> list[Loss]:
     it removes any, and deleting records leaves a mark in the directory."""
     if known is None or opened.start_offset <= known.start:
         return []
-    found = layout.scan(opened.directory)
-    first, end = max([known.start, *found.starts]), min(found.logs, default=0)
+    files = layout.scan(opened.directory)
+    first, end = max([known.start, *files.starts]), min(files.logs, default=0)
     if end <= first:
         return []
     return [Loss(first, end - first, f"it began at offset {first}, and now begins at {end}")]

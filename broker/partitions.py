@@ -261,10 +261,10 @@ class Partitions:
 
     async def _open_all(self, wanted: Sequence[tuple[Key, _Wanted]]) -> None:
         """A few at a time: clients are served in between, even with thousands of partitions."""
-        left = iter(wanted)
+        remaining = iter(wanted)
 
         async def open_some() -> None:
-            for key, want in left:
+            for key, want in remaining:
                 await self._open(key, want)
 
         openers = (open_some() for _ in range(2 * _OPENING_THREADS))
@@ -276,7 +276,7 @@ class Partitions:
     async def look_for_removed(self) -> None:
         """Reopen partitions whose files were removed while they were open: their loss is then
         reported. A log that truncates itself removes its own files, and is left out."""
-        active = {key: each.log.active_path for key, each in tuple(self._partitions.items())}
+        active = {key: held.log.active_path for key, held in tuple(self._partitions.items())}
         gone = await self._loop.run_in_executor(self._threads, _missing_of, active)
         for key in gone:
             partition = self._partitions.get(key)
@@ -381,7 +381,7 @@ class Partitions:
         else:
             await self._loop.run_in_executor(self._threads, partition.log.close)
             log.warning("partition closed, data kept topic=%s partition=%d", topic, index)
-        if not any(each == topic for each, _ in self._partitions):
+        if not any(key == topic for key, _ in self._partitions):
             self._metrics.forget_topic(topic)
             del self._changes[topic]
         return is_deleted
@@ -402,17 +402,17 @@ class Partitions:
         ):
             return
         scan = directories.scan
-        for found in await self._loop.run_in_executor(self._threads, scan, self._data.path):
-            if found.topic in snapshot.deleting or (
-                deleted and directories.topic_id(found.path) in deleted
+        for stray in await self._loop.run_in_executor(self._threads, scan, self._data.path):
+            if stray.topic in snapshot.deleting or (
+                deleted and directories.topic_id(stray.path) in deleted
             ):
-                directories.mark_deleted(found.path)
-            elif found.topic not in snapshot.topics and found.path not in self._warned:
-                self._warned.add(found.path)
+                directories.mark_deleted(stray.path)
+            elif stray.topic not in snapshot.topics and stray.path not in self._warned:
+                self._warned.add(stray.path)
                 log.warning(
                     "the map has no such topic, data kept path=%s; if the map was lost, run "
                     "`penstock topics recover`",
-                    found.path,
+                    stray.path,
                 )
         self._remover.submit(_remove_deleted, self._data.path)
         self._strays = now

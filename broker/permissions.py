@@ -54,7 +54,7 @@ def bits(operations: Iterable[Operation]) -> int:
     return sum(1 << operation for operation in operations)
 
 
-_EVERYTHING: Final = bits(each for each in Operation if each > Operation.ALL)
+_EVERYTHING: Final = bits(operation for operation in Operation if operation > Operation.ALL)
 _IMPLIED: Final = {
     Operation.READ: Operation.DESCRIBE,
     Operation.WRITE: Operation.DESCRIBE,
@@ -102,7 +102,7 @@ class _Standing:
             else:
                 rights = _denied_by(acl.operation) << _DENIED
             merged[whom] = merged.get(whom, 0) | rights
-        rules = tuple((principal, host, each) for (principal, host), each in merged.items())
+        rules = tuple((principal, host, gives) for (principal, host), gives in merged.items())
         self.allowed = frozenset(
             whom for whom, rights in merged.items() if rights & _EVERYTHING
         )  # principals and hosts
@@ -115,7 +115,9 @@ class _Standing:
 
     def rules_for(self, principals: Iterable[str]) -> Iterable[_Rule]:
         """The rules for these principals, if there are more than a few."""
-        return chain.from_iterable(self._by_principal.get(each, ()) for each in principals)
+        return chain.from_iterable(
+            self._by_principal.get(principal, ()) for principal in principals
+        )
 
 
 class _OneKind:
@@ -174,17 +176,15 @@ class _OneKind:
             return None
         whom, hosts = (USER + principal, EVERYBODY), (ANYTHING, host)
         rights = 0
-        for each in standing:
-            few = each.few
-            for who, where, gives in each.rules_for(whom) if few is None else few:
+        for entry in standing:
+            few = entry.few
+            for who, where, gives in entry.rules_for(whom) if few is None else few:
                 if who in whom and where in hosts:
                     rights |= gives
         return rights
 
 
 class Permissions:
-    """All permissions by one set of ACLs."""
-
     def __init__(
         self,
         acls: Acls,
@@ -292,7 +292,6 @@ class Permissions:
 
     @property
     def remembered(self) -> int:
-        """The number of cached answers."""
         return sum(len(of_kind.answers) for of_kind in self._kinds.values())
 
     def _compute(self, principal: str, host: str, of_kind: _OneKind, name: str) -> int:
@@ -325,12 +324,12 @@ class Permissions:
 
     def _by_principal(self) -> dict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]]:
         if not self._for_whom and self.acls:
-            found: defaultdict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]]
-            found = defaultdict(list)
+            prefixes: defaultdict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]]
+            prefixes = defaultdict(list)
             for pattern, standing in self.acls.items():
                 for acl in standing:
-                    found[pattern.resource_type, acl.principal].append((pattern, acl))
-            self._for_whom = found
+                    prefixes[pattern.resource_type, acl.principal].append((pattern, acl))
+            self._for_whom = prefixes
         return self._for_whom
 
 

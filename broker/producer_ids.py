@@ -41,7 +41,6 @@ class ProducerIds:
         self.belongs = lru_cache(_REMEMBERED)(self._belongs)
 
     def new(self, principal: str) -> int:
-        """A new id, never assigned before."""
         drawn = secrets.randbits(_RANDOM_BITS)
         return drawn << _MARK_BITS | self._mark(drawn, principal)
 
@@ -55,6 +54,6 @@ class ProducerIds:
         return self._mark(producer_id >> _MARK_BITS, principal) == mark
 
     def _mark(self, drawn: int, principal: str) -> int:
-        told = drawn.to_bytes(8) + principal.encode()
-        digest = blake2b(told, digest_size=8, key=self._key, person=b"producer id").digest()
+        message = drawn.to_bytes(8) + principal.encode()
+        digest = blake2b(message, digest_size=8, key=self._key, person=b"producer id").digest()
         return int.from_bytes(digest) >> 64 - _MARK_BITS

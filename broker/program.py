@@ -130,9 +130,9 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
 async def _started(broker: Broker, zookeeper: str, secret: str | None) -> bool:
     """Whether the broker came up before it was told to stop."""
     starting = asyncio.ensure_future(broker.start(zookeeper, secret))
-    told = asyncio.ensure_future(broker.gone.wait())
-    await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
-    told.cancel()
+    ended = asyncio.ensure_future(broker.gone.wait())
+    await asyncio.wait((starting, ended), return_when=asyncio.FIRST_COMPLETED)
+    ended.cancel()
     if not starting.done():
         starting.cancel()
         await asyncio.wait((starting,))

@@ -31,7 +31,6 @@ class QuotaAdmin:
 
     @property
     def quotas(self) -> QuotaSnapshot:
-        """The quotas as last read."""
         return self._view.quotas
 
     async def alter(self, entity: Entity, changes: Changes) -> None:
@@ -40,8 +39,8 @@ class QuotaAdmin:
 
     def _alter(self, entity: Entity, changes: Changes) -> None:
         def changed(before: Mapping[str, float]) -> Mapping[str, float]:
-            after = {key: each for key, each in before.items() if key not in changes}
-            return after | {key: each for key, each in changes.items() if each is not None}
+            after = {key: limit for key, limit in before.items() if key not in changes}
+            return after | {key: limit for key, limit in changes.items() if limit is not None}
 
         try:
             quotas.alter(self._session, entity, changed)
@@ -71,7 +70,7 @@ def checked_entity(parts: list[tuple[str, str | None]]) -> Entity:
 def check_changes(entity: Entity, changes: Changes) -> None:
     """Raises ApiError unless the entity can have these quotas."""
     of_address = entity[0][0] == ADDRESS
-    known = {str(each) for each in Quota if (each in OF_ADDRESSES) == of_address}
+    known = {str(quota) for quota in Quota if (quota in OF_ADDRESSES) == of_address}
     for key, value in changes.items():
         if key not in known:
             raise _invalid(f"{key:.50} is not one of {', '.join(sorted(known))}")

@@ -127,8 +127,8 @@ class Quotas:
                 quota: self._meter(quota, whose, rate, now)
                 for quota in Quota
                 if quota not in OF_ADDRESSES
-                if (found := find(self._snapshot, quota, user, client)) is not None
-                for whose, rate in [found]
+                if (match := find(self._snapshot, quota, user, client)) is not None
+                for whose, rate in [match]
             }
             if may_nothing and Quota.REQUEST not in meters:
                 rate = self._percent_without_rights
@@ -161,8 +161,8 @@ class Quotas:
                 if (rate := self._snapshot.get(entity, {}).get(quota)) is not None:
                     return rate
             return None
-        found = find(self._snapshot, quota, parts.get(USER) or "", parts.get(CLIENT))
-        return found[1] if found is not None and found[0] == whose else None
+        match = find(self._snapshot, quota, parts.get(USER) or "", parts.get(CLIENT))
+        return match[1] if match is not None and match[0] == whose else None
 
     def _forget_idle(self, now: float) -> None:
         """Names are chosen by clients, so their number is not bounded otherwise."""

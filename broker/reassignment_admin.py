@@ -98,7 +98,7 @@ class ReassignmentAdmin:
             after = cancelled(partition, brokers)
         else:
             wanted = check_target(target, snapshot)
-            more = tuple(each for each in wanted if each not in partition.replicas)
+            more = tuple(replica for replica in wanted if replica not in partition.replicas)
             check_room((more,), snapshot, (), self._most_partitions)
             after = begun(partition, wanted, brokers)
         if after is None:

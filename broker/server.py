@@ -62,7 +62,7 @@ class Server:
         self._sockets: dict[str, socket.socket] = {}  # listening sockets, by their listeners' names
         self._handshakes = Handshakes(self._loop, complaints, self._shaken, self._count)
         try:
-            self.listeners = [self._listen(each) for each in config.every_listener]
+            self.listeners = [self._listen(listener) for listener in config.every_listener]
         except BaseException:
             self._close_sockets()
             raise
@@ -83,7 +83,6 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port of the first listener."""
         return self.listeners[0].port
 
     def start(self, dispatcher: Dispatcher, logins: Logins) -> None:
@@ -107,7 +106,6 @@ class Server:
             await asyncio.sleep(0.01)
 
     def close(self) -> None:
-        """Close everything."""
         if self._check_timer is not None:
             self._check_timer.cancel()
         for connection in tuple(self._connections):
@@ -125,8 +123,8 @@ class Server:
     def let_go_of_files(self) -> None:
         """Logs cannot open any files: close the connection whose client has not read
         for longest."""
-        waiting = [each for each in self._connections if each.holds_files]
-        slowest = min(waiting, key=lambda each: each.last_active, default=None)
+        waiting = [connection for connection in self._connections if connection.holds_files]
+        slowest = min(waiting, key=lambda connection: connection.last_active, default=None)
         if slowest is not None and self._loop.time() - slowest.last_active > _SLOW_S:
             slowest.close("error='client does not read its responses, and their files are needed'")
 

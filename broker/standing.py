@@ -68,7 +68,6 @@ class Standing:
     # Log
 
     def start(self) -> None:
-        """Begin the regular checks."""
         self._watching = asyncio.ensure_future(self._watch())
 
     async def stop(self) -> None:
@@ -82,13 +81,13 @@ class Standing:
             self._note(await asyncio.to_thread(self.remarks))
 
     def _note(self, remarks: Sequence[Remark]) -> None:
-        for kind in self._seen.keys() - {each.kind for each in remarks}:
+        for kind in self._seen.keys() - {remark.kind for remark in remarks}:
             if self._seen.pop(kind) > 1:
                 log.info("resolved: %s", kind)
-        for each in remarks:
-            self._seen[each.kind] += 1
-            if self._seen[each.kind] % _LOOKS_BETWEEN_LINES == 2:
-                log.warning("%s", each)
+        for remark in remarks:
+            self._seen[remark.kind] += 1
+            if self._seen[remark.kind] % _LOOKS_BETWEEN_LINES == 2:
+                log.warning("%s", remark)
 
     # Remarks
 
@@ -145,11 +144,11 @@ class Standing:
         few: list[str] = []
         under: list[str] = []
         missing: set[int] = set()
-        for each in self._partitions():
-            if not each.leads or each.offline_reason:
+        for partition in self._partitions():
+            if not partition.leads or partition.offline_reason:
                 continue
-            info, in_sync, least = each.info, each.in_sync, each.min_insync_replicas
-            name = f"{each.topic}-{each.index}"
+            info, in_sync, least = partition.info, partition.in_sync, partition.min_insync_replicas
+            name = f"{partition.topic}-{partition.index}"
             if in_sync < least:
                 few.append(f"{name}: {in_sync} of {least}")
             elif in_sync < len(info.replicas):
@@ -192,8 +191,6 @@ class Standing:
 
 
 class CopyingFigures(NamedTuple):
-    """Metrics of copying."""
-
     bytes: int = 0
     uncopied: int = 0
     leaders_in_trouble: int = 0
@@ -277,7 +274,6 @@ def _of_cluster(snapshot: ClusterSnapshot, *, is_controller: bool) -> Iterator[M
 
 
 def _counted(names: Sequence[str]) -> str:
-    """The number of partitions, and the first of them."""
     shown = ", ".join(islice(names, _NAMED))
     more = ", …" if len(names) > _NAMED else ""
     return f"{len(names)} partition{'s' * (len(names) != 1)} ({shown}{more})"
@@ -293,15 +289,15 @@ def _it(ids: Set[int]) -> str:
 
 def _why(away: Set[int], behind: Set[int]) -> str:
     """Why replicas are not in sync, and the remedy."""
-    said = []
+    reasons = []
     if away:
-        said.append(f"{_brokers(away)} {_is(away)} down: start {_it(away)}")
+        reasons.append(f"{_brokers(away)} {_is(away)} down: start {_it(away)}")
     if behind:
-        said.append(
+        reasons.append(
             f"{_brokers(behind)} {_is(behind)} running and catching up: /readyz there reports "
             "what prevents it"
         )
-    return "; ".join(said)
+    return "; ".join(reasons)
 
 
 def _is(ids: Set[int]) -> str:

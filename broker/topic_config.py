@@ -126,7 +126,6 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
         return _number(self.values, name)
 
     def log_config(self) -> LogConfig:
-        """The configs that storage needs."""
         return LogConfig(
             segment_bytes=self.number("segment.bytes"),
             segment_ms=self.number("segment.ms"),
@@ -143,7 +142,6 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def throttles(self, name: str, partition: int, broker_id: int) -> bool:
-        """Whether a list of throttled replicas includes this one."""
         listed = cast(tuple[str, ...], self.values[name])
         return ALL_REPLICAS in listed or replica(partition, broker_id) in listed
 
@@ -253,7 +251,6 @@ def _timestamp_bound(values: Mapping[str, Value], name: str) -> int:
 
 
 def _check_together(values: Mapping[str, Value]) -> None:
-    """Check rules about several configs."""
     low = _number(values, "min.compaction.lag.ms")
     high = _number(values, "max.compaction.lag.ms")
     if low > high:

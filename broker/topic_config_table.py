@@ -327,8 +327,9 @@ _KEYS = (
         "604800000",
         "log.retention.ms",
         "Segments are removed this long after the last append to them; -1 for no limit. Unlike "
-        "in Kafka, the records' timestamps do not count: old data that is shipped late is kept "
-        "as long as any other, and a record dated in the future does not keep its segment.",
+        "in Kafka, the time of append counts, not the records' timestamps: old data that is "
+        "shipped late is kept as long as any other, and a record dated in the future does not "
+        "keep its segment.",
     ),
     ConfigKey(
         "segment.bytes",
@@ -374,7 +375,6 @@ TOPIC_CONFIG_KEYS: dict[str, ConfigKey] = {key.name: key for key in _KEYS}
 
 
 def is_known(name: str) -> bool:
-    """Whether a topic can have it."""
     return name in TOPIC_CONFIG_KEYS or _CONFLUENTS.fullmatch(name) is not None
 
 

@@ -35,7 +35,10 @@ class NewTopic(msgspec.Struct, frozen=True):
 def replication_factor(info: TopicInfo) -> int:
     """The intended number of replicas of each partition; while they are moved, it has more."""
     return min(
-        (len(each.move.target if each.move else each.replicas) for each in info.partitions),
+        (
+            len(partition.move.target if partition.move else partition.replicas)
+            for partition in info.partitions
+        ),
         default=0,
     )
 
@@ -119,7 +122,7 @@ def check_room(
     """Raise if a broker would have more than `most` partitions."""
     asked = _held(assignment)
     held = _held(
-        each.replicas for info in snapshot.topics.values() for each in info.partitions
+        partition.replicas for info in snapshot.topics.values() for partition in info.partitions
     ) + _held(chain.from_iterable(being_made))
     for broker, more in asked.items():
         if held[broker] + more > most:
@@ -196,7 +199,7 @@ def _checked(
 
 def _racks(snapshot: ClusterSnapshot) -> dict[int, str | None]:
     """Without racks, brokers of one machine count as one rack."""
-    return {each.broker_id: each.rack or each.machine for each in snapshot.brokers.values()}
+    return {broker.broker_id: broker.rack or broker.machine for broker in snapshot.brokers.values()}
 
 
 def _listed(brokers: Sequence[int]) -> str:

@@ -72,8 +72,6 @@ class CreatedTopic(msgspec.Struct, frozen=True):
 
 
 class TopicAdmin:
-    """Changes of topics requested by clients of one broker."""
-
     def __init__(
         self,
         broker_id: int,
@@ -212,10 +210,10 @@ class TopicAdmin:
 
     def _check_room(self, name: str, assignment: Assignment) -> None:
         known, making = self._view.snapshot.topics, self._being_made
-        for each, (count, _) in tuple(making.items()):
-            if each in known and len(known[each].partitions) >= count:
-                del making[each]
-        being_made = [where for each, (_, where) in making.items() if each != name]
+        for other, (count, _) in tuple(making.items()):
+            if other in known and len(known[other].partitions) >= count:
+                del making[other]
+        being_made = [where for topic, (_, where) in making.items() if topic != name]
         check_room(assignment, self._view.snapshot, being_made, self._most_partitions)
 
     # Configs
@@ -223,7 +221,6 @@ class TopicAdmin:
     async def set_configs(
         self, name: str, overrides: Mapping[str, str], *, validate_only: bool = False
     ) -> None:
-        """Replace all overrides of a topic."""
         defaults = self.defaults.for_replicas(replication_factor(self._existing(name)))
         config = TopicConfig.parse(overrides, defaults)
         keys = {*TOPIC_CONFIG_KEYS, *overrides}
@@ -233,7 +230,6 @@ class TopicAdmin:
     async def change_configs(
         self, name: str, changes: Iterable[ConfigChange], *, validate_only: bool = False
     ) -> None:
-        """Change some overrides of a topic and leave the others."""
         defaults = self.defaults.for_replicas(replication_factor(self._existing(name)))
         steps = tuple(changes)
 
@@ -265,8 +261,12 @@ class TopicAdmin:
 
         def is_in_effect(snapshot: ClusterSnapshot) -> bool:
             known = [snapshot.topic_configs.get(name, NOTHING)]
-            known += [each.config.overrides for each in self._partitions if each.topic == name]
-            return all(each.get(key) == after.get(key) for each in known for key in keys)
+            known += [
+                partition.config.overrides
+                for partition in self._partitions
+                if partition.topic == name
+            ]
+            return all(before.get(key) == after.get(key) for before in known for key in keys)
 
         with suppress(TimeoutError):  # it is written, and may have been overwritten since
             async with asyncio.timeout(_CONFIGS_SEEN_SECONDS):
@@ -330,7 +330,7 @@ def _beginnings(
     """New partitions are empty, so all live replicas are in sync, and the first leads."""
     infos = []
     for replicas in assignment:
-        in_sync = tuple(each for each in replicas if each in snapshot.brokers)
+        in_sync = tuple(replica for replica in replicas if replica in snapshot.brokers)
         infos.append(
             PartitionInfo(
                 replicas=replicas,

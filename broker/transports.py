@@ -48,8 +48,6 @@ class Transport(Protocol):
 
 
 class Clear:
-    """Without encryption."""
-
     __slots__ = ("_sock", "descriptor")
 
     has_more = False

@@ -35,7 +35,6 @@ class UserAdmin:
 
     @property
     def users(self) -> Users:
-        """The users as last read."""
         return self._view.users
 
     async def alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:

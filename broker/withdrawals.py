@@ -55,23 +55,25 @@ class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Withdrawals:
-    """The file, and its statements."""
-
     def __init__(self, directory: Path, *, clean: bool, keeps_ledger: bool) -> None:
         """`clean`: the last stop was clean. Without a ledger, the audit need not be told."""
         self._path = directory / FILE_NAME
         self._lock = threading.Lock()
-        found = self._read()
-        self._all = [each for each in found if not (clean and (each.told or not keeps_ledger))]
-        if len(self._all) != len(found):
+        stored = self._read()
+        self._all = [
+            withdrawal
+            for withdrawal in stored
+            if not (clean and (withdrawal.told or not keeps_ledger))
+        ]
+        if len(self._all) != len(stored):
             self._write(self._all)
-        for each in self._all:
-            log.error("%s (found before this start)", each.words)
+        for withdrawal in self._all:
+            log.error("%s (found before this start)", withdrawal.words)
 
     def add(self, withdrawal: Withdrawal) -> None:
         """Number the statement, and write it down. Blocks. Raises OSError."""
         with self._lock:
-            number = max((each.number for each in self._all), default=0) + 1
+            number = max((withdrawal.number for withdrawal in self._all), default=0) + 1
             numbered = msgspec.structs.replace(withdrawal, number=number)
             # Without a ledger there is nothing to wait for: it counts as told.
             if numbered.topic.startswith("_"):
@@ -84,13 +86,15 @@ class Withdrawals:
         with self._lock:
             self._write(
                 [
-                    msgspec.structs.replace(each, told=True) if each.number in numbers else each
-                    for each in self._all
+                    msgspec.structs.replace(withdrawal, told=True)
+                    if withdrawal.number in numbers
+                    else withdrawal
+                    for withdrawal in self._all
                 ]
             )
 
     def untold(self) -> list[Withdrawal]:
-        return [each for each in self._all if not each.told]
+        return [withdrawal for withdrawal in self._all if not withdrawal.told]
 
     def __iter__(self) -> Iterator[Withdrawal]:
         return iter(self._all)

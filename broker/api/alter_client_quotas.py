@@ -39,8 +39,8 @@ async def _one(
 ) -> AlteredData:
     try:
         rights.check_cluster(Operation.ALTER_CONFIGS)
-        entity = checked_entity([(each.entity_type, each.entity_name) for each in entry.entity])
-        changes = {each.key: None if each.remove else each.value for each in entry.ops}
+        entity = checked_entity([(part.entity_type, part.entity_name) for part in entry.entity])
+        changes = {op.key: None if op.remove else op.value for op in entry.ops}
         check_changes(entity, changes)
         if not only_checks:
             await quotas.alter(entity, changes)

@@ -39,7 +39,9 @@ async def handle(
     needs: Needs, request: AlterConfigsRequest, caller: Caller
 ) -> AlterConfigsResponse:
     rights = needs.authorization.of(caller)
-    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    times = Counter(
+        (resource.resource_type, resource.resource_name) for resource in request.resources
+    )
 
     async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
         try:
@@ -61,7 +63,9 @@ async def handle(
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )
 
-    return AlterConfigsResponse(responses=tuple([await alter(each) for each in request.resources]))
+    return AlterConfigsResponse(
+        responses=tuple([await alter(resource) for resource in request.resources])
+    )
 
 
 def check_rights(rights: Rights, resource_type: int, name: str) -> None:

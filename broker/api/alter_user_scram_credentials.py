@@ -41,7 +41,7 @@ class Needs(msgspec.Struct, frozen=True):
 async def handle(
     needs: Needs, request: AlterUserScramCredentialsRequest, caller: Caller
 ) -> AlterUserScramCredentialsResponse:
-    names = tuple(dict.fromkeys(each.name for each in _altered(request)))
+    names = tuple(dict.fromkeys(alteration.name for alteration in _altered(request)))
     outcome: dict[str, ApiError | None]
     denial = _denial(needs.authorization.of(caller))
     if denial is not None:
@@ -77,20 +77,20 @@ def _refused(request: AlterUserScramCredentialsRequest) -> dict[str, ApiError]:
     """The users whose changes are rejected, with the reason."""
     refused: dict[str, ApiError] = {}
     altered = _altered(request)
-    times = Counter((each.name, each.mechanism) for each in altered)
-    for each in altered:
+    times = Counter((alteration.name, alteration.mechanism) for alteration in altered)
+    for alteration in altered:
         try:
-            check_name(each.name)
-            _mechanism(each.mechanism)
-            if isinstance(each, ScramCredentialUpsertion):
-                _check(each)
-            if times[each.name, each.mechanism] > 1:
+            check_name(alteration.name)
+            _mechanism(alteration.mechanism)
+            if isinstance(alteration, ScramCredentialUpsertion):
+                _check(alteration)
+            if times[alteration.name, alteration.mechanism] > 1:
                 raise ApiError(
                     ErrorCode.duplicate_resource,
                     "A user credential cannot be altered twice in the same request",
                 )
         except ApiError as error:
-            refused.setdefault(each.name, error)
+            refused.setdefault(alteration.name, error)
     return refused
 
 

@@ -98,7 +98,6 @@ class Appending:
         return denied
 
     def refuse_all(self, code: ErrorCode, why: str) -> None:
-        """Reject every batch of the request."""
         self.results = [
             PartitionResult(batch.topic, batch.partition, code, message=why)
             for batch in self._batches

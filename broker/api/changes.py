@@ -99,7 +99,7 @@ def _topics_created(
             if result.error_code == ErrorCode.none:
                 made = known.cluster.snapshot.topics.get(asked.name)
                 count = count if made is None else len(made.partitions)
-            configs = {each.name: each.value or "" for each in asked.configs}
+            configs = {config.name: config.value or "" for config in asked.configs}
             yield _change(
                 "create",
                 Kind.TOPIC,
@@ -119,11 +119,11 @@ def _topics_deleted(
     asked = (*request.topics, *named)
 
     def changes(response: delete_topics.DeleteTopicsResponse) -> Iterator[Change]:
-        for each, result in zip(asked, response.responses, strict=True):
-            by_id = "" if each.topic_id is None else str(each.topic_id)
-            name = each.name
-            if name is None and each.topic_id is not None:
-                name = snapshot.topic_names.get(each.topic_id, by_id)
+        for topic, result in zip(asked, response.responses, strict=True):
+            by_id = "" if topic.topic_id is None else str(topic.topic_id)
+            name = topic.name
+            if name is None and topic.topic_id is not None:
+                name = snapshot.topic_names.get(topic.topic_id, by_id)
             info = snapshot.topics.get(name or "")
             yield _change(
                 "delete",
@@ -162,32 +162,36 @@ def _records_deleted(
     known: Known, request: delete_records.DeleteRecordsRequest
 ) -> Callable[[delete_records.DeleteRecordsResponse], Iterator[Change]]:
     starts = {
-        (topic.name, each.partition_index): _start(known, topic.name, each.partition_index)
+        (topic.name, partition.partition_index): _start(
+            known, topic.name, partition.partition_index
+        )
         for topic in request.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     }
 
     def changes(response: delete_records.DeleteRecordsResponse) -> Iterator[Change]:
         """One entry for each topic and outcome, with its partitions' new start offsets."""
         for asked, topic in zip(request.topics, response.topics, strict=True):
-            wanted = {each.partition_index: each.offset for each in asked.partitions}
-            for code in dict.fromkeys(each.error_code for each in topic.partitions):
-                concerned = [each for each in topic.partitions if each.error_code == code]
+            wanted = {partition.partition_index: partition.offset for partition in asked.partitions}
+            for code in dict.fromkeys(partition.error_code for partition in topic.partitions):
+                concerned = [
+                    partition for partition in topic.partitions if partition.error_code == code
+                ]
                 done = code == ErrorCode.none
                 yield _change(
                     "delete",
                     Kind.RECORDS,
                     topic.name,
                     before={
-                        f"start of {each.partition_index}": start
-                        for each in concerned
-                        if (start := starts[topic.name, each.partition_index])
+                        f"start of {partition.partition_index}": start
+                        for partition in concerned
+                        if (start := starts[topic.name, partition.partition_index])
                     },
                     after={
-                        f"start of {each.partition_index}": str(
-                            each.low_watermark if done else wanted[each.partition_index]
+                        f"start of {partition.partition_index}": str(
+                            partition.low_watermark if done else wanted[partition.partition_index]
                         )
-                        for each in concerned
+                        for partition in concerned
                     },
                     came_of=(code, None),
                 )
@@ -203,9 +207,13 @@ def _leaders_elected(
     def changes(response: elect_leaders.ElectLeadersResponse) -> Iterator[Change]:
         """One entry for each topic and outcome, with its partitions' leaders."""
         for topic in response.replica_election_results:
-            for code in dict.fromkeys(each.error_code for each in topic.partition_result):
-                concerned = [each for each in topic.partition_result if each.error_code == code]
-                indexes = [each.partition_id for each in concerned]
+            for code in dict.fromkeys(partition.error_code for partition in topic.partition_result):
+                concerned = [
+                    partition
+                    for partition in topic.partition_result
+                    if partition.error_code == code
+                ]
+                indexes = [partition.partition_id for partition in concerned]
                 yield _change(
                     "elect",
                     Kind.TOPIC,
@@ -230,16 +238,15 @@ def _replicas_moved(
     def changes(
         response: alter_partition_reassignments.AlterPartitionReassignmentsResponse,
     ) -> Iterator[Change]:
-        """One entry for each partition."""
         results = {
-            (topic.name, each.partition_index): (each.error_code, each.error_message)
+            (topic.name, partition.partition_index): (partition.error_code, partition.error_message)
             for topic in response.responses
-            for each in topic.partitions
+            for partition in topic.partitions
         }
         for topic in request.topics:
             info = there.get(topic.name)
-            for each in topic.partitions:
-                index = each.partition_index
+            for partition in topic.partitions:
+                index = partition.partition_index
                 is_there = info is not None and 0 <= index < len(info.partitions)
                 before = info.partitions[index].replicas if info and is_there else ()
                 yield _change(
@@ -247,7 +254,7 @@ def _replicas_moved(
                     Kind.TOPIC,
                     topic.name,
                     before={f"replicas of {index}": _listed(before)} if is_there else NOTHING,
-                    after={f"replicas of {index}": _listed(each.replicas)},
+                    after={f"replicas of {index}": _listed(partition.replicas)},
                     came_of=results.get(
                         (topic.name, index), (response.error_code, response.error_message)
                     ),
@@ -257,7 +264,7 @@ def _replicas_moved(
 
 
 def _listed(replicas: tuple[int, ...] | None) -> str:
-    return "as before" if replicas is None else ",".join(str(each) for each in replicas)
+    return "as before" if replicas is None else ",".join(str(replica) for replica in replicas)
 
 
 def _leaders_of(snapshot: ClusterSnapshot, topic: str, indexes: Iterable[int]) -> Details:
@@ -311,7 +318,7 @@ def _configs_altered(
                     known,
                     (asked.resource_type, asked.resource_name),
                     _overrides(before, asked.resource_type, asked.resource_name),
-                    {each.name: each.value or "" for each in asked.configs},
+                    {config.name: config.value or "" for config in asked.configs},
                     (result.error_code, result.error_message),
                 )
 
@@ -345,7 +352,6 @@ def _configured(
 
 
 def _overrides(snapshot: ClusterSnapshot, kind: int, name: str) -> Details:
-    """The overrides of a topic or broker, if it exists."""
     if kind != ConfigOf.BROKER:
         return snapshot.topic_configs.get(name, NOTHING)
     try:
@@ -384,19 +390,19 @@ def _acls_removed(
 ) -> Callable[[delete_acls.DeleteAclsResponse], Iterator[Change]]:
     def changes(response: delete_acls.DeleteAclsResponse) -> Iterator[Change]:
         for asked, result in zip(request.filters, response.filter_results, strict=True):
-            for each in result.matching_acls:
+            for rule in result.matching_acls:
                 yield _change(
                     "delete",
                     Kind.ACL,
-                    _resource(each.resource_type, each.resource_name),
+                    _resource(rule.resource_type, rule.resource_name),
                     before=_rule(
-                        each.pattern_type,
-                        each.principal,
-                        each.host,
-                        each.operation,
-                        each.permission_type,
+                        rule.pattern_type,
+                        rule.principal,
+                        rule.host,
+                        rule.operation,
+                        rule.permission_type,
                     ),
-                    came_of=(each.error_code, each.error_message),
+                    came_of=(rule.error_code, rule.error_message),
                 )
             if not result.matching_acls:
                 nothing = "there was no such rule"
@@ -429,7 +435,7 @@ def _word(
     codes: type[ResourceType] | type[PatternType] | type[Operation] | type[Permission], value: int
 ) -> str:
     """The name of an enum value that a client sent, or the value itself if it is none."""
-    return next((each.words for each in codes if each == value), str(value))
+    return next((code.words for code in codes if code == value), str(value))
 
 
 # Users, quotas, groups
@@ -484,7 +490,7 @@ def _quotas_altered(
         for asked, result in zip(request.entries, response.entries, strict=True):
             if _only_asked(request.validate_only, result.error_code):
                 continue
-            parts = [(each.entity_type, each.entity_name) for each in asked.entity]
+            parts = [(part.entity_type, part.entity_name) for part in asked.entity]
             parts.sort(key=lambda part: part[0])
             known_before = snapshot.get(tuple(parts), {})
             yield _change(
@@ -492,11 +498,11 @@ def _quotas_altered(
                 Kind.QUOTA,
                 ",".join(f"{kind}={'*' if name is None else name}" for kind, name in parts),
                 before={
-                    each.key: f"{known_before[each.key]:.12g}"
-                    for each in asked.ops
-                    if each.key in known_before
+                    op.key: f"{known_before[op.key]:.12g}"
+                    for op in asked.ops
+                    if op.key in known_before
                 },
-                after={each.key: f"{each.value:.12g}" for each in asked.ops if not each.remove},
+                after={op.key: f"{op.value:.12g}" for op in asked.ops if not op.remove},
                 came_of=(result.error_code, result.error_message),
             )
 
@@ -522,12 +528,11 @@ def _offsets_deleted(
     _known: Known, request: offset_delete.OffsetDeleteRequest
 ) -> Callable[[offset_delete.OffsetDeleteResponse], Iterator[Change]]:
     def changes(response: offset_delete.OffsetDeleteResponse) -> Iterator[Change]:
-        """One entry for each topic and outcome."""
         group = request.group_id
         if response.error_code != ErrorCode.none:
             yield _change("delete offsets", Kind.GROUP, group, came_of=(response.error_code, None))
         for topic in response.topics:
-            for code in dict.fromkeys(each.error_code for each in topic.partitions):
+            for code in dict.fromkeys(partition.error_code for partition in topic.partitions):
                 which = [e.partition_index for e in topic.partitions if e.error_code == code]
                 yield _change(
                     "delete offsets",

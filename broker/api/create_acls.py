@@ -36,11 +36,11 @@ async def handle(needs: Needs, request: CreateAclsRequest, caller: Caller) -> Cr
         refused = AclCreationResult(error_code=error.code, error_message=error.message)
         return CreateAclsResponse(results=(refused,) * len(request.creations))
     understood = [_understood(creation) for creation in request.creations]
-    wanted = by_pattern(each for each in understood if not isinstance(each, ApiError))
+    wanted = by_pattern(rule for rule in understood if not isinstance(rule, ApiError))
     failed = await needs.admin.add(wanted, caller)
     results = []
-    for each in understood:
-        refusal = each if isinstance(each, ApiError) else failed.get(each[0])
+    for rule in understood:
+        refusal = rule if isinstance(rule, ApiError) else failed.get(rule[0])
         results.append(
             AclCreationResult()
             if refusal is None

@@ -50,7 +50,7 @@ async def handle(
                 topic.count,
                 None
                 if topic.assignments is None
-                else tuple(each.broker_ids for each in topic.assignments),
+                else tuple(assignment.broker_ids for assignment in topic.assignments),
                 timeout_ms=request.timeout,
                 validate_only=request.validate_only,
                 mutations=caller.mutations,

@@ -95,7 +95,9 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
             "Both numPartitions or replicationFactor and replicasAssignments were set. "
             "Both cannot be used at the same time.",
         )
-    assignment = {each.partition_index: each.broker_ids for each in topic.assignments}
+    assignment = {
+        assignment.partition_index: assignment.broker_ids for assignment in topic.assignments
+    }
     if len(assignment) < len(topic.assignments):
         raise ApiError(ErrorCode.invalid_replica_assignment, "a partition is assigned twice")
     configs: dict[str, str] = {}

@@ -47,12 +47,12 @@ async def handle(needs: Needs, request: DeleteAclsRequest, caller: Caller) -> De
             error_message=f"{len(request.filters)} filters, at most {MOST_FILTERS} are allowed",
         )
         return DeleteAclsResponse(filter_results=(refused,) * len(request.filters))
-    taken = [_taken(needs.admin, each) for each in request.filters]
+    taken = [_taken(needs.admin, wanted) for wanted in request.filters]
     all_taken = by_pattern(
-        rule for each in taken if not isinstance(each, ApiError) for rule in each
+        rule for match in taken if not isinstance(match, ApiError) for rule in match
     )
     failed = await needs.admin.remove(all_taken, caller)
-    return DeleteAclsResponse(filter_results=tuple(_result(each, failed) for each in taken))
+    return DeleteAclsResponse(filter_results=tuple(_result(match, failed) for match in taken))
 
 
 def _taken(admin: AclAdmin, asked: DeleteAclsFilter) -> _Taken | ApiError:
@@ -60,8 +60,8 @@ def _taken(admin: AclAdmin, asked: DeleteAclsFilter) -> _Taken | ApiError:
         wanted = understood_filter(asked)
     except ApiError as error:
         return error
-    found = sorted(wanted.found(admin.acls).items())
-    return [(pattern, acl) for pattern, standing in found for acl in standing]
+    matches = sorted(wanted.found(admin.acls).items())
+    return [(pattern, acl) for pattern, standing in matches for acl in standing]
 
 
 def _result(

@@ -39,7 +39,9 @@ async def handle(
 ) -> DeleteRecordsResponse:
     rights = needs.authorization.of(caller)
     times = Counter(
-        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+        (topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
     )
 
     async def delete(topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
@@ -58,7 +60,9 @@ async def handle(
             [
                 DeleteRecordsTopicResult(
                     name=topic.name,
-                    partitions=tuple([await delete(topic.name, each) for each in topic.partitions]),
+                    partitions=tuple(
+                        [await delete(topic.name, partition) for partition in topic.partitions]
+                    ),
                 )
                 for topic in request.topics
             ]

@@ -74,7 +74,7 @@ async def handle(
             )
         return DeletableTopicResult(name=name, topic_id=topic.topic_id)
 
-    results = await asyncio.gather(*(delete(*each) for each in zip(topics, names, strict=True)))
+    results = await asyncio.gather(*(delete(*topic) for topic in zip(topics, names, strict=True)))
     return DeleteTopicsResponse(responses=tuple(results))
 
 

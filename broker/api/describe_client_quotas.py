@@ -36,9 +36,9 @@ def handle(
         return DescribeClientQuotasResponse(
             error_code=error.code, error_message=error.message, entries=None
         )
-    wanted = {each.entity_type: each for each in request.components}
+    wanted = {component.entity_type: component for component in request.components}
     if len(wanted) < len(request.components) or any(
-        each.match_type not in set(QuotaMatch) for each in request.components
+        component.match_type not in set(QuotaMatch) for component in request.components
     ):
         return DescribeClientQuotasResponse(
             error_code=ErrorCode.invalid_request,
@@ -51,7 +51,7 @@ def handle(
                 entity=tuple(
                     EntityData(entity_type=kind, entity_name=name) for kind, name in entity
                 ),
-                values=tuple(ValueData(key=key, value=each) for key, each in values.items()),
+                values=tuple(ValueData(key=key, value=value) for key, value in values.items()),
             )
             for entity, values in needs.quotas.quotas.items()
             if _matches(entity, wanted, strict=request.strict)

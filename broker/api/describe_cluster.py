@@ -43,10 +43,10 @@ def handle(
         controller_id=-1 if snapshot.controller_id is None else snapshot.controller_id,
         brokers=tuple(
             DescribeClusterBroker(
-                broker_id=each.broker_id, host=address[0], port=address[1], rack=each.rack
+                broker_id=broker.broker_id, host=address[0], port=address[1], rack=broker.rack
             )
-            for each in snapshot.brokers.values()
-            if (address := each.reached_by(caller.listener))
+            for broker in snapshot.brokers.values()
+            if (address := broker.reached_by(caller.listener))
         ),
         cluster_authorized_operations=needs.authorization.of(caller).operations_on_cluster()
         if request.include_cluster_authorized_operations

@@ -78,7 +78,9 @@ def handle(
             ),
         )
 
-    return DescribeConfigsResponse(results=tuple(describe(each) for each in request.resources))
+    return DescribeConfigsResponse(
+        results=tuple(describe(resource) for resource in request.resources)
+    )
 
 
 def _entries(

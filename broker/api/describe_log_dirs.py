@@ -45,7 +45,7 @@ def handle(
         return DescribeLogDirsResponse(error_code=refused, results=())
     asked = None
     if request.topics is not None:
-        asked = {(each.topic, index) for each in request.topics for index in each.partitions}
+        asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     sizes: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
     for partition in needs.partitions:
         wanted = asked is None or (partition.topic, partition.index) in asked
@@ -72,7 +72,7 @@ def handle(
 def _space(directory: Path) -> tuple[int, int]:
     """The size of the file system, and the bytes of it that this process may still use."""
     try:
-        found = os.statvfs(directory)
+        stats = os.statvfs(directory)
     except OSError:
         return _UNKNOWN, _UNKNOWN
-    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+    return stats.f_blocks * stats.f_frsize, stats.f_bavail * stats.f_frsize

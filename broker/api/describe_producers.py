@@ -52,12 +52,12 @@ def handle(
             partition_index=index,
             active_producers=tuple(
                 ProducerState(
-                    producer_id=each.producer_id,
-                    producer_epoch=each.epoch,
-                    last_sequence=each.last_sequence,
-                    last_timestamp=each.last_timestamp,
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.epoch,
+                    last_sequence=producer.last_sequence,
+                    last_timestamp=producer.last_timestamp,
                 )
-                for each in partition.log.producers.describe()
+                for producer in partition.log.producers.describe()
             ),
         )
 

@@ -43,7 +43,7 @@ def handle(
     if not request.users:
         results = tuple(_described(name, known[name]) for name in sorted(known))
     else:
-        times = Counter(each.name for each in request.users)
+        times = Counter(user.name for user in request.users)
         results = tuple(_asked(name, times[name], known) for name in times)
     return DescribeUserScramCredentialsResponse(results=results)
 

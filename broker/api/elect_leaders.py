@@ -55,7 +55,9 @@ async def handle(
 def _wanted(request: ElectLeadersRequest) -> list[Key] | None:
     if request.topic_partitions is None:
         return None
-    return [(each.topic, index) for each in request.topic_partitions for index in each.partitions]
+    return [
+        (topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
+    ]
 
 
 def _results(outcomes: Mapping[Key, ApiError | None]) -> tuple[ReplicaElectionResult, ...]:

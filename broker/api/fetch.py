@@ -133,8 +133,6 @@ def _owner(caller: Caller) -> Owner:
 
 
 class _Look(NamedTuple):
-    """The outcome of reading one partition."""
-
     partition: Partition | None
     """None if it cannot be read here."""
     data: PartitionData
@@ -174,7 +172,6 @@ class _Fetch(ABC):
         return self._decided or sum(piece.length for _, piece in self._read) >= self._enough
 
     def look(self) -> None:
-        """Find out what can be returned now."""
         self._begin_to_look()
         self._look()
 
@@ -205,7 +202,9 @@ class _Fetch(ABC):
             copied = self._needs.metrics.replicas
             copied.fetches += 1
             copied.bytes_out += sum(piece.length for _, piece in self._read)
-            moved = sum(piece.length for each, piece in self._read if self._is_throttled(each))
+            moved = sum(
+                piece.length for partition, piece in self._read if self._is_throttled(partition)
+            )
             if moved:
                 self._needs.throttle.used(moved, self._needs.loop.time())
         else:
@@ -362,16 +361,16 @@ class _Fetch(ABC):
         if (here := brokers.get(partition.broker_id)) is None or here.rack == rack:
             return -1
         best, furthest = -1, wanted.fetch_offset - 1
-        for each in partition.info.isr:
-            broker = brokers.get(each)
+        for replica in partition.info.isr:
+            broker = brokers.get(replica)
             if (
                 broker is not None
                 and broker.rack == rack
-                and followers.knows(each)
-                and followers.offset_of(each) > furthest
+                and followers.knows(replica)
+                and followers.offset_of(replica) > furthest
                 and broker.reached_by(self._caller.listener) is not None
             ):
-                best, furthest = each, followers.offset_of(each)
+                best, furthest = replica, followers.offset_of(replica)
         return best
 
     def _failed(
@@ -394,7 +393,6 @@ class _Fetch(ABC):
         return _Look(None, data)
 
     def _leader(self, topic: str, index: int) -> LeaderIdAndEpoch:
-        """The leader, as far as this broker knows."""
         with suppress(ApiError):
             info = self._needs.partitions.find(topic, index).info
             return LeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
@@ -453,10 +451,10 @@ class _WholeFetch(_Fetch):
         for start in range(0, len(topics), _OF_A_TURN):
             if start:
                 yield
-            some = topics[start : start + _OF_A_TURN]
+            portion = topics[start : start + _OF_A_TURN]
             if self._needs.authorization.is_on:
-                self._denied = self._denied_among({topic.topic for topic in some})
-            for topic in some:
+                self._denied = self._denied_among({topic.topic for topic in portion})
+            for topic in portion:
                 looks: list[_Look] = []
                 self._looks.append(looks)
                 for wanted in topic.partitions:
@@ -485,7 +483,7 @@ class _WholeFetch(_Fetch):
     def _responses(self, looks: list[list[_Look]]) -> Iterator[FetchableTopicResponse]:
         for topic, of in zip(self.request.topics, looks, strict=True):
             yield FetchableTopicResponse(
-                topic=topic.topic, partitions=tuple(each.data for each in of)
+                topic=topic.topic, partitions=tuple(look.data for look in of)
             )
 
     def _open(self, looks: Iterable[list[_Look]]) -> int:
@@ -507,7 +505,7 @@ class _WholeFetch(_Fetch):
         looks, self._looks = self._looks, []
         if self._watched:
             return
-        self._watched = [each.partition for of in looks for each in of if each.partition]
+        self._watched = [look.partition for of in looks for look in of if look.partition]
         for partition in self._watched:
             if self._is_followers:
                 partition.watch_end(parked.wake)
@@ -568,10 +566,10 @@ class _SessionFetch(_Fetch):
     def _answer(self) -> FetchResponse:
         session = self._session
         looks, self._looks = self._looks, []
-        told: dict[str, list[PartitionData]] = {}
+        answered: dict[str, list[PartitionData]] = {}
         for entry, look in looks:
             if entry.has_news(look.data):
-                told.setdefault(entry.topic, []).append(look.data)
+                answered.setdefault(entry.topic, []).append(look.data)
             _tell(session, entry, look)
         if session.id == NO_SESSION:
             session.close()
@@ -579,7 +577,7 @@ class _SessionFetch(_Fetch):
             session_id=session.id,
             responses=tuple(
                 FetchableTopicResponse(topic=topic, partitions=tuple(data))
-                for topic, data in told.items()
+                for topic, data in answered.items()
             ),
         )
 
@@ -604,8 +602,6 @@ def _tell(session: FetchSession, entry: SessionPartition, look: _Look) -> None:
 
 
 class _Parked:
-    """A request that waits for data."""
-
     __slots__ = ("_due", "_encode", "_fetch", "_loop", "_reply", "_soon", "_timer")
 
     def __init__(self, needs: Needs, fetch: _Fetch, reply: Reply, encode: Encode) -> None:

@@ -48,15 +48,15 @@ def handle(
             return _none(key, without_transactions(caller), _NO_TRANSACTIONS)
         return _coordinator(needs, rights, caller.listener, request.key_type, key)
 
-    found = [coordinator(key) for key in request.coordinator_keys]
-    only = found[0] if found else coordinator(request.key)
+    coordinators = [coordinator(key) for key in request.coordinator_keys]
+    only = coordinators[0] if coordinators else coordinator(request.key)
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message,
         node_id=only.node_id,
         host=only.host,
         port=only.port,
-        coordinators=tuple(found),
+        coordinators=tuple(coordinators),
     )
 
 

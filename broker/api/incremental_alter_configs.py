@@ -41,7 +41,9 @@ async def handle(
     needs: Needs, request: IncrementalAlterConfigsRequest, caller: Caller
 ) -> IncrementalAlterConfigsResponse:
     rights = needs.authorization.of(caller)
-    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    times = Counter(
+        (resource.resource_type, resource.resource_name) for resource in request.resources
+    )
 
     async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
         try:
@@ -64,7 +66,7 @@ async def handle(
         )
 
     return IncrementalAlterConfigsResponse(
-        responses=tuple([await alter(each) for each in request.resources])
+        responses=tuple([await alter(resource) for resource in request.resources])
     )
 
 

@@ -32,7 +32,9 @@ async def handle(needs: Needs, request: JoinGroupRequest, caller: Caller) -> Joi
         session_timeout=request.session_timeout / 1000,
         rebalance_timeout=request.rebalance_timeout / 1000,
         protocol_type=request.protocol_type,
-        protocols=tuple(Protocol(each.name, bytes(each.metadata)) for each in request.protocols),
+        protocols=tuple(
+            Protocol(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols
+        ),
         needs_member_id=request.understands_member_id_required,
         may_skip_assignment=request.understands_skip_assignment,
         reason=request.reason,
@@ -51,10 +53,10 @@ async def handle(needs: Needs, request: JoinGroupRequest, caller: Caller) -> Joi
         member_id=outcome.member_id,
         members=tuple(
             JoinGroupResponseMember(
-                member_id=each.member_id,
-                group_instance_id=each.instance_id,
-                metadata=each.metadata,
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                metadata=member.metadata,
             )
-            for each in outcome.members
+            for member in outcome.members
         ),
     )

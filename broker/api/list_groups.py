@@ -15,14 +15,14 @@ from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroups
 async def handle(needs: Needs, request: ListGroupsRequest, caller: Caller) -> ListGroupsResponse:
     rights = needs.authorization.of(caller)
     try:
-        found = await needs.groups.listed(client_of(caller))
+        groups = await needs.groups.listed(client_of(caller))
     except ApiError as error:
         return ListGroupsResponse(error_code=error.code)
     sees_all = rights.may_on_cluster(Operation.DESCRIBE)
     return ListGroupsResponse(
         groups=tuple(
             ListedGroup(group_id=name, protocol_type=protocol_type, group_state=state.value)
-            for name, protocol_type, state in found
+            for name, protocol_type, state in groups
             if (not request.states_filter or state.value in request.states_filter)
             and (sees_all or rights.may(Operation.DESCRIBE, ResourceType.GROUP, name))
         )

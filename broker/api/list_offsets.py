@@ -68,7 +68,9 @@ def _answer(
     acknowledged is exposed."""
     rights = needs.authorization.of(caller)
     times = Counter(
-        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+        (topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
     )
 
     def find(topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
@@ -94,7 +96,7 @@ def _answer(
         topics=tuple(
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=tuple(find(topic.name, each) for each in topic.partitions),
+                partitions=tuple(find(topic.name, partition) for partition in topic.partitions),
             )
             for topic in request.topics
         )
@@ -120,19 +122,19 @@ def _find(
             leader_epoch=log.epochs.epoch_for(log.start_offset),
         )
     if timestamp == MAX_TIMESTAMP:
-        found = partition.latest_timestamp(caller)
+        record = partition.latest_timestamp(caller)
     elif timestamp >= 0:
-        found = partition.offset_for_timestamp(timestamp, caller)
+        record = partition.offset_for_timestamp(timestamp, caller)
     else:
         raise ApiError(ErrorCode.unsupported_version, f"timestamp {timestamp} is not supported")
-    if found is None:
+    if record is None:
         _check_committed(partition)
         return ListOffsetsPartitionResponse(partition_index=index)
     return ListOffsetsPartitionResponse(
         partition_index=index,
-        timestamp=found.timestamp,
-        offset=found.offset,
-        leader_epoch=found.leader_epoch,
+        timestamp=record.timestamp,
+        offset=record.offset,
+        leader_epoch=record.leader_epoch,
     )
 
 

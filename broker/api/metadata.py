@@ -106,7 +106,7 @@ class DescribedTopics:
     def _partition(
         self, snapshot: ClusterSnapshot, topic: str, index: int, info: PartitionInfo
     ) -> MetadataResponsePartition:
-        offline = tuple(each for each in info.replicas if each not in snapshot.brokers)
+        offline = tuple(replica for replica in info.replicas if replica not in snapshot.brokers)
         leader = info.leader
         if leader == self._broker_id and not self._is_served(topic, index):
             offline = (*offline, leader)
@@ -183,7 +183,7 @@ def _describe(
     snapshot = needs.cluster.snapshot
     rights = needs.authorization.of(caller)
     if request.topics is None:
-        found = [
+        infos = [
             info
             for name, info in snapshot.topics.items()
             if name not in snapshot.deleting and rights.may_on_topic(Operation.DESCRIBE, name)
@@ -191,11 +191,11 @@ def _describe(
         missing: list[MetadataResponseTopic] = []
     else:
         asked = dict.fromkeys(request.topics)
-        found, missing = _looked_up(snapshot, asked, refused, rights)
+        infos, missing = _looked_up(snapshot, asked, refused, rights)
     asks = request.include_topic_authorized_operations
     # Operations allowed to everybody are cached with the description, a client's own are added.
     of_all = ON[ResourceType.TOPIC] if asks and not rights.limited else NOT_ASKED
-    topics = needs.described.of(snapshot, found, of_all)
+    topics = needs.described.of(snapshot, infos, of_all)
     if asks and rights.limited:
         topics = [_with_operations(topic, rights) for topic in topics]
     if asks:
@@ -203,10 +203,10 @@ def _describe(
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(
-                node_id=each.broker_id, host=address[0], port=address[1], rack=each.rack
+                node_id=broker.broker_id, host=address[0], port=address[1], rack=broker.rack
             )
-            for each in snapshot.brokers.values()
-            if (address := each.reached_by(caller.listener))
+            for broker in snapshot.brokers.values()
+            if (address := broker.reached_by(caller.listener))
         ),
         cluster_id=snapshot.cluster_id,
         controller_id=NOBODY if snapshot.controller_id is None else snapshot.controller_id,
@@ -224,7 +224,7 @@ def _looked_up(
     rights: Rights,
 ) -> tuple[list[TopicInfo], list[MetadataResponseTopic]]:
     """The existing topics, and errors for those that are missing or must not be shown."""
-    found: list[TopicInfo] = []
+    infos: list[TopicInfo] = []
     missing: list[MetadataResponseTopic] = []
     for topic in asked:
         name = snapshot.topic_names.get(topic.topic_id) if topic.topic_id else topic.name
@@ -244,14 +244,14 @@ def _looked_up(
             )
             missing.append(hidden)
         elif name in snapshot.topics and name not in snapshot.deleting:
-            found.append(snapshot.topics[name])
+            infos.append(snapshot.topics[name])
         else:
             absent = AbsentTopic(
                 error_code=refused.get(name) or _absence(name),
                 name=name,
             )
             missing.append(absent)
-    return found, missing
+    return infos, missing
 
 
 def _with_operations(topic: MetadataResponseTopic, rights: Rights) -> MetadataResponseTopic:

@@ -68,8 +68,6 @@ def serve(
 
 
 class _Work(Appending):
-    """One request of the mirror."""
-
     __slots__ = ()
 
     def serve(self) -> None:
@@ -167,7 +165,6 @@ class _Work(Appending):
 
 
 def _check(partition: Partition) -> None:
-    """Raise unless the mirror may write to the partition now."""
     partition.check_leader()
     if partition.mirror_of is None:
         raise ApiError(

@@ -47,16 +47,16 @@ async def handle(
     now = time.time_ns() // 1_000_000
     for topic in request.topics:
         why_not = _why_not(needs, rights, topic.name)
-        for each in topic.partitions:
-            partition = TopicPartition(topic.name, each.partition_index)
-            code = why_not or _fault(needs, topic.name, each)
+        for wanted in topic.partitions:
+            partition = TopicPartition(topic.name, wanted.partition_index)
+            code = why_not or _fault(needs, topic.name, wanted)
             if code:
                 refused[partition] = code
             else:
                 offsets[partition] = CommittedOffset(
-                    offset=each.committed_offset,
-                    leader_epoch=each.committed_leader_epoch,
-                    metadata=each.committed_metadata or "",
+                    offset=wanted.committed_offset,
+                    leader_epoch=wanted.committed_leader_epoch,
+                    metadata=wanted.committed_metadata or "",
                     committed_ms=now,
                 )
     try:
@@ -103,10 +103,10 @@ def _answer(
                 name=topic.name,
                 partitions=tuple(
                     OffsetCommitResponsePartition(
-                        partition_index=each.partition_index,
-                        error_code=code(topic.name, each.partition_index),
+                        partition_index=partition.partition_index,
+                        error_code=code(topic.name, partition.partition_index),
                     )
-                    for each in topic.partitions
+                    for partition in topic.partitions
                 ),
             )
             for topic in request.topics

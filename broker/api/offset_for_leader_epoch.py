@@ -39,7 +39,8 @@ def handle(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
                 partitions=tuple(
-                    _find(needs.partitions, rights, topic.topic, each) for each in topic.partitions
+                    _find(needs.partitions, rights, topic.topic, partition)
+                    for partition in topic.partitions
                 ),
             )
             for topic in request.topics

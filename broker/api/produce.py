@@ -63,8 +63,6 @@ def serve(
 
 
 class _Work(Appending):
-    """One request of a producer."""
-
     __slots__ = ()
 
     def serve(self) -> None:
@@ -208,13 +206,11 @@ class LargeChecks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
-        """Serve the rest of a request in a task."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def check(self, batch: memoryview, *, keyed: bool) -> None:
-        """Raise `BatchError` if the batch's records are invalid."""
         header = check_batch(batch)
         async with self._one:
             if NATIVE:

@@ -81,13 +81,13 @@ def change_of(topic: TopicInfo, index: int, after: PartitionInfo) -> StateChange
 
 def _candidates(partition: PartitionInfo, brokers: Brokers) -> list[int]:
     """Replicas that can lead without losing data, the best first."""
-    in_sync = [each for each in partition.replicas if each in partition.isr]
+    in_sync = [replica for replica in partition.replicas if replica in partition.isr]
     return _first_those_that_stay(in_sync, brokers)
 
 
 def _first_those_that_stay(replicas: Iterable[int], brokers: Brokers) -> list[int]:
-    live = [each for each in replicas if each in brokers.live]
-    return sorted(live, key=lambda each: each in brokers.draining)
+    live = [replica for replica in replicas if replica in brokers.live]
+    return sorted(live, key=lambda replica: replica in brokers.draining)
 
 
 def _leader(partition: PartitionInfo, candidates: list[int], brokers: Brokers) -> int:
@@ -98,7 +98,7 @@ def _leader(partition: PartitionInfo, candidates: list[int], brokers: Brokers) -
 
 def _in_sync(partition: PartitionInfo, brokers: Brokers) -> tuple[int, ...]:
     replicas, live = partition.replicas, brokers.live
-    return tuple(each for each in partition.isr if each in live and each in replicas)
+    return tuple(replica for replica in partition.isr if replica in live and replica in replicas)
 
 
 def _unclean(after: PartitionInfo) -> PartitionInfo:

@@ -74,12 +74,10 @@ class Leaders:
         self._upkeep.stop()
 
     def lead(self, epoch: ControllerEpoch | None) -> None:
-        """Become the controller, or stop being it."""
         self._epoch = epoch
         self._upkeep.poke()
 
     def follow(self) -> None:
-        """Called when the map has changed."""
         if self._epoch is not None:
             self._upkeep.poke()
 
@@ -127,7 +125,8 @@ class Leaders:
         ]
         if changes:
             self._elect(changes, epoch)
-        elected_of = {each.topic for each in changes}  # the next snapshot will have their states
+        # The next snapshot will have their states.
+        elected_of = {change.topic for change in changes}
         for topic, _ in topics:
             if topic.name not in elected_of:
                 self._finish_moves(topic, brokers, epoch)
@@ -151,8 +150,8 @@ class Leaders:
 
     def _elect(self, changes: Sequence[StateChange], epoch: ControllerEpoch) -> None:
         started = time.monotonic()
-        stand = [each for each in self._write(changes, epoch) if each is not None]
-        headless = sum(each.leader == NO_LEADER for each in stand)
+        stand = [state for state in self._write(changes, epoch) if state is not None]
+        headless = sum(state.leader == NO_LEADER for state in stand)
         log.log(
             logging.WARNING if headless else logging.INFO,
             "changed leaders and in-sync replicas partitions=%d without_leader=%d seconds=%.3f",
@@ -182,9 +181,10 @@ class Leaders:
         """Skips what was already written but does not show in the map yet."""
         self._written = {key: at for key, at in self._written.items() if self._is_unseen(*key, at)}
         fresh = {
-            number: replace(each, after=replace(each.after, controller_epoch=epoch.epoch))
-            for number, each in enumerate(changes)
-            if self._written.get((each.topic_id, each.partition), NO_VERSION) < each.after.version
+            number: replace(change, after=replace(change.after, controller_epoch=epoch.epoch))
+            for number, change in enumerate(changes)
+            if self._written.get((change.topic_id, change.partition), NO_VERSION)
+            < change.after.version
         }
         stand: list[PartitionInfo | None] = [None] * len(changes)
         changed = change_states(self._session, tuple(fresh.values()), epoch)

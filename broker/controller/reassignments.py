@@ -22,7 +22,7 @@ def begun(
     origin = partition.move.origin if partition.move else partition.replicas
     if set(target) == set(origin):  # another order, or back to where it was
         return _with(partition, target, None, brokers)
-    both = target + tuple(each for each in origin if each not in target)
+    both = target + tuple(replica for replica in origin if replica not in target)
     return _with(partition, both, Move(target=target, origin=origin), brokers)
 
 

@@ -63,35 +63,33 @@ class CountingFindings:
         """When each counted partition's log was last re-read."""
 
     def follow(self, led: Sequence[Led]) -> None:
-        """Replace the partitions that are counted."""
-        keys = [(each.topic, each.partition) for each in led]
+        keys = [(led_partition.topic, led_partition.partition) for led_partition in led]
         self.checked = {key: self.checked.get(key, CheckedLog(*key, -1, -1)) for key in keys}
 
     def note(self, looked: CountingResult) -> None:
-        """Record an answer."""
-        for each in looked.damaged:
-            if any(each[:4] == known[:4] for known in self.damaged):
+        for damage in looked.damaged:
+            if any(damage[:4] == known[:4] for known in self.damaged):
                 continue  # found again, and already known
-            self.damaged_batches[each.topic, each.partition] += 1
-            self.damaged = [*self.damaged, each][-_MOST:]
+            self.damaged_batches[damage.topic, damage.partition] += 1
+            self.damaged = [*self.damaged, damage][-_MOST:]
             log.error(
-                "damaged batch topic=%s partition=%d first_offset=%d offsets=%d reason=%r", *each
+                "damaged batch topic=%s partition=%d first_offset=%d offsets=%d reason=%r", *damage
             )
         self.scrubbed_bytes += looked.scrubbed_bytes
         self.scrubbed_millis = max(self.scrubbed_millis, looked.scrubbed_millis)
         self.checked.update(
-            ((each.topic, each.partition), each)
-            for each in looked.checked
-            if (each.topic, each.partition) in self.checked
+            ((checked.topic, checked.partition), checked)
+            for checked in looked.checked
+            if (checked.topic, checked.partition) in self.checked
         )
 
     @property
     def remarks(self) -> list[str]:
         """A line for each damaged batch."""
         return [
-            f"damaged: {each.topic}-{each.partition}, messages {each.first:,} to "
-            f"{each.first + each.offsets - 1:,}: {each.reason}"
-            for each in self.damaged
+            f"damaged: {damage.topic}-{damage.partition}, messages {damage.first:,} to "
+            f"{damage.first + damage.offsets - 1:,}: {damage.reason}"
+            for damage in self.damaged
         ]
 
 
@@ -104,10 +102,12 @@ class LedgerCounter:
         listeners: Sequence[Listener],
         partitions: Partitions,
         withdrawals: Withdrawals,
-        found: CountingFindings,
+        findings: CountingFindings,
     ) -> None:
         between = config.between
-        host, port = next(each.from_here for each in listeners if each.name == between.listener)
+        host, port = next(
+            listener.from_here for listener in listeners if listener.name == between.listener
+        )
         self._task = Task(
             data_dir=config.data_dir,
             broker=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
@@ -121,7 +121,7 @@ class LedgerCounter:
         )
         self._partitions = partitions
         self._withdrawals = withdrawals
-        self._found = found
+        self._found = findings
         self._trouble = ""
         self._pause = _FIRST_PAUSE
         self._running = asyncio.ensure_future(self._run())
@@ -162,16 +162,15 @@ class LedgerCounter:
             await _ended(process)
 
     async def _serve(self, process: Process) -> None:
-        """Return when the process has ended."""
         assert process.stdin is not None
         assert process.stdout is not None
-        told = framed(self._task)
+        message = framed(self._task)
         while True:
-            told += framed(await self._report())
+            message += framed(await self._report())
             if process.stdin.is_closing():
                 return  # it ended between two looks; writing would raise RuntimeError
-            process.stdin.write(told)
-            told = b""
+            process.stdin.write(message)
+            message = b""
             try:
                 size = int.from_bytes(await process.stdout.readexactly(SIZE_BYTES), "big")
                 body = await process.stdout.readexactly(size)
@@ -227,17 +226,17 @@ class LedgerCounter:
             list(self._partitions.offline),
             [
                 LostOffsets(
-                    each.number,
-                    each.topic,
-                    each.topic_id,
-                    each.partition,
-                    each.leader_epoch,
-                    each.first,
-                    each.count,
-                    each.resumes,
-                    each.reason,
+                    loss.number,
+                    loss.topic,
+                    loss.topic_id,
+                    loss.partition,
+                    loss.leader_epoch,
+                    loss.first,
+                    loss.count,
+                    loss.resumes,
+                    loss.reason,
                 )
-                for each in self._withdrawals.untold()
+                for loss in self._withdrawals.untold()
             ],
         )
 
@@ -245,10 +244,10 @@ class LedgerCounter:
 def epochs_of(log_: Log, leader_epoch: int) -> list[EpochStart]:
     """The log's epochs, up to the one under which it is led: that one begins with the next batch,
     if it has none yet."""
-    found = [EpochStart(*each) for each in log_.epochs.entries if each[0] <= leader_epoch]
-    if not found or found[-1].leader_epoch < leader_epoch:
-        found.append(EpochStart(leader_epoch, log_.end_offset))
-    return found
+    starts = [EpochStart(*entry) for entry in log_.epochs.entries if entry[0] <= leader_epoch]
+    if not starts or starts[-1].leader_epoch < leader_epoch:
+        starts.append(EpochStart(leader_epoch, log_.end_offset))
+    return starts
 
 
 async def _ended(process: Process) -> None:

@@ -58,12 +58,12 @@ class LogFollowing:
         counter = self._counter
         batches_before, opened_before = counter.batches, counter.counting.opened
         trouble = ""
-        told: list[int] = []
+        told_losses: list[int] = []
         self._damaged = []
         try:
             if report.lost:
-                counter.withdraw([_withdrawn(each) for each in report.lost])
-                told = [each.number for each in report.lost]
+                counter.withdraw([_withdrawn(loss) for loss in report.lost])
+                told_losses = [loss.number for loss in report.lost]
             counter.origins = {
                 key_of(led): led.mirror_of for led in report.led if led.mirror_of is not None
             }
@@ -83,7 +83,7 @@ class LogFollowing:
             counter.batches - batches_before,
             counter.counting.opened - opened_before,
             trouble,
-            told,
+            told_losses,
             self._damaged,
         )
 
@@ -120,7 +120,9 @@ class LogFollowing:
     def _gone(self, report: CountingReport) -> list[PartitionKey]:
         """Partitions that will not return: their directory is missing, or belongs to
         another topic."""
-        led = {(each.topic, each.partition): each.topic_id for each in report.led}
+        led = {
+            (partition.topic, partition.partition): partition.topic_id for partition in report.led
+        }
         not_served = set(report.not_served)
         gone = []
         for key in self._counter.known:

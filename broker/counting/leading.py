@@ -77,9 +77,9 @@ class Terms:
             else:
                 self._say_beginning(key, led, known)
         if new:
-            told = self._asked(new)
+            history = self._asked(new)
             for key, led in new.items():
-                term = self._terms[key] = self._term(key, led, told.get(key))
+                term = self._terms[key] = self._term(key, led, history.get(key))
                 self._say_beginning(key, led, term)
 
     def _go_back(self, key: PartitionKey, led: Led) -> None:
@@ -107,16 +107,16 @@ class Terms:
                 asked[key] = History(led.epochs, led.end)
         return self._ledger.told(asked) if asked else {}
 
-    def _term(self, key: PartitionKey, led: Led, told: Told | None) -> Term:
+    def _term(self, key: PartitionKey, led: Led, history: Told | None) -> Term:
         place = self._counter.place(key)
         first = led.start if place is None else max(place.next_offset, led.start)
-        if told is not None and told.source == self._counter.source:
-            told = None  # no other broker has led it since
-        elif told is None and (place is None or led.begins - first > MOST_UNASKED):
+        if history is not None and history.source == self._counter.source:
+            history = None  # no other broker has led it since
+        elif history is None and (place is None or led.begins - first > MOST_UNASKED):
             pass  # nothing has ever been reported, or not for as long as the ledger is kept
         else:
-            if told is not None and told.next_offset > first:
-                place = Place(told.next_offset, leader_epoch=told.leader_epoch)
+            if history is not None and history.next_offset > first:
+                place = Place(history.next_offset, leader_epoch=history.leader_epoch)
             return Term(led.leader_epoch, led.begins, place or Place(led.start))
         return Term(led.leader_epoch, -1, place or Place(led.start))
 
@@ -127,9 +127,9 @@ class Terms:
         before = 0 if place is None else place.led
         if place is None or place.next_offset < term.place.next_offset:
             place = term.place
-        for each in led.epochs:
-            if each.leader_epoch > before:
-                self._counter.begin_epoch(key, each.leader_epoch, each.first, place)
+        for start in led.epochs:
+            if start.leader_epoch > before:
+                self._counter.begin_epoch(key, start.leader_epoch, start.first, place)
 
     def _lacking(self, led: Led) -> Iterator[Withdrawn]:
         """Losses by unclean elections that this counter has not reported. The log knows nothing of
@@ -137,9 +137,9 @@ class Terms:
         key = key_of(led)
         place = self._counter.place(key)
         before = 0 if place is None else place.led
-        wanted = [each for each in led.unclean if before < each <= led.leader_epoch]
+        wanted = [epoch for epoch in led.unclean if before < epoch <= led.leader_epoch]
         for epoch, first in led.epochs:
-            due = [each for each in wanted if each <= epoch]
+            due = [wanted_epoch for wanted_epoch in wanted if wanted_epoch <= epoch]
             if due:
                 wanted = wanted[len(due) :]
                 yield Withdrawn(key, epoch, first, UNKNOWN, resumes=first, reason=_UNCLEAN)

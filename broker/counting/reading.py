@@ -54,7 +54,7 @@ class BatchRun(NamedTuple):
 
     def part(self, first: int, end: int) -> "BatchRun":
         """The batches with numbers from `first` up to `end`."""
-        byte = self.byte + sum(each[1] + LENGTH_PREFIX for each in self.headers[:first])
+        byte = self.byte + sum(header[1] + LENGTH_PREFIX for header in self.headers[:first])
         return self._replace(headers=self.headers[first:end], byte=byte)
 
     @property
@@ -116,7 +116,7 @@ def _segment(
 
 def wrong_crcs(run: BatchRun) -> list[int]:
     """The numbers of the batches whose CRC does not match. Reads all of them."""
-    found: list[int] = []
+    wrong: list[int] = []
     headers, position, at = run.headers, run.byte, 0
     while at < len(headers):
         end, size = at, 0
@@ -131,10 +131,10 @@ def wrong_crcs(run: BatchRun) -> list[int]:
             header = headers[number]
             behind = begin + header[1] + LENGTH_PREFIX
             if crc32c(piece[begin + CRC_START : behind]) != header[4]:
-                found.append(number)
+                wrong.append(number)
             begin = behind
         position, at = position + size, end
-    return found
+    return wrong
 
 
 def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -> Place:
@@ -142,9 +142,9 @@ def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -
     or at the exposed end."""
     file = OpenFile(layout.numbered(directory, broken.segment, layout.LOG))
     size = os.fstat(file.fd).st_size
-    found = find_valid(file, broken.byte, size, offset - 1)
-    if found is not None and found.header.base_offset < exposed:
-        return Place(found.header.base_offset, broken.segment, found.position)
+    located = find_valid(file, broken.byte, size, offset - 1)
+    if located is not None and located.header.base_offset < exposed:
+        return Place(located.header.base_offset, broken.segment, located.position)
     following = next((base for base in _bases(directory) if base > broken.segment), exposed)
     return Place(min(max(following, offset), exposed))
 
@@ -157,7 +157,7 @@ def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawH
     """Headers of consecutive batches from `position` on; where the next one begins, and whether it
     is not exposed."""
     headers: list[RawHeader] = []
-    unpack, pread, found = HEADER.unpack_from, os.pread, headers.append
+    unpack, pread, append = HEADER.unpack_from, os.pread, headers.append
     last = position - 1  # the last byte at which a complete header can begin in what was read
     chunk, chunk_at, ahead = b"", position, HEADER_SIZE
     for _ in range(_MOST):
@@ -175,7 +175,7 @@ def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawH
             break
         if base >= exposed:
             return headers, position, True
-        found(header)
+        append(header)
         position = behind
         ahead = _AHEAD if length < _SMALL else HEADER_SIZE
     return headers, position, False

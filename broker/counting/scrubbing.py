@@ -116,7 +116,6 @@ class Scrubbing:
             self._readings.append(_Reading(self._rounds(), checks.scrub_bytes_per_second))
 
     def follow(self, report: CountingReport) -> None:
-        """Replace the partitions that are led."""
         before = self._led.keys()
         self._led = {key_of(led): led for led in report.led}
         self._changed |= self._led.keys() - before
@@ -126,7 +125,7 @@ class Scrubbing:
     def taken(self) -> tuple[list[DamagedOffsets], int, int, list[CheckedLog]]:
         """Damage found, bytes read, the end of the last round, and logs read, since the
         last call."""
-        found, self._damaged = self._damaged, []
+        damaged, self._damaged = self._damaged, []
         count, self._bytes = self._bytes, 0
         changed, self._changed = self._changed, set()
         checked = [
@@ -134,7 +133,7 @@ class Scrubbing:
             for key in changed
             if key in self._times
         ]
-        return found, count, self._progress.finished_millis, checked
+        return damaged, count, self._progress.finished_millis, checked
 
     def step(self) -> float | None:
         """Read a piece; returns the seconds to wait before the next. None: until a report comes."""
@@ -157,8 +156,8 @@ class Scrubbing:
         while True:
             began = self._now_millis()
             done: set[PartitionKey] = set()
-            while left := self._led.keys() - done:
-                for key in sorted(left, key=self._times_of):
+            while unread := self._led.keys() - done:
+                for key in sorted(unread, key=self._times_of):
                     done.add(key)
                     yield from self._read_young(key)
                     yield 0
@@ -246,11 +245,11 @@ class Scrubbing:
         # Missing offsets are found by readers; the young pass leaves them to the round.
         gaps = not again or led.compacts or (directory / layout.COMPACTED).exists()
         try:
-            for each in scrub(segment.path, segment.base, end, gaps=gaps):
-                if not isinstance(each, Damage):
-                    yield each
+            for piece in scrub(segment.path, segment.base, end, gaps=gaps):
+                if not isinstance(piece, Damage):
+                    yield piece
                 elif self._is_led_as(led) and not _is_of_another(directory, key):
-                    self._report_damage(key, each, again=again)
+                    self._report_damage(key, piece, again=again)
                 else:
                     return False
         except FileNotFoundError:
@@ -272,8 +271,8 @@ class Scrubbing:
         offsets = min(damage.first + damage.offsets, led.exposed) - first
         if offsets <= 0:
             return  # deleted with only its segment left, or cut off
-        found = key, first, offsets
-        if found in self._known and not again:
+        reported = key, first, offsets
+        if reported in self._known and not again:
             return
         self._counter.damage([(key, Spoilt(first, offsets, damage.reason))])
         self._damaged.append(
@@ -281,13 +280,12 @@ class Scrubbing:
         )
         if len(self._known) >= _MOST_DAMAGES:
             self._known.clear()
-        self._known.add(found)
+        self._known.add(reported)
 
     def _times_of(self, key: PartitionKey) -> CheckTimes:
         return self._times.get(key, _NEVER)
 
     def _note(self, key: PartitionKey, times: CheckTimes) -> None:
-        """Record that this log was read."""
         before = self._times_of(key)
         self._times[key] = CheckTimes(*map(max, before, times))
         self._changed.add(key)
@@ -299,10 +297,10 @@ class Scrubbing:
         now = self._clock()
         if not self._unreported or now - self._reported < seconds:
             return
-        some = sorted(self._unreported)[:MOST_SCRUBBED]
+        keys = sorted(self._unreported)[:MOST_SCRUBBED]
         try:
-            if self._counter.scrubbed([scrubbed_of(*key, *self._times[key]) for key in some]):
-                self._unreported.difference_update(some)
+            if self._counter.scrubbed([scrubbed_of(*key, *self._times[key]) for key in keys]):
+                self._unreported.difference_update(keys)
         except OSError as error:
             log.warning("cannot report checks reason=%r", str(error))
         self._reported = now
@@ -338,12 +336,11 @@ class _Segment(NamedTuple):
 
 def _is_of_another(directory: Path, key: PartitionKey) -> bool:
     """Whether the topic was deleted and created again since the last report."""
-    found = topic_id(directory)
-    return found is not None and topic_id_text(found) != key.topic_id
+    current_id = topic_id(directory)
+    return current_id is not None and topic_id_text(current_id) != key.topic_id
 
 
 def _segments(directory: Path, offset: int, led: Led) -> Iterator[_Segment]:
-    """The segments from the one that holds this offset on."""
     try:
         bases = sorted(layout.scan(directory).logs)
     except FileNotFoundError:

@@ -44,5 +44,5 @@ def _knows_protocol(
     if state is State.EMPTY:
         return bool(joining.protocol_type and joining.protocols)
     return protocol_type == joining.protocol_type and any(
-        members.all_know(each.name) for each in joining.protocols
+        members.all_know(protocol.name) for protocol in joining.protocols
     )

@@ -34,8 +34,8 @@ _VERSION = 0  # the format of members' metadata, which every client understands
 
 
 def states(session: Session, names: Sequence[str]) -> dict[str, State]:
-    found = zip(names, group_claims.without_members(session, names), strict=True)
-    return {name: State.EMPTY if is_empty else State.STABLE for name, is_empty in found}
+    groups = zip(names, group_claims.without_members(session, names), strict=True)
+    return {name: State.EMPTY if is_empty else State.STABLE for name, is_empty in groups}
 
 
 def describe(session: Session, name: str) -> GroupDescription:
@@ -89,10 +89,14 @@ def delete_offsets(
         return ErrorCode.group_id_not_found, {}
     read = {topic for topics in claims.members.values() for topic in topics}
     codes = {
-        each: ErrorCode.group_subscribed_to_topic if each.topic in read else ErrorCode.none
-        for each in partitions
+        partition: ErrorCode.group_subscribed_to_topic
+        if partition.topic in read
+        else ErrorCode.none
+        for partition in partitions
     }
-    group_claims.delete_offsets(session, name, [each for each in codes if not codes[each]])
+    group_claims.delete_offsets(
+        session, name, [partition for partition in codes if not codes[partition]]
+    )
     return ErrorCode.none, codes
 
 
@@ -115,7 +119,11 @@ def look_after(session: Session, infos: Iterable[GroupInfo], *, now_ms: int, bef
 def _look_after(session: Session, info: GroupInfo, now_ms: int, before_ms: int) -> int:
     name = info.name
     stored = group_offsets.read_stored(session, name)
-    left_over = {each: found.version for each, found in stored.items() if found.is_left_over}
+    left_over = {
+        key: stored_offset.version
+        for key, stored_offset in stored.items()
+        if stored_offset.is_left_over
+    }
     group_claims.remove(session, name, left_over)
     if not group_claims.without_members(session, [name])[0]:
         return 0
@@ -126,9 +134,9 @@ def _look_after(session: Session, info: GroupInfo, now_ms: int, before_ms: int) 
     if since > before_ms:
         return 0
     old = {
-        each: found.version
-        for each, found in stored.items()
-        if each not in left_over and found.offset.committed_ms <= before_ms
+        key: stored_offset.version
+        for key, stored_offset in stored.items()
+        if key not in left_over and stored_offset.offset.committed_ms <= before_ms
     }
     if old and not group_claims.expire(session, name, since, old):
         return 0

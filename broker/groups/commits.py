@@ -55,8 +55,6 @@ class _Waiting(msgspec.Struct, eq=False):
 
 
 class _Row(msgspec.Struct):
-    """The queue of one group."""
-
     waiting: deque[_Waiting] = msgspec.field(default_factory=deque)
     size: int = 0
 
@@ -65,8 +63,6 @@ _Round = dict[GroupFence, list[_Waiting]]
 
 
 class Commits:
-    """The commits of all groups of one broker."""
-
     def __init__(self, writer: OffsetWriter, counts: GroupCounts, *, most_bytes: int) -> None:
         self._writer = writer
         self._counts = counts
@@ -89,11 +85,9 @@ class Commits:
         return await self._add(fence, None, partitions, client)
 
     def forget(self, fence: GroupFence) -> None:
-        """Forget a group that is gone."""
         self._writer.forget(fence)
 
     async def stop(self) -> None:
-        """Return when the queue is empty."""
         if self._writing is not None:
             await self._writing
         await asyncio.to_thread(self._thread.shutdown)
@@ -135,7 +129,6 @@ class Commits:
             self._writing = None
 
     def _next_round(self) -> _Round:
-        """Take the next round out of the queues, in turns."""
         round_: _Round = {}
         turns = self._turns()
         partitions = size = 0
@@ -183,11 +176,11 @@ class Commits:
             refused = self._writer.commit(commits)
         except ClusterError as error:
             log.warning("offsets not committed groups=%d error=%r", len(commits), str(error))
-            return codes | {each.fence: code_of(error) for each in commits}
+            return codes | {commit.fence: code_of(error) for commit in commits}
         except Exception:
             log.exception("offsets not committed groups=%d", len(commits))
             unknown = ErrorCode.unknown_server_error
-            return codes | {each.fence: unknown for each in commits}
+            return codes | {commit.fence: unknown for commit in commits}
         return codes | dict.fromkeys(refused, ErrorCode.not_coordinator)
 
     def _delete(self, fence: GroupFence, partitions: Collection[TopicPartition]) -> ErrorCode:
@@ -207,21 +200,21 @@ class Commits:
         now = self._loop.time()
         for fence, waiting in round_.items():
             code = codes.get(fence, ErrorCode.none)
-            for each in waiting:
-                self._size -= each.size
-                self._of_clients[each.client] -= each.size
-                if not self._of_clients[each.client]:
-                    del self._of_clients[each.client]
-                if each.offsets is not None and code is ErrorCode.none:
-                    self._counts.commit(len(each.offsets), now - each.began)
-                if not each.done.done():
-                    each.done.set_result(code)
+            for commit in waiting:
+                self._size -= commit.size
+                self._of_clients[commit.client] -= commit.size
+                if not self._of_clients[commit.client]:
+                    del self._of_clients[commit.client]
+                if commit.offsets is not None and code is ErrorCode.none:
+                    self._counts.commit(len(commit.offsets), now - commit.began)
+                if not commit.done.done():
+                    commit.done.set_result(code)
 
 
 def _merged(waiting: Iterable[_Waiting]) -> Offsets:
     merged: dict[TopicPartition, CommittedOffset] = {}
-    for each in waiting:
-        merged |= each.offsets or {}
+    for commit in waiting:
+        merged |= commit.offsets or {}
     return merged
 
 
@@ -229,4 +222,4 @@ def _size(fence: GroupFence, partitions: Iterable[TopicPartition], offsets: Offs
     """The approximate size within a transaction, in bytes."""
     fixed = len(fence.group) + _OVERHEAD
     named = sum(len(topic) + fixed for topic, _ in partitions)
-    return named + sum(len(each.metadata) for each in offsets.values())
+    return named + sum(len(offset.metadata) for offset in offsets.values())

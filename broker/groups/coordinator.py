@@ -72,8 +72,6 @@ def _warn(group: str, text: str) -> None:
 
 
 class Coordinator:
-    """See the module."""
-
     def __init__(
         self,
         session: Session,
@@ -94,12 +92,10 @@ class Coordinator:
         self._registry.give_up()
 
     async def stop(self) -> None:
-        """Return when all pending commits are written."""
         await self._retention.stop()
         await self._registry.stop()
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Called when the map has changed."""
         self._registry.follow(snapshot)
         self._retention.follow(snapshot)
 
@@ -215,7 +211,6 @@ class Coordinator:
         partitions: Sequence[TopicPartition] | None = None,
         client: Client = None,
     ) -> Offsets:
-        """The committed offsets of these partitions, or of all."""
         with contextlib.suppress(OfClaims):  # both kinds store offsets alike
             if await self._registry.find(name, client=client) is None:
                 return {}
@@ -244,23 +239,23 @@ class Coordinator:
             stored, states = await self._registry.in_thread(self._listed, client)
         except ClusterError as error:
             raise told(error) from None
-        found = []
+        groups = []
         for info in stored:
             live = self._registry.groups.get(info.name)
             if live is not None:
-                found.append((live.name, live.group.protocol_type or "", live.group.state))
+                groups.append((live.name, live.group.protocol_type or "", live.group.state))
             elif not self._registry.is_ours(info.name):
                 continue
             elif info.kind is GroupKind.PENSTOCK:
-                found.append((info.name, PROTOCOL_TYPE, states.get(info.name, State.EMPTY)))
+                groups.append((info.name, PROTOCOL_TYPE, states.get(info.name, State.EMPTY)))
             else:
-                found.append((info.name, info.protocol_type or "", _stored_state(info)))
-        return found
+                groups.append((info.name, info.protocol_type or "", _stored_state(info)))
+        return groups
 
     def _listed(self) -> tuple[list[GroupInfo], dict[str, State]]:
         """Runs on a thread: all groups, and the states of those without a coordinator."""
         stored = self._registry.store.listed()
-        names = [each.name for each in stored if each.kind is GroupKind.PENSTOCK]
+        names = [group.name for group in stored if group.kind is GroupKind.PENSTOCK]
         ours = [name for name in names if self._registry.is_ours(name)]
         return stored, claimed.states(self._session, ours)
 
@@ -299,9 +294,11 @@ class Coordinator:
             topics = known
         codes = dict.fromkeys(partitions, ErrorCode.none)
         codes |= {
-            each: ErrorCode.group_subscribed_to_topic for each in partitions if each.topic in topics
+            partition: ErrorCode.group_subscribed_to_topic
+            for partition in partitions
+            if partition.topic in topics
         }
-        going = [each for each, code in codes.items() if code is ErrorCode.none]
+        going = [partition for partition, code in codes.items() if code is ErrorCode.none]
         if not going:
             return ErrorCode.none, codes
         return await self._registry.written(
@@ -312,7 +309,7 @@ class Coordinator:
         """Metrics; may be called on any thread."""
         groups = tuple(self._registry.groups.values())
         return self._counts.families(
-            ((each.group.state, len(each.group)) for each in groups),
+            ((live.group.state, len(live.group)) for live in groups),
             self._registry.members_bytes.taken,
         )
 

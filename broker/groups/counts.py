@@ -15,12 +15,10 @@ from broker.groups.values import State
 from ground.exposition import Histogram
 
 _PREFIX: Final = "penstock_broker_"
-_STATES: Final = tuple(each for each in State if each is not State.DEAD)
+_STATES: Final = tuple(state for state in State if state is not State.DEAD)
 
 
 class GroupCounts:
-    """Counters of the groups that one broker coordinates."""
-
     def __init__(self) -> None:
         self.rebalances = 0
         self.committed = 0  # offsets

@@ -15,8 +15,6 @@ _SPARE: Final = 64
 
 
 class Deadlines(Generic[Key]):
-    """At most one deadline for each key."""
-
     __slots__ = ("_count", "_deadlines", "_heap", "_queued")
 
     def __init__(self) -> None:
@@ -37,7 +35,6 @@ class Deadlines(Generic[Key]):
             self._push(key, at)
 
     def discard(self, key: Key) -> None:
-        """Remove the key's deadline, if it has one."""
         if self._deadlines.pop(key, None) is not None:
             del self._queued[key]
             self._shrink()
@@ -48,7 +45,6 @@ class Deadlines(Generic[Key]):
         self._heap.clear()
 
     def next_time(self) -> float | None:
-        """The earliest deadline."""
         heap = self._heap
         while heap:
             at, number, key = heap[0]
@@ -78,5 +74,5 @@ class Deadlines(Generic[Key]):
 
     def _shrink(self) -> None:
         if len(self._heap) > 2 * len(self._deadlines) + _SPARE:
-            self._heap = [each for each in self._heap if self._queued.get(each[2]) == each[1]]
+            self._heap = [entry for entry in self._heap if self._queued.get(entry[2]) == entry[1]]
             heapify(self._heap)

@@ -20,9 +20,9 @@ def subscribed(group: Group) -> frozenset[str] | None:
     if group.protocol_type != PROTOCOL_TYPE or group.state is not State.STABLE:
         return None
     topics: set[str] = set()
-    for each in group.describe().members:
+    for member in group.describe().members:
         try:
-            topics.update(read_subscription(each.metadata).topics)
+            topics.update(read_subscription(member.metadata).topics)
         except MemberDataError:
             return None
     return frozenset(topics)
@@ -45,7 +45,7 @@ def too_old(
     if kept is None:
         return []
     return [
-        each
-        for each, offset in offsets.items()
-        if offset.committed_ms <= before_ms and each.topic not in kept
+        partition
+        for partition, offset in offsets.items()
+        if offset.committed_ms <= before_ms and partition.topic not in kept
     ]

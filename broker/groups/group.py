@@ -99,8 +99,8 @@ class Group:
         group = cls(rules, unique=unique)
         group.generation = record.generation
         group.protocol_type = record.protocol_type
-        for each in record.members:
-            member = member_of(each, record.protocol or "")
+        for saved in record.members:
+            member = member_of(saved, record.protocol or "")
             group._members.add(member)
             group._beat(member, now)
         if record.members:
@@ -113,7 +113,6 @@ class Group:
         return group
 
     def __len__(self) -> int:
-        """The number of members."""
         return len(self._members)
 
     @property
@@ -137,10 +136,9 @@ class Group:
     def next_time(self) -> float | None:
         """When `advance` is to be called next, if nothing happens before."""
         times = (self._rebalance_at, self._sync_at, self._sessions.next_time())
-        return min((each for each in times if each is not None), default=None)
+        return min((moment for moment in times if moment is not None), default=None)
 
     def advance(self, now: float) -> None:
-        """Handle everything that is due by now."""
         while (due := self._sessions.take(now)) is not None:
             if isinstance(due, Member):
                 self._expire(due, now)
@@ -204,7 +202,6 @@ class Group:
             self._remove(member, now, f"there is no room for member {member.member_id}")
 
     def _join_unknown(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
-        """A join without a member id."""
         member_id = f"{joining.instance_id or joining.client_id}-{self._unique()}"
         replaced = self._members.instance(joining.instance_id)
         if replaced is not None:
@@ -293,7 +290,6 @@ class Group:
     # Rebalancing
 
     def _prepare(self, now: float, reason: str) -> None:
-        """Begin a rebalance, unless one has begun."""
         if self.state is State.PREPARING:
             return
         self.reason = reason
@@ -420,7 +416,6 @@ class Group:
         return self._saving.take() or self._record(self._saving.assigned)
 
     def saved(self, now: float) -> None:
-        """What was taken is durable."""
         assigned = self._saving.end_assigned()
         if assigned is not None:
             self.state = State.STABLE
@@ -465,8 +460,10 @@ class Group:
             generation=self.generation,
             leader=self.leader or None,
             members=tuple(
-                each.record(protocol, each.assignment if assigned is None else assigned.to(each))
-                for each in self._members
+                member.record(
+                    protocol, member.assignment if assigned is None else assigned.to(member)
+                )
+                for member in self._members
             ),
         )
 
@@ -502,7 +499,7 @@ class Group:
     def leave(self, leaving: Iterable[Leaving], now: float) -> LeaveOutcome:
         if self.state is State.DEAD:
             return LeaveOutcome(ErrorCode.coordinator_not_available)
-        codes = tuple(self._leave(each, now) for each in leaving)
+        codes = tuple(self._leave(member, now) for member in leaving)
         self._answers.give()
         return LeaveOutcome(ErrorCode.none, codes)
 

@@ -43,7 +43,6 @@ class LiveGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
         return self.group.state is State.EMPTY
 
     @property
@@ -53,7 +52,6 @@ class LiveGroup:
 
     @property
     def had_members(self) -> bool:
-        """Whether it ever had a member."""
         return self.group.generation > 0
 
     def is_empty_since(self, before_ms: int) -> bool:

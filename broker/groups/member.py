@@ -28,17 +28,18 @@ class Said(msgspec.Struct, frozen=True):
     @property
     def names(self) -> tuple[str, ...]:
         """Its protocols in order of preference, each once."""
-        return tuple(dict.fromkeys(each.name for each in self.protocols))
+        return tuple(dict.fromkeys(protocol.name for protocol in self.protocols))
 
     @property
     def size(self) -> int:
-        """The approximate size in bytes."""
-        of_protocols = sum(len(each.name) + len(each.metadata) for each in self.protocols)
+        of_protocols = sum(
+            len(protocol.name) + len(protocol.metadata) for protocol in self.protocols
+        )
         return len(self.client_id) + len(self.client_host) + of_protocols + _OVERHEAD
 
     def metadata(self, protocol: str) -> bytes:
         """Empty for a protocol that it does not support."""
-        return next((each.metadata for each in self.protocols if each.name == protocol), b"")
+        return next((known.metadata for known in self.protocols if known.name == protocol), b"")
 
 
 def said_by(joining: Joining) -> Said:

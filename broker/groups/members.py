@@ -57,7 +57,6 @@ class Members:
         self._count(member, 1)
 
     def remove(self, member: Member) -> None:
-        """It no longer waits for anything."""
         self.take_join(member)
         self.take_sync(member)
         del self._by_id[member.member_id]
@@ -102,18 +101,16 @@ class Members:
         return max(votes, key=votes.__getitem__)
 
     def rebalance_timeout(self) -> float:
-        """The longest of the members' rebalance timeouts."""
         return max((member.said.rebalance_timeout for member in self), default=0.0)
 
     def for_leader(self, protocol: str | None) -> tuple[JoinedMember, ...]:
-        """The list that the leader assigns by."""
         return tuple(
-            JoinedMember(each.member_id, each.instance_id, each.said.metadata(protocol or ""))
-            for each in self
+            JoinedMember(member.member_id, member.instance_id, member.said.metadata(protocol or ""))
+            for member in self
         )
 
     def described(self, protocol: str | None) -> tuple[MemberDescription, ...]:
-        return tuple(each.describe(protocol) for each in self)
+        return tuple(member.describe(protocol) for member in self)
 
     # Waiting
 
@@ -158,7 +155,9 @@ class Members:
     def elect(self) -> bool:
         """Whether there is a leader that has joined; replaces one that has not."""
         if self.leader is not None and self.leader.join_answer is None:
-            self.leader = next((each for each in self if each.join_answer is not None), self.leader)
+            self.leader = next(
+                (member for member in self if member.join_answer is not None), self.leader
+            )
         return self.leader is not None and self.leader.join_answer is not None
 
     # Members yet to sync

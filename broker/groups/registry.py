@@ -104,7 +104,6 @@ class Registry:
         self._give_up_all(ErrorCode.not_coordinator)
 
     async def stop(self) -> None:
-        """Return when all pending commits are written."""
         self.give_up()
         await asyncio.gather(*self._tasks, *self._busy.values(), return_exceptions=True)
         await self.commits.stop()
@@ -113,7 +112,6 @@ class Registry:
     # Which groups
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Called when the map has changed."""
         brokers = candidates(snapshot)
         if brokers != self._brokers:
             self._brokers = brokers
@@ -159,7 +157,6 @@ class Registry:
             self.drop(live, code)
 
     def drop(self, live: LiveGroup, code: ErrorCode) -> None:
-        """Stop coordinating this group."""
         if self.groups.get(live.name) is live:
             del self.groups[live.name]
             self.members_bytes.take(live.maker, -live.size)
@@ -206,7 +203,6 @@ class Registry:
                 raise told(error) from None
 
     def check_serves(self) -> None:
-        """Raise ApiError if this broker coordinates nothing."""
         if self._stopped or self._cut_off:
             raise ApiError(
                 ErrorCode.coordinator_not_available,

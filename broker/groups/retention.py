@@ -36,8 +36,6 @@ _AT_ONCE: Final = 50  # groups checked before others get their turn
 
 
 class Retention:
-    """The retention of one broker's groups."""
-
     def __init__(self, registry: Registry, rules: CoordinatorRules, counts: GroupCounts) -> None:
         self._registry = registry
         self._rules = rules
@@ -48,7 +46,6 @@ class Retention:
         self._looking = asyncio.ensure_future(self._look_after_all())
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Called when the map has changed."""
         gone = self._snapshot.topic_names.keys() - snapshot.topic_names.keys()
         self._snapshot = snapshot
         if gone and not self._looking.cancelled():
@@ -96,13 +93,13 @@ class Retention:
     async def _look_after_claimed(self, infos: list[GroupInfo]) -> None:
         """A few at a time: other requests need the threads too."""
         for at in range(0, len(infos), _AT_ONCE):
-            some, now = infos[at : at + _AT_ONCE], now_ms()
+            batch, now = infos[at : at + _AT_ONCE], now_ms()
             before = now - round(self._rules.retention_seconds * 1000)
             with contextlib.suppress(ClusterError):  # ZooKeeper is away, which is logged already
                 self._counts.expired += await self._registry.in_thread(
                     partial(
                         self._registry.store.look_after_claimed,
-                        some,
+                        batch,
                         now_ms=now,
                         before_ms=before,
                     )
@@ -172,7 +169,7 @@ class Retention:
             stored = await self._registry.in_thread(self._registry.store.listed)
         except ClusterError:
             return
-        claimed = [each for each in stored if each.kind is GroupKind.PENSTOCK]
+        claimed = [group for group in stored if group.kind is GroupKind.PENSTOCK]
         await self._look_after_claimed([i for i in claimed if self._registry.is_ours(i.name)])
 
     async def _without_left_over(self, live: LiveGroup) -> Offsets | None:
@@ -183,7 +180,9 @@ class Retention:
         except ClusterError as error:
             log.warning("offsets not read group=%r error=%r", live.name, str(error))
             return None
-        going = [each for each, found in stored.items() if found.is_left_over]
+        going = [
+            partition for partition, stored_offset in stored.items() if stored_offset.is_left_over
+        ]
         if going:
             is_here = self._registry.groups.get(live.name) is live
             if live.touched != touched or not is_here:
@@ -193,4 +192,8 @@ class Retention:
             )
             if code is not ErrorCode.none:
                 return None
-        return {each: found.offset for each, found in stored.items() if not found.is_left_over}
+        return {
+            partition: stored_offset.offset
+            for partition, stored_offset in stored.items()
+            if not stored_offset.is_left_over
+        }

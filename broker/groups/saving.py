@@ -55,8 +55,6 @@ class Replaced(msgspec.Struct):
 
 
 class Saving:
-    """The changes of one group."""
-
     __slots__ = ("_under_way", "assigned", "emptied", "replaced", "under_way")
 
     def __init__(self) -> None:

@@ -19,8 +19,8 @@ class Shares:
 
     def has_room(self, client: Client, more: int) -> bool:
         """Whether the client may take this much more."""
-        mine = 0 if client is None else self._by_client[client]
-        return mine + more <= self._most - self.taken
+        held = 0 if client is None else self._by_client[client]
+        return held + more <= self._most - self.taken
 
     def take(self, client: Client, amount: int) -> None:
         """Take an amount, even if there is no room. A negative amount is given back."""

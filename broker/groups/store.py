@@ -36,8 +36,6 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 class GroupStore:
-    """The store of one broker."""
-
     def __init__(self, session: Session, broker_id: int) -> None:
         self._session = session
         self._broker_id = broker_id
@@ -45,9 +43,9 @@ class GroupStore:
     def take(self, name: str, *, make: bool, now_ms: int) -> Loaded | None:
         """Take a group over; None if it does not exist and `make` is not set."""
         for attempt in range(_ATTEMPTS):
-            found = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
-            if found is not None:
-                fence, stored = found
+            taken = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
+            if taken is not None:
+                fence, stored = taken
                 record = _record(stored.info, stored.members)
                 return Loaded(fence, record, stored.info.empty_since_ms)
             if not make:
@@ -79,16 +77,16 @@ class GroupStore:
         )
         members = [
             GroupMember(
-                member_id=each.member_id,
-                instance_id=each.instance_id,
-                client_id=each.client_id,
-                host=each.client_host,
-                session_timeout_ms=each.session_timeout_ms,
-                rebalance_timeout_ms=each.rebalance_timeout_ms,
-                metadata=each.metadata,
-                assignment=each.assignment,
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                host=member.client_host,
+                session_timeout_ms=member.session_timeout_ms,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                metadata=member.metadata,
+                assignment=member.assignment,
             )
-            for each in record.members
+            for member in record.members
         ]
         groups.save_group(self._session, fence, info, members)
 
@@ -120,15 +118,15 @@ def _record(info: GroupInfo, members: tuple[GroupMember, ...]) -> GroupRecord:
         leader=info.leader,
         members=tuple(
             MemberRecord(
-                member_id=each.member_id,
-                instance_id=each.instance_id,
-                client_id=each.client_id,
-                client_host=each.host,
-                session_timeout_ms=each.session_timeout_ms,
-                rebalance_timeout_ms=each.rebalance_timeout_ms,
-                metadata=each.metadata,
-                assignment=each.assignment,
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.host,
+                session_timeout_ms=member.session_timeout_ms,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                metadata=member.metadata,
+                assignment=member.assignment,
             )
-            for each in members
+            for member in members
         ),
     )

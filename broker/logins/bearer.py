@@ -28,10 +28,10 @@ class BearerExchange:
         self._tokens = tokens
 
     async def step(self, data: bytes) -> Said:
-        said = _FIRST.fullmatch(text_of(MECHANISM, data, _MOST_BYTES))
-        if said is None:
+        message = _FIRST.fullmatch(text_of(MECHANISM, data, _MOST_BYTES))
+        if message is None:
             raise refused(MECHANISM, "malformed OAUTHBEARER message")
-        pairs = [each.partition("=") for each in said["pairs"].split("\1")]
+        pairs = [pair.partition("=") for pair in message["pairs"].split("\1")]
         shown = [value for key, _, value in pairs if key == "auth"]
         token = _TOKEN.fullmatch(shown[0]) if len(shown) == 1 else None
         if token is None:
@@ -42,7 +42,7 @@ class BearerExchange:
             raise _refusal(str(error)) from None
         except NoKeys as error:
             raise _refusal(str(error), is_ours=True) from None
-        if said["authzid"] not in {None, proven.principal}:
+        if message["authzid"] not in {None, proven.principal}:
             raise refused(
                 MECHANISM, "authorization id differs from the token's user", user=proven.principal
             )

@@ -69,7 +69,9 @@ class KnownUsers:
     def _usual_of(self, users: Users, mechanism: ScramMechanism) -> tuple[int, int]:
         if users is not self._counted:
             self._counted = users
-            self._usual = {each: _most_common(users, each) for each in ScramMechanism}
+            self._usual = {
+                mechanism: _most_common(users, mechanism) for mechanism in ScramMechanism
+            }
         return self._usual[mechanism]
 
 
@@ -80,4 +82,8 @@ def _most_common(users: Users, mechanism: ScramMechanism) -> tuple[int, int]:
         if (credential := credentials.get(mechanism)) is not None
     )
     # Of two equally frequent ones, every broker chooses the same.
-    return max(times, key=lambda each: (times[each], each), default=(MOST_ITERATIONS, _SALT_BYTES))
+    return max(
+        times,
+        key=lambda parameters: (times[parameters], parameters),
+        default=(MOST_ITERATIONS, _SALT_BYTES),
+    )

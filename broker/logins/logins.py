@@ -49,7 +49,7 @@ class Login:
             raise self._over(refused(self._mechanism, why, is_ours=True))
         self._is_busy = True
         try:
-            said = await self._exchange.step(data)
+            answer = await self._exchange.step(data)
         except LoginRefused as refusal:
             self._over(refusal)
             if not refusal.is_ours:
@@ -61,9 +61,9 @@ class Login:
             self._is_busy = False
         if self._refusal is not None:  # it sent more meanwhile
             raise self._refusal
-        if said.principal:
-            self.principal, self.ends_at, self.done = said.principal, said.ends_at, True
-        return said.answer
+        if answer.principal:
+            self.principal, self.ends_at, self.done = answer.principal, answer.ends_at, True
+        return answer.answer
 
     def _over(self, refusal: LoginRefused) -> LoginRefused:
         self.done = False
@@ -86,7 +86,9 @@ class Logins:
         `cluster.users.login_key`. OAUTHBEARER needs `tokens`."""
         loop = asyncio.get_running_loop()
         self.mechanisms: frozenset[str] = frozenset(
-            str(each) for each in mechanisms if tokens is not None or each not in _BY_TOKEN
+            str(mechanism)
+            for mechanism in mechanisms
+            if tokens is not None or mechanism not in _BY_TOKEN
         )
         self._failures = Failures(loop.time)
         self._users = KnownUsers(users, decoy_key)

@@ -64,8 +64,8 @@ class PasswordChecks:
     async def matches(self, host: str, checked: Checked, password: str) -> bool:
         """Whether the password is correct. Raises LoginRefused if the queue is full."""
         credential = checked.credential
-        said = b"\0".join((credential.salt, credential.stored_key, password.encode()))
-        key = hmac.digest(self._secret, said, "sha512")
+        secret = b"\0".join((credential.salt, credential.stored_key, password.encode()))
+        key = hmac.digest(self._secret, secret, "sha512")
         if self._right.get(key, 0.0) > self._loop.time():
             return True
         answer = self._under_way.get((host, key))

@@ -59,40 +59,40 @@ class ScramExchange:
         return self._first(text) if self._checked is None else self._final(text, self._checked)
 
     def _first(self, text: str) -> Said:
-        said = _FIRST.fullmatch(text)
-        if said is None:
+        message = _FIRST.fullmatch(text)
+        if message is None:
             raise refused(self._mechanism, "malformed first SCRAM message")
-        user = self._user = _name(said["name"])
+        user = self._user = _name(message["name"])
         if not user:
             raise refused(self._mechanism, "malformed name in the first SCRAM message")
-        if said["authzid"] is not None and _name(said["authzid"]) != user:
+        if message["authzid"] is not None and _name(message["authzid"]) != user:
             raise refused(self._mechanism, "authorization id differs from the user name", user=user)
-        if _BY_TOKEN.search(said["extensions"]):
+        if _BY_TOKEN.search(message["extensions"]):
             raise refused(self._mechanism, "delegation tokens are not supported", user=user)
         self._checked = self._users.of_mechanism(user, self._mechanism)
         credential = self._checked.credential
-        self._header = said["header"]
-        self._both_nonces = said["nonce"] + self._nonce()
-        self._nonce_twice = said["nonce"] + self._both_nonces
+        self._header = message["header"]
+        self._both_nonces = message["nonce"] + self._nonce()
+        self._nonce_twice = message["nonce"] + self._both_nonces
         salt = b64encode(credential.salt).decode()
         answer = f"r={self._both_nonces},s={salt},i={credential.iterations}"
-        self._said = f"{said['bare']},{answer}"
+        self._said = f"{message['bare']},{answer}"
         return Said(answer.encode())
 
     def _final(self, text: str, checked: Checked) -> Said:
         user = self._user
-        said = _FINAL.fullmatch(text)
-        if said is None:
+        message = _FINAL.fullmatch(text)
+        if message is None:
             raise refused(self._mechanism, "malformed last SCRAM message", user=user)
         # librdkafka before 2.6 repeats its own part; Apache Kafka accepts that, too.
-        if said["nonce"] not in {self._both_nonces, self._nonce_twice}:
+        if message["nonce"] not in {self._both_nonces, self._nonce_twice}:
             raise refused(self._mechanism, "the nonce belongs to another attempt", user=user)
-        proof = _decoded(said["proof"])
-        if _decoded(said["header"]) != self._header.encode():
+        proof = _decoded(message["proof"])
+        if _decoded(message["header"]) != self._header.encode():
             raise refused(
                 self._mechanism, "the two SCRAM messages contradict each other", user=user
             )
-        signed = f"{self._said},{said['unproven']}".encode()
+        signed = f"{self._said},{message['unproven']}".encode()
         is_right = checked.credential.proves(proof, signed)
         if not checked.exists:
             raise refused(

@@ -86,19 +86,19 @@ class SigningKeys:
     async def find(self, algorithm: str, kid: str | None) -> Any:
         """The key to verify with. Raises UnknownKey; NoKeys if there is no set at all."""
         age = self._clock() - self._read_at
-        found = self._matching(algorithm, kid)
-        if found is None and age >= AGAIN_S:
+        keys = self._matching(algorithm, kid)
+        if keys is None and age >= AGAIN_S:
             await self._renew(AGAIN_S)
-            found = self._matching(algorithm, kid)
+            keys = self._matching(algorithm, kid)
         elif age >= self._source.good_for and self._renewing is None:
             # This load is not awaited: the known keys stay valid meanwhile.
             self._renewing = asyncio.ensure_future(self._renew(self._source.good_for))
             self._renewing.add_done_callback(self._renewed)
-        if found is None and not self._keys:
+        if keys is None and not self._keys:
             raise NoKeys(f"no keys of the issuer are available: {self._trouble}")
-        if found is None:
+        if keys is None:
             raise UnknownKey
-        return found
+        return keys
 
     def _renewed(self, _: asyncio.Task[None]) -> None:
         self._renewing = None
@@ -106,12 +106,12 @@ class SigningKeys:
     def _matching(self, algorithm: str, kid: str | None) -> Any:
         kind, curve = ALGORITHMS[algorithm]
         fitting = [
-            each.key
-            for each in self._keys
-            if each.kind == kind
-            and each.curve == curve
-            and each.algorithm in {None, algorithm}
-            and kid in {None, each.kid}
+            key.key
+            for key in self._keys
+            if key.kind == kind
+            and key.curve == curve
+            and key.algorithm in {None, algorithm}
+            and kid in {None, key.kid}
         ]
         # If several keys match, none is chosen.
         return fitting[0] if len(fitting) == 1 else None
@@ -182,7 +182,7 @@ def _read_set(data: bytes) -> tuple[_SigningKey, ...]:
         listed = msgspec.json.decode(data, type=known_type(_Set)).keys
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors, too
         raise NoKeys("not a JWK Set") from None
-    keys = [key for each in listed[:_MOST_KEYS] if (key := _read_key(each)) is not None]
+    keys = [key for entry in listed[:_MOST_KEYS] if (key := _read_key(entry)) is not None]
     if not keys:
         raise NoKeys("the JWK Set has no key that can verify a token")
     return tuple(keys)

@@ -133,8 +133,8 @@ class Tokens:
             raise BadToken(f"the token has no user name in `{rules.user_claim}`")
         if not user.isprintable():
             raise BadToken(f"the user name in `{rules.user_claim}` has unprintable characters")
-        left = min(claims.exp + rules.leeway_seconds - now, _LONGEST_LIFE)
-        return ProvenToken(user, self._monotonic() + left)
+        seconds = min(claims.exp + rules.leeway_seconds - now, _LONGEST_LIFE)
+        return ProvenToken(user, self._monotonic() + seconds)
 
 
 def _header(token: str) -> _Header:

@@ -108,7 +108,6 @@ class CopiedPartition:
 
     @property
     def lag(self) -> int:
-        """Committed messages that are not on disk here."""
         return max(0, self.high_watermark - self.partition.log.flushed_offset)
 
     # Called by the link
@@ -137,17 +136,14 @@ class CopiedPartition:
             self._pause = self._loop.call_later(seconds, self._resumed)
 
     async def idle(self) -> None:
-        """Return when no operation is under way."""
         while self._work is not None:
             await asyncio.wait([self._work])
 
     @property
     def is_at_work(self) -> bool:
-        """Whether an operation is under way."""
         return self._work is not None
 
     def wanted(self, max_bytes: int) -> Wanted:
-        """What to request from the leader."""
         partition_log = self.partition.log
         end = partition_log.flushed_offset
         epoch = partition_log.epochs.epoch_for(end - 1) if end > partition_log.start_offset else -1

@@ -31,8 +31,6 @@ class _By(NamedTuple):
 
 
 class _Followed(msgspec.Struct):
-    """A partition's leader, and its epoch."""
-
     copied: CopiedPartition
     by: _By
     leader_epoch: int
@@ -78,7 +76,6 @@ class Copying:
         self._follow(followed)
 
     def remove(self, partition: FollowedPartition) -> None:
-        """Stop copying it."""
         key = partition.topic, partition.index
         followed = self._followed.get(key)
         if followed is None or followed.copied.partition is not partition:
@@ -100,14 +97,18 @@ class Copying:
     def brokers(self, brokers: Mapping[int, BrokerInfo]) -> None:
         """Update the brokers' addresses. A broker that is away is tried at its last address."""
         for leader_id, info in brokers.items():
-            found = info.reached_by(self._listener)
-            if found is None:
+            new_address = info.reached_by(self._listener)
+            if new_address is None:
                 continue
-            address = Address(*found)
+            address = Address(*new_address)
             if self._addresses.get(leader_id) == address:
                 continue
             self._addresses[leader_id] = address
-            led = [each for each in self._followed.values() if each.by.leader_id == leader_id]
+            led = [
+                followed
+                for followed in self._followed.values()
+                if followed.by.leader_id == leader_id
+            ]
             for followed in led:
                 self._leave(followed)
             for followed in led:
@@ -115,9 +116,9 @@ class Copying:
 
     async def close(self) -> None:
         """Stop copying; returns when no operation on any partition is under way."""
-        copied = [each.copied for each in self._followed.values()]
-        for each in copied:
-            self.remove(each.partition)
+        copied = [followed.copied for followed in self._followed.values()]
+        for copy in copied:
+            self.remove(copy.partition)
         while self._ending:
             await asyncio.wait(self._ending)
 
@@ -125,31 +126,29 @@ class Copying:
 
     @property
     def bytes_copied(self) -> int:
-        """Bytes of batches since the start."""
-        now = sum(each.copied.bytes_copied for each in tuple(self._followed.values()))
+        now = sum(followed.copied.bytes_copied for followed in tuple(self._followed.values()))
         return self._bytes_before + now
 
     @property
     def lags(self) -> dict[Key, int]:
         """The number of committed messages that each partition lacks on disk."""
-        return {key: each.copied.lag for key, each in tuple(self._followed.items())}
+        return {key: followed.copied.lag for key, followed in tuple(self._followed.items())}
 
     @property
     def troubles(self) -> dict[Key, str]:
-        """The reasons of partitions that are not copied."""
         followed = tuple(self._followed.items())
-        return {key: each.copied.trouble for key, each in followed if each.copied.trouble}
+        return {key: entry.copied.trouble for key, entry in followed if entry.copied.trouble}
 
     @property
     def leaders_in_trouble(self) -> dict[int, str]:
         """The reasons of leaders from which nothing can be copied."""
         links = tuple(self._links.items())
-        found = {by.leader_id: link.trouble for by, link in links if link.trouble}
-        for each in tuple(self._followed.values()):
-            leader_id = each.by.leader_id
-            if each.by not in self._links and leader_id != NO_LEADER:
-                found[leader_id] = f"it has no listener {self._listener}, or is not registered"
-        return found
+        troubles = {by.leader_id: link.trouble for by, link in links if link.trouble}
+        for followed in tuple(self._followed.values()):
+            leader_id = followed.by.leader_id
+            if followed.by not in self._links and leader_id != NO_LEADER:
+                troubles[leader_id] = f"it has no listener {self._listener}, or is not registered"
+        return troubles
 
     # Links
 

@@ -43,9 +43,9 @@ class Followers:
         self._leader = info.leader
         self._begins_at = begins_at
         self._followers = {
-            each: _Follower(caught_up_at=now if each in info.isr else 0.0)
-            for each in info.replicas
-            if each != info.leader
+            replica: _Follower(caught_up_at=now if replica in info.isr else 0.0)
+            for replica in info.replicas
+            if replica != info.leader
         }
         self.proposed: frozenset[int] | None = None  # the change under way
         self._version = info.version
@@ -58,9 +58,9 @@ class Followers:
             self.proposed = None
         self._version = info.version
         self._order = info.replicas
-        for each in info.replicas:
-            if each != self._leader:
-                self._followers.setdefault(each, _Follower())
+        for replica in info.replicas:
+            if replica != self._leader:
+                self._followers.setdefault(replica, _Follower())
         for gone in self._followers.keys() - set(info.replicas):
             del self._followers[gone]
         self.in_sync = frozenset(info.isr)
@@ -73,7 +73,9 @@ class Followers:
 
     def _count(self) -> None:
         maximal = self.in_sync | (self.proposed or frozenset())
-        self._counted = [self._followers[each] for each in maximal if each in self._followers]
+        self._counted = [
+            self._followers[replica] for replica in maximal if replica in self._followers
+        ]
 
     # Progress
 
@@ -96,7 +98,7 @@ class Followers:
     @property
     def committed(self) -> float:
         """The end of what all other in-sync replicas have; infinite if there are none."""
-        return min((each.offset for each in self._counted), default=inf)
+        return min((follower.offset for follower in self._counted), default=inf)
 
     # In-sync set
 
@@ -104,17 +106,16 @@ class Followers:
         """In-sync replicas that have not caught up for this long. A caught-up replica with nothing
         to fetch does not ask, and counts as caught up: so this must be called several times within
         that time."""
-        for each in self._counted:
-            if each.offset >= end_offset:
-                each.caught_up_at = now
+        for follower in self._counted:
+            if follower.offset >= end_offset:
+                follower.caught_up_at = now
         return frozenset(
-            each
-            for each in self.in_sync & self._followers.keys()
-            if now - self._followers[each].caught_up_at > patience
+            follower
+            for follower in self.in_sync & self._followers.keys()
+            if now - self._followers[follower].caught_up_at > patience
         )
 
     def may_join(self, broker_id: int, committed: int) -> bool:
-        """Whether a replica is not in sync, and could be."""
         offset = self._followers[broker_id].offset
         return (
             broker_id not in self.in_sync
@@ -123,6 +124,5 @@ class Followers:
         )
 
     def ordered(self, in_sync: Iterable[int]) -> tuple[int, ...]:
-        """In the order of the replicas."""
         wanted = set(in_sync)
-        return tuple(each for each in self._order if each in wanted)
+        return tuple(replica for replica in self._order if replica in wanted)

@@ -117,9 +117,9 @@ def _settle(partition: LedPartition, after: PartitionInfo) -> None:
         return
     before, now = set(partition.info.isr), set(after.isr)
     for word, brokers in (("left", before - now), ("joined", now - before)):
-        for each in sorted(brokers):
+        for broker in sorted(brokers):
             log.info(
                 "in-sync replica %s topic=%s partition=%d broker=%d in_sync=%s",
-                *(word, partition.topic, partition.index, each, list(after.isr)),
+                *(word, partition.topic, partition.index, broker, list(after.isr)),
             )
     partition.follow_in_sync(after)

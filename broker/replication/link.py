@@ -112,7 +112,6 @@ class Link:
         self._running = self._loop.create_task(self._run())
 
     def __len__(self) -> int:
-        """The number of partitions that it copies."""
         return len(self._copied)
 
     def __contains__(self, copied: CopiedPartition) -> bool:
@@ -125,7 +124,6 @@ class Link:
         copied.follow(leader_epoch, partial(self._resume, copied))
 
     def leave(self, copied: CopiedPartition) -> None:
-        """Stop copying it."""
         copied.leave()
         self._put_aside(copied)
         del self._copied[copied.key], self._aside[copied.key]
@@ -217,7 +215,7 @@ class Link:
         return at_work <= (_PORTIONS - 1) * self._bytes
 
     async def _take(self, answer: FetchResponse) -> None:
-        of_all = ((each.topic, data) for each in answer.responses for data in each.partitions)
+        of_all = ((topic.topic, data) for topic in answer.responses for data in topic.partitions)
         for number, (topic, data) in enumerate(of_all, 1):
             key = topic, data.partition_index
             copied, asked = self._copied.get(key), self._asking.asked(key)
@@ -237,7 +235,6 @@ class Link:
     # Partitions
 
     def _put_aside(self, copied: CopiedPartition) -> None:
-        """Leave it out of requests until it is resumed."""
         self._aside[copied.key] = copied
         self._asking.leave_out(copied.key)
 

@@ -41,7 +41,6 @@ class Replication:
         self._watching: asyncio.Task[None] | None = None
 
     def start(self, partitions: Callable[[], Iterable[LedPartition]]) -> None:
-        """Begin the regular check for replicas that lag."""
         self._watching = asyncio.ensure_future(self._watch(partitions))
 
     def follow(self, snapshot: ClusterSnapshot) -> None:

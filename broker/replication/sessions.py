@@ -180,19 +180,16 @@ class FetchSession:
 
     @property
     def to_look_at(self) -> tuple[SessionPartition, ...]:
-        """The partitions to look at, in order."""
         return tuple(self._row)
 
     def look_at(self, partition: SessionPartition) -> None:
-        """Queue it, unless it is queued already."""
         self._row.setdefault(partition)
 
     def look_at_all(self) -> None:
-        for each in self.partitions.values():
-            self._row.setdefault(each)
+        for entry in self.partitions.values():
+            self._row.setdefault(entry)
 
     def want(self, topics: Iterable[FetchTopic]) -> None:
-        """Add or change these partitions."""
         partitions, row = self.partitions, self._row
         for topic in topics:
             name = topic.topic
@@ -240,8 +237,8 @@ class FetchSession:
         return True
 
     def close(self) -> None:
-        for each in self.partitions.values():
-            each.unwatch()
+        for entry in self.partitions.values():
+            entry.unwatch()
         self.partitions.clear()
         self._row.clear()
 
@@ -266,8 +263,6 @@ def _random_id() -> int:
 
 
 class FetchSessions:
-    """All sessions of a broker."""
-
     def __init__(
         self,
         now: Callable[[], float],
@@ -387,24 +382,23 @@ class FetchSessions:
         heaviest = max(self._clients.values(), key=self._share, default=client)
         if heaviest is not client:
             victim = next(iter(heaviest.sessions.values()))
-            left = self._share(heaviest, -1, -len(victim.partitions))
-            if new.is_followers or left >= self._share(client, sessions, partitions):
+            remainder = self._share(heaviest, -1, -len(victim.partitions))
+            if new.is_followers or remainder >= self._share(client, sessions, partitions):
                 return victim
         size = len(new.partitions)
         return min(
             (
-                each
-                for each in client.sessions.values()
-                if each is not new
-                and now - each.opened_at > _IDLE_SECONDS
-                and len(each.partitions) <= size
+                session
+                for session in client.sessions.values()
+                if session is not new
+                and now - session.opened_at > _IDLE_SECONDS
+                and len(session.partitions) <= size
             ),
-            key=lambda each: len(each.partitions),
+            key=lambda session: len(session.partitions),
             default=None,
         )
 
     def _share(self, client: _Client, sessions: int = 0, partitions: int = 0) -> float:
-        """The client's part of everything."""
         return max(
             (len(client.sessions) + sessions) / self._most_sessions,
             (client.partitions + partitions) / self._most_partitions,

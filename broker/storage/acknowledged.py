@@ -137,8 +137,8 @@ class AcknowledgedFile:
             self._read(at, content[at : at + _SIZE], clean)
 
     def _read(self, at: int, slot: bytes, clean: bool) -> None:
-        body, told = slot[: _SLOT.size], slot[_SLOT.size :]
-        (expected,) = _SUM.unpack(told)
+        body, checksum = slot[: _SLOT.size], slot[_SLOT.size :]
+        (expected,) = _SUM.unpack(checksum)
         if slot == _EMPTY or crc32c(body) != expected:
             if slot != _EMPTY:
                 _log.warning("damaged slot ignored path=%s byte=%d", self._path, at)
@@ -150,7 +150,6 @@ class AcknowledgedFile:
         self._slots[identity] = Slot(self, at, identity, known)
 
     def known(self, topic_id: UUID, partition: int) -> AcknowledgedRange | None:
-        """What is recorded of a partition; None if nothing is."""
         slot = self._slots.get((topic_id, partition))
         return slot.known if slot else None
 

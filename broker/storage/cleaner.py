@@ -105,8 +105,6 @@ class CleanedSegment(msgspec.Struct, frozen=True):
 
 
 class CleaningCounts(msgspec.Struct):
-    """Statistics of a cleaning."""
-
     bytes_before: int = 0
     bytes_after: int = 0
     records_before: int = 0
@@ -139,11 +137,11 @@ def clean(job: CleaningJob) -> Cleaning:
     keys, cleaned_to = map_keys(job)
     cleaned = []
     cleaner = _BatchCleaner(job, keys, cleaned_to)
-    left = [segment for segment in job.segments if segment.base_offset < cleaned_to]
+    segments = [segment for segment in job.segments if segment.base_offset < cleaned_to]
     try:
-        while left:
-            group, size = _clean_group(job, left, cleaner)
-            del left[: len(group)]
+        while segments:
+            group, size = _clean_group(job, segments, cleaner)
+            del segments[: len(group)]
             if size is not None:
                 cleaned.append(CleanedSegment(group, size))
     except BaseException:
@@ -187,13 +185,12 @@ class OffsetMap:
         return int(offset) - 1
 
     def _slot(self, digest: bytes) -> int:
-        """The table's position for this digest, occupied or not."""
         table, slots = self._table, self._slots
         slot: int = _START.unpack_from(digest)[0] % slots
         while True:
             at = slot * SLOT
-            found = table[at : at + _DIGEST]
-            if found == digest or not _OFFSET.unpack_from(table, at + _DIGEST)[0]:
+            stored = table[at : at + _DIGEST]
+            if stored == digest or not _OFFSET.unpack_from(table, at + _DIGEST)[0]:
                 return at
             slot = slot + 1 if slot + 1 < slots else 0
 
@@ -213,10 +210,10 @@ def map_keys(job: CleaningJob) -> tuple[OffsetMap, int]:
         for header, batch in _batches(job, segment):
             if header.next_offset <= job.first_dirty:
                 continue
-            found = _compactable(header, batch) or ()
-            if keys.size + len(found) > keys.capacity:
+            records = _compactable(header, batch) or ()
+            if keys.size + len(records) > keys.capacity:
                 return keys, mapped_to  # any batch fits an empty map, so there is progress
-            for record in found:
+            for record in records:
                 if record.key is not None and record.offset >= job.first_dirty:
                     keys.put(record.key, record.offset)
             mapped_to = header.next_offset
@@ -245,10 +242,10 @@ def _clean_group(
             break
         group.append(segment)
         for header, batch in _batches(job, segment):
-            left = cleaner.clean(header, batch)
-            changed = changed or left is not batch
-            if left:
-                _append(files, left, job.index_interval_bytes)
+            cleaned = cleaner.clean(header, batch)
+            changed = changed or cleaned is not batch
+            if cleaned:
+                _append(files, cleaned, job.index_interval_bytes)
         cleaner.counts.bytes_before += segment.size
     cleaner.counts.bytes_after += files.size
     if not changed and len(group) == 1:
@@ -274,14 +271,11 @@ def _has_room(
 
 
 def discard(directory: Path, base_offset: int) -> None:
-    """Remove everything that a cleaning has written."""
     for suffix in layout.SEGMENT_SUFFIXES:
         layout.numbered(directory, base_offset, suffix + layout.CLEANED).unlink(missing_ok=True)
 
 
 class _BatchCleaner:
-    """Decides what remains of a batch."""
-
     __slots__ = ("_cleaned_to", "_job", "_keys", "_tombstones_go", "counts")
 
     def __init__(self, job: CleaningJob, keys: OffsetMap, cleaned_to: int) -> None:
@@ -295,23 +289,23 @@ class _BatchCleaner:
         """The batch itself if nothing changes, else its replacement; None if it is removed."""
         counts = self.counts
         counts.records_before += header.record_count
-        found = _compactable(header, batch)
-        if found is None:
+        records = _compactable(header, batch)
+        if records is None:
             counts.records_after += header.record_count
             counts.batches_left_alone += 1
             self._tombstones_go = False
             return batch
         horizon = header.base_timestamp if header.attributes & DELETE_HORIZON else None
         expired = self._tombstones_go and horizon is not None and horizon <= self._job.now_ms
-        left = [record for record in found if self._stays(record, expired=expired)]
-        counts.records_after += len(left)
-        if not left:
+        kept = [record for record in records if self._stays(record, expired=expired)]
+        counts.records_after += len(kept)
+        if not kept:
             if self._job.last_offsets.get(header.producer_id) != header.last_offset:
                 return None
-            return _emptied(header) if found else batch
-        if horizon is None and any(record.value is None for record in left):
-            return _rebuilt(header, left, self._job.now_ms + self._job.delete_retention_ms)
-        return batch if len(left) == len(found) else _rebuilt(header, left, horizon)
+            return _emptied(header) if records else batch
+        if horizon is None and any(record.value is None for record in kept):
+            return _rebuilt(header, kept, self._job.now_ms + self._job.delete_retention_ms)
+        return batch if len(kept) == len(records) else _rebuilt(header, kept, horizon)
 
     def _stays(self, record: Record, *, expired: bool) -> bool:
         if record.offset >= self._cleaned_to:
@@ -334,10 +328,10 @@ def _compactable(header: BatchHeader, batch: bytes) -> list[Record] | None:
         return None
 
 
-def _rebuilt(header: BatchHeader, left: Sequence[Record], horizon: int | None) -> bytes:
+def _rebuilt(header: BatchHeader, kept: Sequence[Record], horizon: int | None) -> bytes:
     attributes = header.attributes & ~_CODEC_MASK
     return build_batch(
-        left,
+        kept,
         codec=Codec(header.codec),
         base_offset=header.base_offset,
         last_offset_delta=header.last_offset_delta,

@@ -98,7 +98,6 @@ def source_runs(records: memoryview) -> Iterator[SourceRun]:
 
 
 def first_offset(records: memoryview | None) -> int:
-    """The first batch's offset; 0 if there is none."""
     return read_header(records).base_offset if records and len(records) >= HEADER_SIZE else 0
 
 
@@ -160,9 +159,9 @@ def count_known(log: Log, read: Read, headers: Sequence[BatchHeader], *, compact
         if header.base_offset >= log.end_offset:
             return count
         if header.next_offset > log.start_offset:
-            found = there.at(max(header.base_offset, log.start_offset))
-            if not _is_same(header, found, compacts=compacts):
-                raise Differs(_difference(header, found))
+            stored = there.at(max(header.base_offset, log.start_offset))
+            if not _is_same(header, stored, compacts=compacts):
+                raise Differs(_difference(header, stored))
     return len(headers)
 
 
@@ -175,8 +174,6 @@ def append_kept(
 
 
 class _There:
-    """The batches of the log, by ascending offsets."""
-
     def __init__(self, log: Log, read: Read) -> None:
         self._log = log
         self._read = read
@@ -185,16 +182,16 @@ class _There:
 
     def at(self, offset: int) -> BatchHeader | None:
         """The batch with this offset, or the next one."""
-        found = self._found
-        while found is None or found.next_offset <= offset:
-            found = next(self._following, None)
-            if found is None:
+        header = self._found
+        while header is None or header.next_offset <= offset:
+            header = next(self._following, None)
+            if header is None:
                 self._following = self._from(offset)
-                found = next(self._following, None)
-                if found is None:
+                header = next(self._following, None)
+                if header is None:
                     return None
-        self._found = found
-        return found
+        self._found = header
+        return header
 
     def _from(self, offset: int) -> Iterator[BatchHeader]:
         try:
@@ -208,23 +205,23 @@ class _There:
             yield located.header
 
 
-def _is_same(header: BatchHeader, found: BatchHeader | None, *, compacts: bool) -> bool:
+def _is_same(header: BatchHeader, stored: BatchHeader | None, *, compacts: bool) -> bool:
     if compacts:
-        if found is None or found.base_offset > header.last_offset:
+        if stored is None or stored.base_offset > header.last_offset:
             return True
-        ours = found.base_offset, found.last_offset_delta
+        ours = stored.base_offset, stored.last_offset_delta
         return ours == (header.base_offset, header.last_offset_delta)
-    return found is not None and (
-        (found.base_offset, found.length, found.crc)
+    return stored is not None and (
+        (stored.base_offset, stored.length, stored.crc)
         == (header.base_offset, header.length, header.crc)
     )
 
 
-def _difference(header: BatchHeader, found: BatchHeader | None) -> str:
+def _difference(header: BatchHeader, stored: BatchHeader | None) -> str:
     sent = f"differs: at offset {header.base_offset} the source has {_told(header)}"
-    if found is None or found.base_offset > header.last_offset:
+    if stored is None or stored.base_offset > header.last_offset:
         return f"{sent}, and the copy has nothing up to {header.last_offset}"
-    return f"{sent}, and the copy has at {found.base_offset} {_told(found)}"
+    return f"{sent}, and the copy has at {stored.base_offset} {_told(stored)}"
 
 
 def _told(header: BatchHeader) -> str:

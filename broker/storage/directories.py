@@ -35,8 +35,6 @@ _log = logging.getLogger(__name__)
 
 
 class PartitionDirectory(msgspec.Struct, frozen=True):
-    """A directory that has a partition's name."""
-
     data_dir: Path
     topic: str
     partition: int
@@ -51,19 +49,18 @@ class PartitionDirectory(msgspec.Struct, frozen=True):
 
 
 def path_of(data_dir: Path, topic: str, partition: int) -> Path:
-    """The directory of a partition."""
     return data_dir / f"{topic}-{partition}"
 
 
 def scan(data_dir: Path) -> list[PartitionDirectory]:
     """Partition directories by name, without deleted and stray ones."""
-    found = []
+    directories = []
     with os.scandir(data_dir) as entries:
         for entry in entries:
             name = _PARTITION.fullmatch(entry.name)
             if name is not None and entry.is_dir(follow_symlinks=False):
-                found.append(PartitionDirectory(data_dir, name[1], int(name[2])))
-    return sorted(found, key=lambda each: each.key)
+                directories.append(PartitionDirectory(data_dir, name[1], int(name[2])))
+    return sorted(directories, key=lambda directory: directory.key)
 
 
 def topic_id(path: Path) -> UUID | None:
@@ -75,14 +72,14 @@ def topic_id(path: Path) -> UUID | None:
         return None
 
 
-def set_aside(path: Path, found: UUID | None) -> Path:
+def set_aside(path: Path, owner: UUID | None) -> Path:
     """Rename a partition's directory that belongs to no current topic; returns its new path."""
-    return _rename(path, found or uuid4(), STRAY_SUFFIX)
+    return _rename(path, owner or uuid4(), STRAY_SUFFIX)
 
 
 def remove_unwritten(path: Path) -> bool:
     """Remove a partition's directory if its log has no bytes; whether that was so."""
-    if any(each.stat().st_size for each in path.glob(f"*{layout.LOG}")):
+    if any(file.stat().st_size for file in path.glob(f"*{layout.LOG}")):
         return False
     _log.info("removing unfinished partition path=%s", path)
     shutil.rmtree(path)

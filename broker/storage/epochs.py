@@ -68,7 +68,6 @@ class LeaderEpochs:
 
     @property
     def entries(self) -> list[tuple[int, int]]:
-        """Epoch and start offset of each, oldest first."""
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
@@ -151,7 +150,6 @@ class LeaderEpochs:
         return TakenEpochs(self._taken, ("\n".join(lines) + "\n").encode())
 
     def put_back(self) -> None:
-        """It could not be saved."""
         self._unsaved = True
 
     def _before(self, epoch: int, start_offset: int) -> list[tuple[int, int]]:

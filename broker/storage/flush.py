@@ -168,7 +168,6 @@ class FlushTicket(msgspec.Struct, kw_only=True):
 
     @property
     def reason(self) -> str:
-        """Why the log must fail."""
         failure = self.failure
         return (
             f"flush failed: {failure.strerror or failure}" if failure else "the flush did not run"
@@ -235,7 +234,6 @@ class PendingFlush:
 
     @property
     def ticket(self) -> FlushTicket | None:
-        """The ticket under way."""
         return self._ticket
 
     def remove(self, segments: Sequence[Segment]) -> None:
@@ -253,7 +251,6 @@ class PendingFlush:
         return bool(self._sealed)
 
     def covers(self, segment: Segment) -> bool:
-        """Whether a sealed segment is unflushed."""
         return segment in self._sealed
 
     def cut(
@@ -316,7 +313,6 @@ class PendingFlush:
         return True
 
     def complete(self, ticket: FlushTicket) -> None:
-        """The ticket is no longer under way."""
         if self._ticket is not ticket:
             raise RuntimeError(f"this flush of {self._directory} is not under way")
         self._ticket = None
@@ -333,4 +329,4 @@ class PendingFlush:
                 self._recovered = ticket.end_segment.base_offset, ticket.end_position
             for segment in ticket.named:
                 segment.lasts = True
-            self._sealed = [each for each in self._sealed if each not in ticket.sealed]
+            self._sealed = [sealed for sealed in self._sealed if sealed not in ticket.sealed]

@@ -24,8 +24,6 @@ _VERSION: Final = 0
 
 
 class DirectoryOwner(NamedTuple):
-    """The broker that a data directory belongs to."""
-
     cluster_id: str
     broker_id: int
 
@@ -33,19 +31,19 @@ class DirectoryOwner(NamedTuple):
 def claim(data_dir: Path, owner: DirectoryOwner) -> None:
     """Make sure that `data_dir` belongs to this broker; a new one is claimed."""
     path = data_dir / META_PROPERTIES
-    found = read_owner(data_dir)
-    if found is None:
+    current = read_owner(data_dir)
+    if current is None:
         lines = f"version={_VERSION}\nbroker.id={owner.broker_id}\ncluster.id={owner.cluster_id}\n"
         replace_file(path, lines.encode())
         return
-    if found.cluster_id != owner.cluster_id:
+    if current.cluster_id != owner.cluster_id:
         raise ForeignDataDirectory(
-            f"{path}: the data belongs to cluster {found.cluster_id}, this is cluster "
+            f"{path}: the data belongs to cluster {current.cluster_id}, this is cluster "
             f"{owner.cluster_id}: use another data_dir, or connect to the cluster it belongs to"
         )
-    if found.broker_id != owner.broker_id:
+    if current.broker_id != owner.broker_id:
         raise ForeignDataDirectory(
-            f"{path}: the data belongs to broker {found.broker_id}, this is broker "
+            f"{path}: the data belongs to broker {current.broker_id}, this is broker "
             f"{owner.broker_id}: use another data_dir, or the id it belongs to"
         )
 
@@ -103,7 +101,6 @@ def read_topic_id(directory: Path) -> UUID:
 
 
 def mark_clean_shutdown(data_dir: Path) -> None:
-    """Every log of this directory has been closed properly."""
     content = json.dumps({"version": _VERSION, "brokerEpoch": -1})
     replace_file(data_dir / CLEAN_SHUTDOWN, content.encode())
 

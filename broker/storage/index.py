@@ -72,12 +72,10 @@ class _Index:
         return self._file
 
     def rest(self) -> None:
-        """Close the file until it is needed."""
         self._file = None
 
     @property
     def tail(self) -> bytes:
-        """Entries not yet in the file."""
         return bytes(self._tail)
 
     def _append(self, entry: bytes) -> None:
@@ -103,7 +101,6 @@ class _Index:
         del self._tail[:size]
 
     def keep(self, entries: int) -> None:
-        """Drop all but the first `entries`."""
         if entries >= len(self):
             return
         if entries >= self._stored:
@@ -150,9 +147,9 @@ class _Index:
         entries = range(len(buffer) // size)
         return bisect_left(entries, value, key=lambda at: unpack(buffer, at * size)[field])
 
-    def _expect(self, found: bool) -> None:
+    def _expect(self, is_found: bool) -> None:
         """Check that a search has found what was sought. Raises `BadIndex`."""
-        if not found:
+        if not is_found:
             raise BadIndex(f"{self.path} is not in ascending order")
 
 
@@ -181,7 +178,6 @@ class IndexTail:
             self.written = True
 
     def end(self) -> None:
-        """Report the result to the index."""
         if self.written:
             self._index.stored(len(self._content))
         else:

@@ -85,7 +85,6 @@ class Log:
         recovered: RecoveredLog,
         replicated: float = inf,
     ) -> None:
-        """Use `create` or `open`."""
         self.directory = directory
         self.topic_id = topic_id
         self.config = config
@@ -178,12 +177,10 @@ class Log:
 
     @property
     def active_path(self) -> Path:
-        """The segment file that is appended to."""
         return self._active.path(layout.LOG)
 
     @property
     def size(self) -> int:
-        """The bytes of all batches."""
         return self._segments.size
 
     # Files
@@ -250,7 +247,6 @@ class Log:
     def _add(
         self, batch: memoryview, header: BatchHeader, base_offset: int, epoch: int, now_ms: int
     ) -> Appended:
-        """Append a batch with this offset and epoch."""
         last_offset = base_offset + header.last_offset_delta
         try:
             self._write(batch, header, base_offset, last_offset, now_ms)
@@ -598,7 +594,6 @@ class Log:
         self._let_go("closed")
 
     def _settle(self) -> None:
-        """Flush everything that is due. Blocks."""
         if self.offline:
             raise LogOffline(self.offline)
         ticket = self.begin_flush()
@@ -617,7 +612,6 @@ class Log:
                 raise self._failed("flush", error) from error
 
     def abandon(self) -> None:
-        """Close the files as they are."""
         self._let_go(self.offline or "closed")
 
     def delete(self) -> Path:

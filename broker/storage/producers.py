@@ -56,8 +56,6 @@ class ProducerDescription(NamedTuple):
 
 
 class ProducerStates:
-    """The idempotent producers of one partition."""
-
     __slots__ = ("_states",)
 
     def __init__(self) -> None:
@@ -128,7 +126,7 @@ class ProducerStates:
 
     def last_offsets(self) -> dict[int, int]:
         """The last offset of each producer: compaction must keep its batch."""
-        return {each.producer_id: each.last_offset for each in self.describe()}
+        return {producer.producer_id: producer.last_offset for producer in self.describe()}
 
     def describe(self) -> Iterator[ProducerDescription]:
         for producer_id, state in self._states.items():
@@ -144,7 +142,6 @@ class ProducerStates:
         self._states.clear()
 
     def encode(self) -> bytes:
-        """The bytes of a snapshot file."""
         entries = bytearray()
         count = 0
         for producer_id, state in self._states.items():
@@ -188,7 +185,6 @@ class ProducerStates:
 
 
 def _original(state: bytes, header: BatchHeader) -> int:
-    """The base offset of the batch that this one repeats."""
     wanted = header.last_sequence, header.last_offset_delta
     for at in range(_BATCHES_AT, len(state), _BATCH.size):
         last, delta, base_offset, _ = _BATCH.unpack_from(state, at)

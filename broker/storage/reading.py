@@ -60,8 +60,10 @@ class LogReader:
         """Done when it is needed: replicas advance more often than consumers ask."""
         if self._end == _NOT_FOUND:
             segment = self._last
-            found = segment.find(self._offset, segment.size, interval)
-            self.expose(self._offset, segment, segment.size if found is None else found.position)
+            located = segment.find(self._offset, segment.size, interval)
+            self.expose(
+                self._offset, segment, segment.size if located is None else located.position
+            )
 
     def rolled(self, end_offset: int, segment: Segment) -> None:
         """A segment begins at the end of the log; if the whole log is exposed, so is its start."""
@@ -127,9 +129,9 @@ class LogReader:
         behind: Segment | None = segment
         while behind is not None:
             end = self._end if behind is self._last else behind.size
-            found = behind.with_records(position, end)
-            if found is not None:
-                return behind, found.position
+            located = behind.with_records(position, end)
+            if located is not None:
+                return behind, located.position
             self._segments.keep_warm(behind)
             behind = None if behind is self._last else self._segments.after(behind)
             position = 0
@@ -160,9 +162,9 @@ class LogReader:
         segment: Segment | None = self._segments.holding(offset)
         while segment is not None:
             end = self._end if segment is self._last else segment.size
-            found = segment.find(offset, end, interval)
-            if found is not None:
-                return segment, found.position
+            located = segment.find(offset, end, interval)
+            if located is not None:
+                return segment, located.position
             if segment is self._last:
                 return None
             self._segments.keep_warm(segment)
@@ -179,13 +181,11 @@ class LogReader:
             return first_reaching(timestamp, visible, start_offset, interval)
 
     def highest(self, start_offset: int, interval: int) -> TimestampedOffset | None:
-        """The record with the highest timestamp."""
         with self._visible(interval) as visible:
             return highest(visible, start_offset, interval)
 
     @contextmanager
     def _visible(self, interval: int) -> Iterator[Iterator[tuple[Segment, int]]]:
-        """The segments, with the exposed end of each."""
         try:
             self._find_end(interval)
             yield self._seen()

@@ -90,8 +90,6 @@ def recover(
 
 
 class _Recovery:
-    """One recovery, step by step."""
-
     def __init__(self, directory: Path, config: LogConfig, reached: int) -> None:
         self._directory = directory
         self._interval = config.index_interval_bytes
@@ -141,12 +139,12 @@ class _Recovery:
 
     def _check_indexes_without_log(self) -> None:
         """Indexes without a log: of a segment that was being removed or created, or was lost."""
-        found = self._found
-        orphans = (found.offset_indexes.keys() | found.time_indexes.keys()) - found.logs.keys()
-        first = min(found.logs, default=0)
+        files = self._found
+        orphans = (files.offset_indexes.keys() | files.time_indexes.keys()) - files.logs.keys()
+        first = min(files.logs, default=0)
         for base in sorted(orphans):
             path = layout.numbered(self._directory, base, layout.LOG)
-            if base > first and found.offset_indexes.get(base):
+            if base > first and files.offset_indexes.get(base):
                 raise CorruptLog(f"{path} is missing, but its index exists: {_ADVICE}")
             _log.warning("removing index without log path=%s", path)
             Segment(self._directory, base, 0, 0).remove()
@@ -180,7 +178,6 @@ class _Recovery:
                 return  # what that means is decided by the verification
 
     def _holding(self, offset: int) -> int:
-        """The number of the segment that holds `offset`."""
         bases = [segment.base_offset for segment in self._segments]
         return max(bisect_right(bases, offset) - 1, 0)
 
@@ -195,8 +192,8 @@ class _Recovery:
             segment.cool()
 
     def _resume(self, segment: Segment, offset: int) -> int:
-        base, found = segment.base_offset, self._found
-        if segment.size and not (base in found.offset_indexes and base in found.time_indexes):
+        base, files = segment.base_offset, self._found
+        if segment.size and not (base in files.offset_indexes and base in files.time_indexes):
             _log.warning("index missing path=%s", segment.path(layout.OFFSET_INDEX))
             segment.forget_indexes(self._interval)
         size = segment.size
@@ -396,7 +393,7 @@ class _Recovery:
             segments=segments,
             epochs=self._epochs,
             producers=self._producers,
-            snapshots=[each for each in self._found.snapshots if each <= end_offset],
+            snapshots=[offset for offset in self._found.snapshots if offset <= end_offset],
             start_offset=start_offset,
             end_offset=end_offset,
             recovery_point=self._proven,

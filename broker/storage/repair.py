@@ -37,19 +37,19 @@ def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None
 
     The next `Log.open` rebuilds the indexes and everything else that is derived from the batches.
     """
-    found = layout.scan(directory)
-    if found.leftovers or found.anew:
-        swap.finish(directory, found)
-        truncation.finish(directory, found, config.index_interval_bytes)
-        found = layout.scan(directory)
+    files = layout.scan(directory)
+    if files.leftovers or files.anew:
+        swap.finish(directory, files)
+        truncation.finish(directory, files, config.index_interval_bytes)
+        files = layout.scan(directory)
     segments = [
-        Segment(directory, base, stat.st_size, 0) for base, stat in sorted(found.logs.items())
+        Segment(directory, base, stat.st_size, 0) for base, stat in sorted(files.logs.items())
     ]
-    gaps = config.compact or found.compacted
-    lost = _first_damage(directory, segments, found, gaps=gaps)
+    gaps = config.compact or files.compacted
+    lost = _first_damage(directory, segments, files, gaps=gaps)
     if lost is not None:
         _log.warning("cutting off everything after the damage %s", lost)
-        truncation.cut_off(directory, found, lost.first_offset, (lost.path, lost.position))
+        truncation.cut_off(directory, files, lost.first_offset, (lost.path, lost.position))
     return lost
 
 
@@ -63,7 +63,7 @@ def cut_off_end(directory: Path, missing: EndMissing) -> None:
 
 
 def _first_damage(
-    directory: Path, segments: list[Segment], found: layout.PartitionFiles, *, gaps: bool
+    directory: Path, segments: list[Segment], files: layout.PartitionFiles, *, gaps: bool
 ) -> GivenUp | None:
     offset = segments[0].base_offset if segments else 0
     for number, segment in enumerate(segments):
@@ -84,12 +84,12 @@ def _first_damage(
                 position=position,
                 reason=reason,
                 first_offset=offset,
-                lost_bytes=segment.size - position + sum(each.size for each in behind),
+                lost_bytes=segment.size - position + sum(segment.size for segment in behind),
                 lost_segments=len(behind),
             )
         segment.cool()
-    reached = max((*found.snapshots, *found.starts), default=0)
-    orphans = (found.offset_indexes.keys() | found.time_indexes.keys()) - found.logs.keys()
+    reached = max((*files.snapshots, *files.starts), default=0)
+    orphans = (files.offset_indexes.keys() | files.time_indexes.keys()) - files.logs.keys()
     if reached > offset or any(base > offset for base in orphans):
         return GivenUp(
             path=directory,

@@ -44,12 +44,11 @@ def is_repeated(batch: memoryview, base_offset: int, stored: FileSlice) -> bool:
 
 
 def _has_all(batch: memoryview, here: BatchHeader, stored: bytes, there: BatchHeader) -> bool:
-    """Whether the records of `stored` are among those of `batch`."""
     timed = not (here.is_append_time or there.is_append_time)
     sent = records(batch, _MOST_BYTES)
     for record in records(stored, _MOST_BYTES):
         at = record.offset - there.base_offset
-        repeated = next((each for each in sent if each.offset == at), None)
+        repeated = next((record for record in sent if record.offset == at), None)
         if repeated is None or repeated[2:] != record[2:]:
             return False
         if timed and repeated.timestamp != record.timestamp:

@@ -43,21 +43,21 @@ def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Dama
     while True:
         file = OpenFile(path)
         broken: str | None = None
-        for each in _sound(path, position, offset, end, gaps=gaps):
-            if isinstance(each, int):
-                yield each
+        for piece in _sound(path, position, offset, end, gaps=gaps):
+            if isinstance(piece, int):
+                yield piece
             else:
-                position, offset, broken = each
+                position, offset, broken = piece
         if broken is None or offset >= end:
             return
         size = os.fstat(file.fd).st_size
-        found = find_valid(file, position, size, offset - 1)
+        located = find_valid(file, position, size, offset - 1)
         check_there(file)
-        if found is None or found.header.base_offset >= end:
+        if located is None or located.header.base_offset >= end:
             yield Damage(offset, end - offset, broken)
             return
-        yield Damage(offset, found.header.base_offset - offset, broken)
-        position, offset = found.position, found.header.base_offset
+        yield Damage(offset, located.header.base_offset - offset, broken)
+        position, offset = located.position, located.header.base_offset
 
 
 _Place = tuple[int, int, str | None]  # byte and offset, and the error there
@@ -73,7 +73,7 @@ def _sound(
     held = bytearray()
     held_at = position
     batch: BatchHeader | None = None  # of the batch at `position`, once its header was read
-    crc = left = 0
+    crc = remaining = 0
     for piece in _pieces(path, position):
         held += piece
         yield len(piece)
@@ -95,14 +95,14 @@ def _sound(
                 elif header.base_offset >= end:
                     offset = end
                     break
-                batch, crc, left = header, 0, header.size - CRC_START
+                batch, crc, remaining = header, 0, header.size - CRC_START
                 at += CRC_START
             if not wrong:
-                count = min(left, len(held) - at)
+                count = min(remaining, len(held) - at)
                 crc = crc32c(memoryview(held)[at : at + count], crc)
                 at += count
-                left -= count
-                if left:
+                remaining -= count
+                if remaining:
                     break
                 if crc != batch.crc:
                     wrong = "the CRC of the batch does not match its bytes"

@@ -130,7 +130,6 @@ class Segment:
         return True
 
     def let_go(self) -> None:
-        """Close the files."""
         self._file = self._offset_index = self._time_index = None
 
     # Writing
@@ -185,7 +184,6 @@ class Segment:
     # The indexes, read and rebuilt
 
     def forget_indexes(self, interval: int) -> None:
-        """Empty both indexes."""
         self._offset_index = self._time_index = None
         for suffix in (layout.OFFSET_INDEX, layout.TIME_INDEX):
             self.path(suffix).unlink(missing_ok=True)
@@ -332,15 +330,15 @@ class Segment:
 
     def end_of_records(self, position: int, end: int, interval: int) -> int:
         """The end of the last batch with records, of those from `position` to `end`."""
-        found, before = position, end
-        while found == position < before:
+        end_of_last, before = position, end
+        while end_of_last == position < before:
             indexed = self.boundary(position, before - 1, interval)
             begin = position if indexed is None else indexed.position
             for located in walk(self.file, begin, before, _NEAR):
                 if located.header.record_count:
-                    found = located.end
+                    end_of_last = located.end
             before = begin
-        return found
+        return end_of_last
 
     def position_before(self, offset: int, end: int, interval: int) -> int:
         """The beginning of a batch, before `end`, such that every earlier offset is

@@ -60,13 +60,11 @@ class Segments:
         self._bases.append(segment.base_offset)
 
     def drop_first(self, count: int) -> list[Segment]:
-        """Remove the oldest; never the active one."""
         dropped = self._items[:count]
         self._set(self._items[count:])
         return dropped
 
     def replace(self, old: list[Segment], new: list[Segment]) -> None:
-        """Replace the neighbours `old` with `new`."""
         at = self._items.index(old[0])
         self._set([*self._items[:at], *new, *self._items[at + len(old) :]])
 
@@ -90,7 +88,6 @@ class Segments:
         return self.active.rest()
 
     def let_go(self) -> None:
-        """Close all files."""
         self._warm.clear()
         for segment in self._items:
             segment.let_go()

@@ -88,7 +88,7 @@ class Snapshots:
         self._offsets += [offset for offset, _ in due]
         gone = superfluous(self._offsets, bases)
         self._offsets = [offset for offset in self._offsets if offset not in gone]
-        return due, [layout.numbered(self._directory, each, layout.SNAPSHOT) for each in gone]
+        return due, [layout.numbered(self._directory, offset, layout.SNAPSHOT) for offset in gone]
 
     def put_back(self, unwritten: Iterable[tuple[int, ProducerStates]]) -> None:
         """These were taken, but could not be written: the next flush retries."""

@@ -25,8 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def cleaned_files(directory: Path, base_offset: int) -> list[Path]:
-    """The files of step 1."""
-    paths = (layout.numbered(directory, base_offset, each) for each in layout.SEGMENT_SUFFIXES)
+    paths = (layout.numbered(directory, base_offset, suffix) for suffix in layout.SEGMENT_SUFFIXES)
     return [path.with_name(path.name + layout.CLEANED) for path in paths]
 
 
@@ -114,14 +113,14 @@ def _take_place(directory: Path, base_offset: int) -> None:
             swap.replace(path)
 
 
-def finish(directory: Path, found: layout.PartitionFiles) -> None:
+def finish(directory: Path, files: layout.PartitionFiles) -> None:
     """After a crash: complete a committed swap, and remove the files of another."""
     # Indexes count too: when a segment was being retired, its log went first.
-    bases = found.logs.keys() | found.offset_indexes.keys() | found.time_indexes.keys()
-    for base_offset in sorted(found.swaps):
+    bases = files.logs.keys() | files.offset_indexes.keys() | files.time_indexes.keys()
+    for base_offset in sorted(files.swaps):
         path = layout.numbered(directory, base_offset, layout.LOG + layout.SWAP)
         _log.info("completing compaction path=%s", path)
-        end_offset = found.swap_ends.get(base_offset)
+        end_offset = files.swap_ends.get(base_offset)
         if end_offset is None:
             end_offset = _end_of(path, base_offset)
         for covered in bases:
@@ -129,13 +128,12 @@ def finish(directory: Path, found: layout.PartitionFiles) -> None:
                 for doomed in retire(directory, covered):
                     doomed.unlink()
         _take_place(directory, base_offset)
-    for path in found.leftovers:
+    for path in files.leftovers:
         path.unlink(missing_ok=True)
     sync_directory(directory)
 
 
 def _end_of(path: Path, base_offset: int) -> int:
-    """The end of a file's last batch."""
     file = OpenFile(path)
     end_offset = base_offset
     for located in walk(file, 0, path.stat().st_size):

@@ -18,8 +18,6 @@ _BEHIND_ALL = 2**63
 
 
 class TimestampedOffset(NamedTuple):
-    """A record's offset, timestamp and leader epoch."""
-
     offset: int
     timestamp: int
     leader_epoch: int
@@ -57,8 +55,8 @@ def highest(visible: Visible, start_offset: int, interval: int) -> TimestampedOf
     if where is None:
         return None
     segment, located = where
-    left = [record for record in _records(segment, located) if record.offset >= start_offset]
-    return _found(max(left, key=lambda record: record.timestamp), located) if left else None
+    records = [record for record in _records(segment, located) if record.offset >= start_offset]
+    return _found(max(records, key=lambda record: record.timestamp), located) if records else None
 
 
 def _highest(
@@ -81,8 +79,10 @@ def _highest(
         header = located.header
         reached = header.max_timestamp
         if header.base_offset < start_offset:
-            left = (each for each in _records(segment, located) if each.offset >= start_offset)
-            reached = max((record.timestamp for record in left), default=NO_TIMESTAMP)
+            records = (
+                record for record in _records(segment, located) if record.offset >= start_offset
+            )
+            reached = max((record.timestamp for record in records), default=NO_TIMESTAMP)
         if reached > timestamp:
             timestamp, best = reached, located
     return timestamp, best

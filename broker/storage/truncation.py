@@ -33,11 +33,11 @@ class Truncation(NamedTuple):
             # Nothing would be left, and even an empty log begins at some offset.
             return cls(min(offset, max(start, first.base_offset)), None)
         segment = segments.holding(offset)
-        found = segment.find(offset, segment.size, index_interval)
+        located = segment.find(offset, segment.size, index_interval)
         path = segment.path(layout.LOG)
-        if found is None:  # a gap: nothing is cut off here, except claims that more was there
+        if located is None:  # a gap: nothing is cut off here, except claims that more was there
             return cls(offset, (path, segment.size))
-        return cls(min(offset, found.header.base_offset), (path, found.position))
+        return cls(min(offset, located.header.base_offset), (path, located.position))
 
     def carry_out(self, directory: Path, index_interval: int) -> None:
         """Blocks."""
@@ -48,39 +48,38 @@ class Truncation(NamedTuple):
 
 
 def _first_from(offset: int, segments: Segments, index_interval: int) -> BatchHeader:
-    """The batch that holds `offset`, or the next one."""
     segment: Segment | None = segments.holding(offset)
     while segment is not None:
-        found = segment.find(offset, segment.size, index_interval)
-        if found is not None:
-            return found.header
+        located = segment.find(offset, segment.size, index_interval)
+        if located is not None:
+            return located.header
         segment = segments.after(segment)
     raise OffsetOutOfRange(f"nothing is stored from offset {offset} on")
 
 
 def cut_off(
-    directory: Path, found: layout.PartitionFiles, offset: int, place: tuple[Path, int]
+    directory: Path, files: layout.PartitionFiles, offset: int, place: tuple[Path, int]
 ) -> None:
     """Make the log end at `offset`: at that position of the segment, if the segment begins before
     it.
 
     Blocks.
     """
-    deleted = [each for each in found.starts if each > offset]
+    deleted = [start for start in files.starts if start > offset]
     if deleted:
         layout.numbered(directory, offset, layout.START).touch()
-    for claims, suffix in ((deleted, layout.START), (found.snapshots, layout.SNAPSHOT)):
+    for claims, suffix in ((deleted, layout.START), (files.snapshots, layout.SNAPSHOT)):
         for claim in claims:
             if claim > offset:
                 layout.numbered(directory, claim, suffix).unlink(missing_ok=True)
-    bases = found.logs.keys() | found.offset_indexes.keys() | found.time_indexes.keys()
+    bases = files.logs.keys() | files.offset_indexes.keys() | files.time_indexes.keys()
     for base in sorted(bases, reverse=True):
         if base > offset:
             for suffix in layout.SEGMENT_SUFFIXES:  # an index alone would look like a loss
                 layout.numbered(directory, base, suffix).unlink(missing_ok=True)
     sync_directory(directory)
     path, position = place
-    for base, stat in found.logs.items():
+    for base, stat in files.logs.items():
         if base <= offset and layout.numbered(directory, base, layout.LOG) == path:
             segment = Segment(directory, base, stat.st_size, 0)
             segment.truncate(position)
@@ -98,20 +97,20 @@ def begin_anew(directory: Path, offset: int, index_interval: int) -> None:
     finish(directory, layout.scan(directory), index_interval)
 
 
-def finish(directory: Path, found: layout.PartitionFiles, index_interval: int) -> None:
+def finish(directory: Path, files: layout.PartitionFiles, index_interval: int) -> None:
     """Empty the log if a mark says so; of several marks, the log's latest counts."""
-    if not found.anew:
+    if not files.anew:
         return
     numbers = {
-        *(*found.logs, *found.offset_indexes, *found.time_indexes),
-        *(*found.snapshots, *found.starts),
+        *(*files.logs, *files.offset_indexes, *files.time_indexes),
+        *(*files.snapshots, *files.starts),
     }
     for number in numbers:
         for suffix in (*layout.SEGMENT_SUFFIXES, layout.SNAPSHOT, layout.START):
             layout.numbered(directory, number, suffix).unlink(missing_ok=True)
     (directory / layout.LEADER_EPOCHS).unlink(missing_ok=True)
-    Segment.create(directory, max(found.anew), index_interval)
+    Segment.create(directory, max(files.anew), index_interval)
     sync_directory(directory)
-    for mark in found.anew:
+    for mark in files.anew:
         layout.numbered(directory, mark, layout.ANEW).unlink()
     sync_directory(directory)
