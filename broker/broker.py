@@ -33,7 +33,6 @@ from broker.controller.draining import hand_over
 from broker.controller.leaders import Leaders
 from broker.controller.preferred import PreferredLeaders
 from broker.counting.counter import CountingFindings, LedgerCounter
-from broker.cutting import Cutting
 from broker.data_directory import DataDirectory
 from broker.deletions import Deletions
 from broker.dispatch import Dispatcher
@@ -46,18 +45,19 @@ from broker.housekeeping import Housekeeping
 from broker.http import BrokerHttpServer
 from broker.large_requests import Turns
 from broker.leader_admin import LeaderAdmin
+from broker.log_cuts import LogCuts
+from broker.log_opening import LogOpener
 from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from broker.open_files import Descriptors, OpenLogs
-from broker.opening import Opening
 from broker.partitions import Partitions
 from broker.producer_ids import ProducerIds
 from broker.quota_admin import QuotaAdmin
 from broker.quotas import Quotas
 from broker.reassignment_admin import ReassignmentAdmin
 from broker.replication.replication import Replication
+from broker.replication_status import ReplicationStatus
 from broker.server import Server
-from broker.standing import Standing
 from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
 from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.flush import run_all
@@ -144,7 +144,7 @@ class Broker:
         self._not_ready = "starting"
         self._groups: Coordinator | None = None
         self._connected = self._has_partitions = self._opened = False  # what `start` has done
-        self._standing: Standing | None = None
+        self._standing: ReplicationStatus | None = None
         self._ends = AsyncExitStack()
 
     async def start(self, zookeeper: str, secret: str | None) -> None:
@@ -208,7 +208,7 @@ class Broker:
         ends.callback(acknowledged.close)
         self.withdrawals = Withdrawals(data.path, clean=clean, keeps_ledger=config.keeps_ledger)
         states = OwnStates(self.session, config.id)
-        opening = Opening(
+        opening = LogOpener(
             data,
             acknowledged,
             self.withdrawals,
@@ -216,7 +216,7 @@ class Broker:
             clean=clean,
             is_replaced=await asyncio.to_thread(self._is_replaced, data),
         )
-        cutting = Cutting(states.raise_epoch, self.withdrawals, opening.remember)
+        cutting = LogCuts(states.raise_epoch, self.withdrawals, opening.remember)
         self._replication = Replication(
             config,
             partial(change_states, self.session),
@@ -249,7 +249,7 @@ class Broker:
         await asyncio.to_thread(self.session.sync)
         await asyncio.to_thread(self.cluster.start, self._map_changed)
         ends.push_async_callback(asyncio.to_thread, self.cluster.close)
-        self._standing = Standing(
+        self._standing = ReplicationStatus(
             config.id,
             session=self.session,
             snapshot=lambda: self.cluster.snapshot,

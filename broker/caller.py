@@ -5,7 +5,7 @@ Its permissions are the subject of `broker.authorization`.
 
 from dataclasses import dataclass, field
 
-from broker.gate import Gate
+from broker.login_gate import LoginGate
 from broker.quotas import UNLIMITED, Mutations
 
 ANONYMOUS = "ANONYMOUS"
@@ -22,7 +22,7 @@ class Caller:
     """The listener's name."""
     software: str = field(default="", compare=False)
     """The name and version of its library; empty if it has not sent them (ApiVersions)."""
-    gate: Gate | None = field(default=None, compare=False, repr=False)
+    gate: LoginGate | None = field(default=None, compare=False, repr=False)
     """Its login gate, if it must log in."""
     mutations: Mutations = field(default=UNLIMITED, compare=False, repr=False)
     """What its current request may create and delete."""

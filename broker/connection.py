@@ -23,7 +23,7 @@ from typing import Protocol
 from broker.caller import Caller
 from broker.complaints import ComplaintKind, Complaints
 from broker.config import BrokerLimits
-from broker.gate import LARGEST_REQUEST, Gate
+from broker.login_gate import LARGEST_REQUEST, LoginGate
 from broker.quotas import Share
 from broker.transports import Transport
 from ground.meter import Meter
@@ -178,7 +178,7 @@ class Connection:
     ) -> None:
         self.peer = peer  # for people who read the log
         self.caller = caller
-        self.gate: Gate | None = None  # which requires the login, if there is one
+        self.gate: LoginGate | None = None  # which requires the login, if there is one
         self.share: Share | None = None  # by the quotas and caller in `share_of`
         self.share_of: tuple[int, Caller, bool] | None = None
         self.may_nothing = False  # by the ACLs in `judged_by`
@@ -213,7 +213,7 @@ class Connection:
 
     # Identity
 
-    def pass_gate(self, gate: Gate) -> None:
+    def pass_gate(self, gate: LoginGate) -> None:
         self.gate = gate
         self.caller = replace(self.caller, gate=gate)
         self._login_due = self._loop.time() + self._limits.stalled_request_seconds

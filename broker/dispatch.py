@@ -26,8 +26,8 @@ from broker.api.table import APIS, LISTED, TABLE, BrokerParts, to_fetch, to_prod
 from broker.caller import Caller
 from broker.complaints import ComplaintKind
 from broker.connection import Connection, Reply
-from broker.gate import WITHOUT_LOGIN
 from broker.large_requests import Gone, InTurns, TooMuch
+from broker.login_gate import WITHOUT_LOGIN
 from broker.quotas import Mutations
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError

@@ -31,10 +31,10 @@ from broker.open_files import OpenLogs
 from broker.replication.followers import Followers
 from broker.replication.in_sync import InSyncChanges
 from broker.storage.batches import Appended
-from broker.storage.compared import append_kept
 from broker.storage.errors import DiskFull
 from broker.storage.flush import FlushTicket
 from broker.storage.log import Log
+from broker.storage.mirrored_batches import append_kept
 from broker.storage.timestamps import TimestampedOffset
 from broker.topic_config import TopicConfig
 from broker.topic_config_table import FOLLOWER_REPLICAS, LEADER_REPLICAS

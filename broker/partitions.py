@@ -6,7 +6,7 @@ are closed, kept, and named in the log: the map may have been lost, and `penstoc
 rebuilds it from the directories. A directory belongs to a partition only if its topic id is the
 map's, so a topic that was deleted and created again never shows its predecessor's data. A partition
 whose log cannot be opened is offline with a reason; the others are served. If the files of an open
-partition are removed, it is reopened with what is left: the loss is reported (opening.py), and
+partition are removed, it is reopened with what is left: the loss is reported (log_opening.py), and
 nothing is written for long into files that have no name.
 
 The map changes on ZooKeeper's threads; it is applied on the event loop, one change after the other,
@@ -24,13 +24,13 @@ from uuid import UUID
 
 import msgspec
 
-from broker.cutting import Cutting
 from broker.data_directory import Checkpoint, DataDirectory
 from broker.errors import ApiError
 from broker.flusher import Flusher
+from broker.log_cuts import LogCuts
+from broker.log_opening import LogOpener
 from broker.metrics import BrokerMetrics, PartitionGauge
 from broker.open_files import OpenLogs
-from broker.opening import Opening
 from broker.partition import Partition
 from broker.replication.replication import Replication
 from broker.storage import directories
@@ -84,8 +84,8 @@ class Partitions:
         data: DataDirectory,
         defaults: TopicDefaults,
         *,
-        opening: Opening,
-        cutting: Cutting,
+        opening: LogOpener,
+        cutting: LogCuts,
         flusher: Flusher[FlushTicket],
         metrics: BrokerMetrics,
         open_logs: OpenLogs,

@@ -16,9 +16,9 @@ from broker.config import BrokerConfig
 from broker.connection import Connection
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
-from broker.gate import Gate
 from broker.handshakes import Handshakes
 from broker.listeners import Listener, ListenerConfig
+from broker.login_gate import LoginGate
 from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics
 from broker.quotas import Quotas
@@ -211,7 +211,7 @@ class Server:
             limits=self._config.limits,
         )
         if config.logins and not (name and listener.certifies):
-            gate = Gate(
+            gate = LoginGate(
                 self._logins,
                 config.logins,
                 host,

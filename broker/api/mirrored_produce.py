@@ -4,8 +4,8 @@ A request is recognized by its transactional id, `penstock-mirror`. The client n
 id and on the topic, which must be marked as a copy (`penstock.mirror.of`). The records of a
 partition are one or more batches as the source returned them to a Fetch, of any kind: compressed,
 transactional, control. Batches that the copy already has are compared, batches that follow its end
-are appended (`broker.storage.compared`), and the request is answered when all is committed, as with
-any acks=all. What was appended before an error stays: a retry finds it there.
+are appended (`broker.storage.mirrored_batches`), and the request is answered when all is committed,
+as with any acks=all. What was appended before an error stays: a retry finds it there.
 
 Errors, for each partition:
 
@@ -34,8 +34,8 @@ from broker.authorization import denial
 from broker.connection import Connection
 from broker.errors import ApiError
 from broker.partition import Partition
-from broker.storage.compared import SourceRun, count_known, first_offset, source_runs
 from broker.storage.errors import StorageError
+from broker.storage.mirrored_batches import SourceRun, count_known, first_offset, source_runs
 from wire.acls import Operation, ResourceType
 from wire.errors import BatchError, ErrorCode
 from wire.mirrored import ACCEPT_GAP, MIRROR_ID, MIRROR_OF

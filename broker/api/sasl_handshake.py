@@ -5,7 +5,7 @@ Not here: version 0, after which tokens are sent without Kafka's frames; only cl
 """
 
 from broker.caller import Caller
-from broker.gate import GateError
+from broker.login_gate import GateError
 from wire.errors import ErrorCode
 from wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 

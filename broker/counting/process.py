@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from broker.counting.following import LogFollowing
+from broker.counting.partition_counting import PartitionCounting
 from broker.counting.reports import SIZE_BYTES, CountingReport, CountingResult, Task, framed
 from broker.counting.scrubbing import Scrubbing
 from broker.data_directory import JOURNAL
@@ -47,7 +47,7 @@ def main() -> None:
     except (CounterFileDamaged, OSError) as error:
         _answer_only(str(error), reports, outward)
         return
-    following = LogFollowing(task, counter, _tail(task))
+    following = PartitionCounting(task, counter, _tail(task))
     scrubbing = Scrubbing(Path(task.data_dir), task.checks, counter)
     while True:
         report = _next(reports, scrubbing)

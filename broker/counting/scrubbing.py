@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from broker.config import Checks
-from broker.counting.leading import key_of
+from broker.counting.leader_terms import key_of
 from broker.counting.reports import CheckedLog, CountingReport, DamagedOffsets, Led
 from broker.storage import layout
 from broker.storage.directories import topic_id

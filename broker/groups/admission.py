@@ -1,6 +1,6 @@
 """Admission of members to a group: is there room, and a protocol that all of them support?"""
 
-from broker.groups.member import said_by
+from broker.groups.member import details_of
 from broker.groups.members import Members
 from broker.groups.values import NO_MEMBER, GroupRules, Joining, State
 from wire.errors import ErrorCode
@@ -25,7 +25,7 @@ def _has_room(joining: Joining, rules: GroupRules, state: State, members: Member
     """While members rejoin, the first ones to come find room, since the limit may have been
     lowered. A member that is known already takes no additional place."""
     known = members.get(joining.member_id) or members.instance(joining.instance_id)
-    size = members.size - (0 if known is None else known.said.size) + said_by(joining).size
+    size = members.size - (0 if known is None else known.details.size) + details_of(joining).size
     if size > rules.most_bytes:
         return False
     is_given_id = joining.member_id == NO_MEMBER and joining.needs_member_id

@@ -16,7 +16,7 @@ Rule 5: clients take turns (`turns.py`) at requests that need ZooKeeper: none wa
         client that sends many.
 
 Offsets expire, and unused groups are removed: see `retention.py`. Groups of Penstock's own
-consumers have no coordinator, but an operator may ask for them as for others: see `claimed.py`.
+consumers have no coordinator, but an operator may ask for them as for others (`claimed_groups.py`).
 
 Belongs to the event loop. A crash loses the unsaved state of groups: see `group.py`.
 """
@@ -30,11 +30,11 @@ from typing import TypeVar
 from prometheus_client.metrics_core import Metric
 
 from broker.errors import ApiError
-from broker.groups import claimed
+from broker.groups import claimed_groups
 from broker.groups.counts import GroupCounts
 from broker.groups.errors import OfClaims, code_of, told
 from broker.groups.expiry import subscribed
-from broker.groups.member import said_by
+from broker.groups.member import details_of
 from broker.groups.registry import CoordinatorRules, Failed, Registry
 from broker.groups.retention import Retention
 from broker.groups.store import Offsets
@@ -111,7 +111,7 @@ class Coordinator:
         live = await self._registry.find(name, make=joining.member_id == NO_MEMBER, client=client)
         if live is None:
             return JoinOutcome(code=ErrorCode.unknown_member_id, member_id=joining.member_id)
-        if not self._registry.members_bytes.has_room(live.maker, said_by(joining).size):
+        if not self._registry.members_bytes.has_room(live.maker, details_of(joining).size):
             code = ErrorCode.group_max_size_reached
             return JoinOutcome(code=code, member_id=joining.member_id)
         done: asyncio.Future[JoinOutcome] = self._loop.create_future()
@@ -190,7 +190,9 @@ class Coordinator:
         except OfClaims:
             is_member = generation >= 0 or bool(member_id)
             return await self._of_claims(
-                lambda session: claimed.commit(session, name, is_member=is_member, offsets=offsets),
+                lambda session: claimed_groups.commit(
+                    session, name, is_member=is_member, offsets=offsets
+                ),
                 client,
             )
         if live is None:
@@ -227,7 +229,9 @@ class Coordinator:
         try:
             live = await self._registry.find(name, client=client)
         except OfClaims:
-            return await self._of_claims(lambda session: claimed.describe(session, name), client)
+            return await self._of_claims(
+                lambda session: claimed_groups.describe(session, name), client
+            )
         if live is None:
             return GroupDescription(state=State.DEAD, protocol_type="", protocol="", members=())
         return live.group.describe()
@@ -257,13 +261,15 @@ class Coordinator:
         stored = self._registry.store.listed()
         names = [group.name for group in stored if group.kind is GroupKind.PENSTOCK]
         ours = [name for name in names if self._registry.is_ours(name)]
-        return stored, claimed.states(self._session, ours)
+        return stored, claimed_groups.states(self._session, ours)
 
     async def delete(self, name: str, client: Client = None) -> ErrorCode:
         try:
             live = await self._registry.find(name, client=client)
         except OfClaims:
-            return await self._of_claims(lambda session: claimed.delete(session, name), client)
+            return await self._of_claims(
+                lambda session: claimed_groups.delete(session, name), client
+            )
         if live is None:
             return ErrorCode.group_id_not_found
         if not live.is_empty:
@@ -282,7 +288,7 @@ class Coordinator:
             live = await self._registry.find(name, client=client)
         except OfClaims:
             return await self._of_claims(
-                lambda session: claimed.delete_offsets(session, name, partitions), client
+                lambda session: claimed_groups.delete_offsets(session, name, partitions), client
             )
         if live is None:
             return ErrorCode.group_id_not_found, {}

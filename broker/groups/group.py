@@ -36,9 +36,9 @@ from uuid import uuid4
 from broker.groups.admission import refusal
 from broker.groups.answers import Answers
 from broker.groups.deadlines import Deadlines
-from broker.groups.member import Member, member_of, said_by
+from broker.groups.member import Member, details_of, member_of
 from broker.groups.members import Members, Waiting
-from broker.groups.saving import Assigned, Saving, identity_of
+from broker.groups.unsaved_changes import Assigned, UnsavedChanges, identity_of
 from broker.groups.values import (
     NO_MEMBER,
     GroupDescription,
@@ -82,7 +82,7 @@ class Group:
         self._rules = rules
         self._unique = unique
         self._members = Members()
-        self._saving = Saving()
+        self._saving = UnsavedChanges()
         self._sessions: Deadlines[Member | str] = Deadlines()  # of members, and of assigned ids
         self._initial = False  # it was empty before, and waits for more members
         self._newcomer = False  # and more have come
@@ -174,7 +174,7 @@ class Group:
 
     def _beat(self, member: Member, now: float) -> None:
         first = member.is_new and member.waits
-        timeout = _NEW_MEMBER_SECONDS if first else member.said.session_timeout
+        timeout = _NEW_MEMBER_SECONDS if first else member.details.session_timeout
         self._sessions.put(member, now + timeout)
 
     # Joining
@@ -223,7 +223,7 @@ class Group:
         if not isinstance(member, Member):
             self._answers.refuse_join(answer, member, joining.member_id)
             return
-        leads, same = member is self._members.leader, member.said.protocols == joining.protocols
+        leads, same = member is self._members.leader, member.details.protocols == joining.protocols
         completing, stable = self.state is State.COMPLETING, self.state is State.STABLE
         if same and (completing or (stable and not leads)):
             self._beat(member, now)
@@ -232,12 +232,12 @@ class Group:
             # A leader may rejoin for a reason outside its metadata, such as a topic that has grown.
             what = "rejoins as the leader" if same else "rejoins with different metadata"
             member.knows_id = True
-            self._members.update(member, said_by(joining))
+            self._members.update(member, details_of(joining))
             self._wait_to_join(member, answer, now)
             self._prepare(now, f"member {member.member_id} {what}{_why(joining.reason)}")
 
     def _add(self, member_id: str, joining: Joining, answer: JoinAnswer, now: float) -> None:
-        member = Member(member_id, joining.instance_id, said_by(joining))
+        member = Member(member_id, joining.instance_id, details_of(joining))
         member.knows_id = joining.member_id == member_id
         self._newcomer = True
         if not len(self._members):
@@ -255,10 +255,10 @@ class Group:
         self._answers.refuse_sync(self._members.take_sync(member), ErrorCode.fenced_instance_id)
         before, leader = identity_of(member), self.leader
         self._members.rename(member, member_id)
-        self._members.update(member, said_by(joining))
+        self._members.update(member, details_of(joining))
         member.knows_id = False
         self._wait_to_join(member, answer, now)
-        if self.state is State.STABLE and self._votes_as_before(before.said.names, member):
+        if self.state is State.STABLE and self._votes_as_before(before.details.names, member):
             self._saving.replace(member, before, leader, may_skip=joining.may_skip_assignment)
         else:
             # The leader may have been given the old id already, and assign to that.
@@ -267,7 +267,7 @@ class Group:
             )
 
     def _votes_as_before(self, names: tuple[str, ...], member: Member) -> bool:
-        return names == member.said.names or self._members.vote() == self.protocol
+        return names == member.details.names or self._members.vote() == self.protocol
 
     def _wait_to_join(self, member: Member, answer: JoinAnswer, now: float) -> None:
         before = self._members.wait_to_join(member, answer)
@@ -447,7 +447,7 @@ class Group:
         for member, replaced in tuple(self._saving.replaced.items()):
             self._answers.refuse_join(self._members.take_join(member), code)
             self._members.rename(member, replaced.before.member_id)
-            self._members.update(member, replaced.before.said)
+            self._members.update(member, replaced.before.details)
             self._beat(member, now)
         self._saving.replaced.clear()
         self._answers.give()

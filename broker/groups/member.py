@@ -16,7 +16,7 @@ from broker.groups.values import (
 _OVERHEAD: Final = 64  # bytes of what is not measured
 
 
-class Said(msgspec.Struct, frozen=True):
+class MemberDetails(msgspec.Struct, frozen=True):
     """A member's own statements when it joins."""
 
     client_id: str
@@ -42,8 +42,8 @@ class Said(msgspec.Struct, frozen=True):
         return next((known.metadata for known in self.protocols if known.name == protocol), b"")
 
 
-def said_by(joining: Joining) -> Said:
-    return Said(
+def details_of(joining: Joining) -> MemberDetails:
+    return MemberDetails(
         client_id=joining.client_id,
         client_host=joining.client_host,
         session_timeout=joining.session_timeout,
@@ -59,14 +59,20 @@ class Member:
     """
 
     __slots__ = (
-        "assignment", "instance_id", "is_new", "join_answer", "knows_id", "member_id",
-        "said", "sync_answer",
+        "assignment",
+        "details",
+        "instance_id",
+        "is_new",
+        "join_answer",
+        "knows_id",
+        "member_id",
+        "sync_answer",
     )  # fmt: skip
 
-    def __init__(self, member_id: str, instance_id: str | None, said: Said) -> None:
+    def __init__(self, member_id: str, instance_id: str | None, details: MemberDetails) -> None:
         self.member_id = member_id
         self.instance_id = instance_id
-        self.said = said
+        self.details = details
         self.assignment = b""
         self.is_new = True
         self.knows_id = False
@@ -82,36 +88,36 @@ class Member:
         return MemberDescription(
             member_id=self.member_id,
             instance_id=self.instance_id,
-            client_id=self.said.client_id,
-            client_host=self.said.client_host,
-            metadata=b"" if protocol is None else self.said.metadata(protocol),
+            client_id=self.details.client_id,
+            client_host=self.details.client_host,
+            metadata=b"" if protocol is None else self.details.metadata(protocol),
             assignment=b"" if protocol is None else self.assignment,
         )
 
     def record(self, protocol: str, assignment: bytes) -> MemberRecord:
-        said = self.said
+        details = self.details
         return MemberRecord(
             member_id=self.member_id,
             instance_id=self.instance_id,
-            client_id=said.client_id,
-            client_host=said.client_host,
-            session_timeout_ms=round(said.session_timeout * 1000),
-            rebalance_timeout_ms=round(said.rebalance_timeout * 1000),
-            metadata=said.metadata(protocol),
+            client_id=details.client_id,
+            client_host=details.client_host,
+            session_timeout_ms=round(details.session_timeout * 1000),
+            rebalance_timeout_ms=round(details.rebalance_timeout * 1000),
+            metadata=details.metadata(protocol),
             assignment=assignment,
         )
 
 
 def member_of(record: MemberRecord, protocol: str) -> Member:
     """A member from its group's saved record, which has only the chosen protocol."""
-    said = Said(
+    details = MemberDetails(
         client_id=record.client_id,
         client_host=record.client_host,
         session_timeout=record.session_timeout_ms / 1000,
         rebalance_timeout=record.rebalance_timeout_ms / 1000,
         protocols=(Protocol(protocol, record.metadata),),
     )
-    member = Member(record.member_id, record.instance_id, said)
+    member = Member(record.member_id, record.instance_id, details)
     member.assignment = record.assignment
     member.is_new = False
     member.knows_id = True

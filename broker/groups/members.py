@@ -11,7 +11,7 @@ Rule 3: counts are maintained incrementally: members that wait for a generation,
 from collections import Counter
 from collections.abc import Iterator
 
-from broker.groups.member import Member, Said
+from broker.groups.member import Member, MemberDetails
 from broker.groups.values import JoinAnswer, JoinedMember, MemberDescription, SyncAnswer
 
 Waiting = JoinAnswer | SyncAnswer
@@ -75,14 +75,14 @@ class Members:
         self._by_id[member_id] = member
         self._count(member, 1)
 
-    def update(self, member: Member, said: Said) -> None:
+    def update(self, member: Member, details: MemberDetails) -> None:
         self._count(member, -1)
-        member.said = said
+        member.details = details
         self._count(member, 1)
 
     def _count(self, member: Member, sign: int) -> None:
-        self.size += sign * (len(member.member_id) + member.said.size)
-        for name in member.said.names:
+        self.size += sign * (len(member.member_id) + member.details.size)
+        for name in member.details.names:
             self._knowing[name] += sign
             if not self._knowing[name]:
                 del self._knowing[name]
@@ -96,16 +96,18 @@ class Members:
         """Each votes for its preferred protocol of those that all support; in a tie, the one that
         was voted for first wins."""
         votes = Counter(
-            next(name for name in member.said.names if self.all_know(name)) for member in self
+            next(name for name in member.details.names if self.all_know(name)) for member in self
         )
         return max(votes, key=votes.__getitem__)
 
     def rebalance_timeout(self) -> float:
-        return max((member.said.rebalance_timeout for member in self), default=0.0)
+        return max((member.details.rebalance_timeout for member in self), default=0.0)
 
     def for_leader(self, protocol: str | None) -> tuple[JoinedMember, ...]:
         return tuple(
-            JoinedMember(member.member_id, member.instance_id, member.said.metadata(protocol or ""))
+            JoinedMember(
+                member.member_id, member.instance_id, member.details.metadata(protocol or "")
+            )
             for member in self
         )
 

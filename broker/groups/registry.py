@@ -22,7 +22,7 @@ from broker.groups.commits import Commits
 from broker.groups.counts import GroupCounts
 from broker.groups.errors import code_of, told
 from broker.groups.group import Group
-from broker.groups.live import LiveGroup
+from broker.groups.live_group import LiveGroup
 from broker.groups.placement import candidates, first_of
 from broker.groups.shares import Shares
 from broker.groups.store import GroupStore

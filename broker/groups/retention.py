@@ -11,7 +11,7 @@ Rule 4: a decision that is based on what was read of a group is carried out only
 
 Checking all groups also loads those that the map has assigned to this broker: all their members may
 have gone unnoticed. Groups without a coordinator are checked at the same time, by the broker that
-would coordinate them (`claimed.py`). Belongs to the event loop.
+would coordinate them (`claimed_groups.py`). Belongs to the event loop.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from typing import Final
 from broker.errors import ApiError
 from broker.groups.counts import GroupCounts
 from broker.groups.expiry import too_old
-from broker.groups.live import LiveGroup
+from broker.groups.live_group import LiveGroup
 from broker.groups.registry import CoordinatorRules, Registry, now_ms
 from broker.groups.store import Offsets
 from cluster.errors import ClusterError

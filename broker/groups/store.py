@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from broker.groups import claimed
+from broker.groups import claimed_groups
 from broker.groups.values import GroupRecord, MemberRecord
 from cluster import group_offsets, groups
 from cluster.errors import Conflict
@@ -107,7 +107,7 @@ class GroupStore:
 
     def look_after_claimed(self, infos: Iterable[GroupInfo], *, now_ms: int, before_ms: int) -> int:
         """Expire offsets of groups without a coordinator; returns how many expired."""
-        return claimed.look_after(self._session, infos, now_ms=now_ms, before_ms=before_ms)
+        return claimed_groups.look_after(self._session, infos, now_ms=now_ms, before_ms=before_ms)
 
 
 def _record(info: GroupInfo, members: tuple[GroupMember, ...]) -> GroupRecord:

@@ -8,7 +8,7 @@ refusal
 import re
 from typing import Final
 
-from broker.logins.exchange import LoginRefused, Said, refused, text_of
+from broker.logins.exchange import LoginRefused, StepResult, refused, text_of
 from broker.logins.tokens import BadToken, NoKeys, Tokens
 
 MECHANISM: Final = "OAUTHBEARER"
@@ -27,7 +27,7 @@ class BearerExchange:
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
 
-    async def step(self, data: bytes) -> Said:
+    async def step(self, data: bytes) -> StepResult:
         message = _FIRST.fullmatch(text_of(MECHANISM, data, _MOST_BYTES))
         if message is None:
             raise refused(MECHANISM, "malformed OAUTHBEARER message")
@@ -46,7 +46,7 @@ class BearerExchange:
             raise refused(
                 MECHANISM, "authorization id differs from the token's user", user=proven.principal
             )
-        return Said(b"", proven.principal, proven.ends_at)
+        return StepResult(b"", proven.principal, proven.ends_at)
 
 
 def _refusal(why: str, *, is_ours: bool = False) -> LoginRefused:

@@ -34,7 +34,7 @@ class LoginRefused(BrokerError):
         self.is_ours = is_ours
 
 
-class Said(msgspec.Struct, frozen=True):
+class StepResult(msgspec.Struct, frozen=True):
     """The answer to the client; the last one has the principal."""
 
     answer: bytes
@@ -45,7 +45,7 @@ class Said(msgspec.Struct, frozen=True):
 class Exchange(Protocol):
     """One attempt by one mechanism. Raises LoginRefused, after which it must not be used again."""
 
-    async def step(self, data: bytes) -> Said: ...
+    async def step(self, data: bytes) -> StepResult: ...
 
 
 def text_of(mechanism: str, data: bytes, most: int) -> str:

@@ -5,7 +5,7 @@ The password is checked against SCRAM's stored keys, so there is one store of us
 
 from typing import Final
 
-from broker.logins.exchange import Said, refused, text_of
+from broker.logins.exchange import StepResult, refused, text_of
 from broker.logins.known_users import KnownUsers
 from broker.logins.password_checks import PasswordChecks
 from ground.scram import LONGEST_PASSWORD
@@ -22,7 +22,7 @@ class PlainExchange:
         self._passwords = passwords
         self._host = host
 
-    async def step(self, data: bytes) -> Said:
+    async def step(self, data: bytes) -> StepResult:
         parts = text_of(MECHANISM, data, _MOST_BYTES).split("\0")
         if len(parts) != 3:
             raise refused(MECHANISM, "malformed PLAIN message")
@@ -37,4 +37,4 @@ class PlainExchange:
             raise refused(MECHANISM, "no such user", user=user)
         if not is_right:
             raise refused(MECHANISM, "wrong password", user=user)
-        return Said(b"", user)
+        return StepResult(b"", user)

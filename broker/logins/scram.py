@@ -15,7 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from typing import Final
 
-from broker.logins.exchange import Said, refused, text_of
+from broker.logins.exchange import StepResult, refused, text_of
 from broker.logins.known_users import Checked, KnownUsers
 from ground.scram import ScramMechanism
 
@@ -54,11 +54,11 @@ class ScramExchange:
         self._user = ""
         self._checked: Checked | None = None
 
-    async def step(self, data: bytes) -> Said:
+    async def step(self, data: bytes) -> StepResult:
         text = text_of(self._mechanism, data, _MOST_BYTES)
         return self._first(text) if self._checked is None else self._final(text, self._checked)
 
-    def _first(self, text: str) -> Said:
+    def _first(self, text: str) -> StepResult:
         message = _FIRST.fullmatch(text)
         if message is None:
             raise refused(self._mechanism, "malformed first SCRAM message")
@@ -77,9 +77,9 @@ class ScramExchange:
         salt = b64encode(credential.salt).decode()
         answer = f"r={self._both_nonces},s={salt},i={credential.iterations}"
         self._said = f"{message['bare']},{answer}"
-        return Said(answer.encode())
+        return StepResult(answer.encode())
 
-    def _final(self, text: str, checked: Checked) -> Said:
+    def _final(self, text: str, checked: Checked) -> StepResult:
         user = self._user
         message = _FINAL.fullmatch(text)
         if message is None:
@@ -101,7 +101,7 @@ class ScramExchange:
         if not is_right:
             raise refused(self._mechanism, "wrong password", user=user)
         signature = b64encode(checked.credential.signature(signed)).decode()
-        return Said(f"v={signature}".encode(), user)
+        return StepResult(f"v={signature}".encode(), user)
 
 
 def _name(text: str) -> str:

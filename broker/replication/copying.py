@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from broker.replication.copied_partition import CopiedPartition, FollowedPartition
-from broker.replication.link import Fetching, Link
+from broker.replication.leader_link import Fetching, LeaderLink
 from broker.storage.checkpoints import Key
 from client.addresses import Address
 from cluster.values import NO_LEADER, BrokerInfo
@@ -44,7 +44,7 @@ class Copying:
         self._fetching = fetching
         self._listener = listener
         self._addresses: dict[int, Address] = {}
-        self._links: dict[_By, Link] = {}
+        self._links: dict[_By, LeaderLink] = {}
         self._followed: dict[Key, _Followed] = {}
         self._removed: dict[Key, CopiedPartition] = {}  # and still being worked on
         self._ending: set[asyncio.Task[None]] = set()
@@ -162,11 +162,11 @@ class Copying:
             link = self._links[by] = self._link(by, address)
         link.follow(followed.copied, followed.leader_epoch)
 
-    def _link(self, by: _By, address: Address) -> Link:
+    def _link(self, by: _By, address: Address) -> LeaderLink:
         if by.catches_up:
-            return Link(by.leader_id, address, self._fetching, catches_up=True)
+            return LeaderLink(by.leader_id, address, self._fetching, catches_up=True)
         others = _By(by.leader_id, catches_up=True)
-        return Link(
+        return LeaderLink(
             by.leader_id, address, self._fetching, others_join=lambda: others in self._links
         )
 

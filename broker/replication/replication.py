@@ -10,7 +10,7 @@ from broker.config import BrokerConfig
 from broker.dynamic_configs import FOLLOWER_RATE, LEADER_RATE, rate
 from broker.replication.copying import Copying
 from broker.replication.in_sync import InSyncChanges, LedPartition, Live, Write
-from broker.replication.link import Fetching
+from broker.replication.leader_link import Fetching
 from broker.replication.throttle import Throttle
 from client.bootstrap import access_to
 from cluster.values import ClusterSnapshot

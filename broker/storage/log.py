@@ -52,9 +52,9 @@ from broker.storage.errors import (
     OtherBatch,
 )
 from broker.storage.flush import FlushTicket, PendingFlush
-from broker.storage.reading import LogReader
+from broker.storage.log_reader import LogReader
 from broker.storage.recovery import RecoveredLog, nothing_yet, recover
-from broker.storage.repeated import is_repeated
+from broker.storage.repeated_batches import is_repeated
 from broker.storage.retention import expired
 from broker.storage.segment import MAX_POSITION, UNPREPARED, Segment
 from broker.storage.segments import Segments

@@ -2,7 +2,7 @@
 
 Rule 1: a batch that equals one of its producer's last five (epoch, first and last sequence) is a
         duplicate: it is answered with the original's offset and not appended. Whether it is the
-        same batch is checked against the log's bytes (`repeated.py`).
+        same batch is checked against the log's bytes (`repeated_batches.py`).
 Rule 2: a lower epoch than the last is fenced off; a higher one begins at sequence 0.
 Rule 3: within an epoch the next sequence follows the last without a gap, from 2³¹−1 on to 0.
 Rule 4: a producer unknown here may begin anywhere: it may have been forgotten.

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.logins.bearer import BearerExchange
-from broker.logins.exchange import LoginRefused, Said
+from broker.logins.exchange import LoginRefused, StepResult
 from broker.logins.signing_keys import AGAIN_S, KeysFile, KeysUrl, SigningKeys
 from broker.logins.tokens import BadToken, TokenRules, Tokens
 from client.logins import exchange as clients_exchange
@@ -309,7 +309,7 @@ async def test_keys_in_a_file(tmp_path: Path) -> None:
 # What is said
 
 
-async def say(exchange: BearerExchange, shown: str) -> Said:
+async def say(exchange: BearerExchange, shown: str) -> StepResult:
     return await exchange.step(f"n,,\1auth=Bearer {shown}\1\1".encode())
 
 
@@ -317,7 +317,7 @@ async def say(exchange: BearerExchange, shown: str) -> Said:
 async def test_our_own_client() -> None:
     login = Login(mechanism=Mechanism.OAUTHBEARER, token_file="/x")
     said = await log_in(clients_exchange(login, token()), BearerExchange(tokens()))
-    assert said == Said(b"", "alice", 5_630.0)
+    assert said == StepResult(b"", "alice", 5_630.0)
 
 
 @pytest.mark.parametrize(

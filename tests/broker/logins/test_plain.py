@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.logins.exchange import LoginRefused, Said
+from broker.logins.exchange import LoginRefused, StepResult
 from broker.logins.known_users import Checked, KnownUsers
 from broker.logins.password_checks import PasswordChecks
 from broker.logins.plain import PlainExchange
@@ -33,8 +33,8 @@ def checking(pause: Callable[[str], float] = lambda _host: 0.0) -> Iterator[Pass
         passwords.close()
 
 
-def said(message: bytes, known_users: KnownUsers = ALICE) -> Said:
-    async def step() -> Said:
+def said(message: bytes, known_users: KnownUsers = ALICE) -> StepResult:
+    async def step() -> StepResult:
         with checking() as passwords:
             return await PlainExchange(known_users, passwords, "1.2.3.4").step(message)
 
@@ -52,7 +52,7 @@ def why(message: bytes, known_users: KnownUsers = ALICE) -> str:
 def test_the_password_is_checked_by_what_scram_keeps(
     message: bytes, mechanisms: tuple[ScramMechanism, ...]
 ) -> None:
-    assert said(message, known({"alice": kept("secret", *mechanisms)})) == Said(b"", "alice")
+    assert said(message, known({"alice": kept("secret", *mechanisms)})) == StepResult(b"", "alice")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ async def test_another_password_makes_the_old_one_worthless() -> None:
 
     with checking() as passwords:
 
-        async def log_in(password: bytes) -> Said:
+        async def log_in(password: bytes) -> StepResult:
             return await PlainExchange(changing, passwords, "1.2.3.4").step(b"\0alice\0" + password)
 
         assert (await log_in(b"old")).principal == "alice"

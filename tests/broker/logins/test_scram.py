@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from broker.logins.exchange import LoginRefused, Said
+from broker.logins.exchange import LoginRefused, StepResult
 from broker.logins.scram import ScramExchange
 from client.logins import scram
 from ground.scram import ScramCredential, ScramMechanism
@@ -24,9 +24,9 @@ def attempt(mechanism: ScramMechanism = SHA_256) -> ScramExchange:
     return ScramExchange(mechanism, ALICE, lambda: "snonce")
 
 
-def said(exchange: ScramExchange, *messages: bytes) -> Said:
-    async def talk() -> Said:
-        answer = Said(b"")
+def said(exchange: ScramExchange, *messages: bytes) -> StepResult:
+    async def talk() -> StepResult:
+        answer = StepResult(b"")
         for each in messages:
             answer = await exchange.step(each)
         return answer
@@ -65,11 +65,11 @@ def test_the_standards_example() -> None:
     )
     theirs = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
     answer = said(exchange, b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
-    assert answer == Said(f"r={theirs},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode())
+    assert answer == StepResult(f"r={theirs},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode())
     last = said(
         exchange, f"c=biws,r={theirs},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=".encode()
     )
-    assert last == Said(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", "user")
+    assert last == StepResult(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=", "user")
 
 
 @pytest.mark.parametrize("mechanism", list(ScramMechanism))

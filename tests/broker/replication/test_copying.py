@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.replication.copying import Copying
-from broker.replication.link import Fetching
+from broker.replication.leader_link import Fetching
 from client.addresses import Address
 from client.admin import create_topic
 from client.bootstrap import Bootstrap

@@ -28,7 +28,7 @@ class GateError(Exception):
         self.code = code
 
 
-class Gate:
+class LoginGate:
     """`admitted` is called with the principal that has logged in; `refused` with the reason for a
     disconnection, once the answer is on its way."""
 

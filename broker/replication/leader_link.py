@@ -80,7 +80,7 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True):
     """The throttle of moved replicas, for all leaders together."""
 
 
-class Link:
+class LeaderLink:
     """See the module. Belongs to the event loop."""
 
     def __init__(

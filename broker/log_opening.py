@@ -76,7 +76,7 @@ class States(Protocol):
     def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> PartitionInfo: ...
 
 
-class Opening:
+class LogOpener:
     """Opens logs in one run of the broker."""
 
     def __init__(

@@ -2,9 +2,9 @@
 
 A partition is identified by its topic's id, so one that was deleted and created again is counted
 from its own beginning. If the counted part is no longer in the log (it was cut off, or restored, or
-another leader never had it), counting continues at the end of what remains (leading.py); if the log
-begins later (retention), at its beginning. A partition that is not led is not counted, and its
-position is kept.
+another leader never had it), counting continues at the end of what remains (leader_terms.py); if
+the log begins later (retention), at its beginning. A partition that is not led is not counted, and
+its position is kept.
 """
 
 import time
@@ -14,8 +14,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from broker.counting.leading import Ledger, Terms, key_of
-from broker.counting.reading import BatchRun, NoBatch, behind_damage, runs, wrong_crcs
+from broker.counting.leader_terms import Ledger, Terms, key_of
+from broker.counting.log_batches import BatchRun, NoBatch, behind_damage, runs, wrong_crcs
 from broker.counting.reports import (
     CountingReport,
     CountingResult,
@@ -34,7 +34,7 @@ from schemas.errors import SchemaError
 _LIVE_INTERVALS: Final = 3  # a partition seen this recently is followed as it grows
 
 
-class LogFollowing:
+class PartitionCounting:
     """Belongs to one thread."""
 
     def __init__(

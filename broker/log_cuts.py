@@ -9,10 +9,10 @@ about the log, and stays.
 Rule 1: the partition's leader cuts whenever it finds the rule broken, before it leads: when it
         learns of the rule, when it is elected, when it starts. If the first offset belongs to a
         later epoch, the log was written after the cut, and stays.
-Rule 2: as for any log that has lost something (opening.py), the epoch is raised in the map first,
-        then a statement of the loss is written to disk, then the log is cut. Followers truncate
-        because of the new epoch (R8); a next leader that has not done so cuts by rule 1. So a crash
-        at any point leaves a log that the next leader cuts.
+Rule 2: as for any log that has lost something (log_opening.py), the epoch is raised in the map
+        first, then a statement of the loss is written to disk, then the log is cut. Followers
+        truncate because of the new epoch (R8); a next leader that has not done so cuts by rule 1.
+        So a crash at any point leaves a log that the next leader cuts.
 Rule 3: a log that extends beyond the recorded end is not cut at all: it was written to meanwhile.
 
 By then nothing else writes to the copy: the same change of configs marks it as one.
@@ -49,7 +49,7 @@ def is_due(partition_log: Log, cut: MirrorCut) -> bool:
     return 0 <= partition_log.epochs.epoch_for(first) <= cut.leader_epoch
 
 
-class Cutting:
+class LogCuts:
     """Cuts of one broker's partitions. Belongs to the event loop."""
 
     def __init__(
@@ -58,7 +58,7 @@ class Cutting:
         withdrawals: Withdrawals,
         remember: Callable[[Log, tuple[str, int], int], None],
     ) -> None:
-        """`remember` records the end of a log and its leader epoch (opening.py)."""
+        """`remember` records the end of a log and its leader epoch (log_opening.py)."""
         self._raise_epoch = raise_epoch
         self._withdrawals = withdrawals
         self._remember = remember

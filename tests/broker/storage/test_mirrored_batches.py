@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.storage.compared import append_kept, count_known, first_offset, source_runs
 from broker.storage.config import LogConfig
 from broker.storage.errors import Differs
 from broker.storage.log import Log
+from broker.storage.mirrored_batches import append_kept, count_known, first_offset, source_runs
 from tests.broker.storage.log_files import NOW, TOPIC_ID, flush, log_file, names, read_on, reopen
 from wire.batch import CONTROL, CRC_START, TRANSACTIONAL, read_header
 from wire.errors import BatchError, ErrorCode

@@ -11,7 +11,7 @@ import uvloop
 from msgspec.structs import replace
 
 from broker.replication.copied_partition import CopiedPartition, NotCopied
-from broker.replication.link import Fetching, Link
+from broker.replication.leader_link import Fetching, LeaderLink
 from broker.replication.throttle import Throttle
 from client.addresses import Address
 from harness.event_loops import on_uvloop
@@ -45,8 +45,8 @@ async def linked(
     fetching: Fetching = FETCHING,
     epoch: int = 0,
     catches_up: bool = False,
-) -> AsyncIterator[tuple[Link, list[CopiedPartition]]]:
-    link = Link(1, address, fetching, catches_up=catches_up)
+) -> AsyncIterator[tuple[LeaderLink, list[CopiedPartition]]]:
+    link = LeaderLink(1, address, fetching, catches_up=catches_up)
     copied = [CopiedPartition(each) for each in followed]
     try:
         for each in copied:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from broker.groups.member import Member, Said
+from broker.groups.member import Member, MemberDetails
 from broker.groups.values import GroupRecord
 
 
@@ -24,11 +24,11 @@ class Identity(msgspec.Struct, frozen=True):
     """The parts of a static member that are replaced."""
 
     member_id: str
-    said: Said
+    details: MemberDetails
 
 
 def identity_of(member: Member) -> Identity:
-    return Identity(member.member_id, member.said)
+    return Identity(member.member_id, member.details)
 
 
 class Assigned(msgspec.Struct, eq=False):
@@ -54,7 +54,7 @@ class Replaced(msgspec.Struct):
     taken: Identity | None = None
 
 
-class Saving:
+class UnsavedChanges:
     __slots__ = ("_under_way", "assigned", "emptied", "replaced", "under_way")
 
     def __init__(self) -> None:

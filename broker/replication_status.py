@@ -38,7 +38,7 @@ class Remark(NamedTuple):
         return f"{self.kind}: {self.words}"
 
 
-class Standing:
+class ReplicationStatus:
     """See the module. May be called on any thread."""
 
     def __init__(
