@@ -207,8 +207,7 @@ def by_pattern(
 
 
 def check_is_on(is_on: bool) -> None:
-    """Raise if authorization is off: an ACL would have no effect, and its author would believe it
-    had."""
+    """Raise if authorization is off: an ACL would have no effect, unnoticed."""
     if not is_on:
         raise ApiError(
             ErrorCode.security_disabled,

@@ -334,8 +334,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def reaching(self) -> BetweenBrokers:
-        """How other brokers are reached: like this one, whose own processes use the
-        same listener."""
+        """How other brokers are reached: like this one by its own processes."""
         can = self.between_brokers is not None or self._open_listener is not None
         return self.between if can else BetweenBrokers(listener="")
 
@@ -365,8 +364,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def open_addresses(self) -> tuple[str, ...]:
-        """Addresses that other machines reach without a login, or whose pages are unencrypted: they
-        need `insecure`."""
+        """Addresses open to other machines, or unencrypted: they need `insecure`."""
         addresses = [
             f"listener {listener.name} on {listener.host}"
             for listener in self.every_listener

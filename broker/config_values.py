@@ -182,8 +182,7 @@ def cuts() -> ValueType:
 
 
 def gap(word: str) -> tuple[int, int, int] | None:
-    """Partition, the log's end, and the offset at which it continues; None if the text is
-    malformed."""
+    """Partition, the log's end, and the offset after the gap; None if the text is malformed."""
     match = _GAP.fullmatch(word)
     return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
 

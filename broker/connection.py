@@ -78,8 +78,7 @@ class SendQueue:
                 self.in_memory += len(part)
 
     def send(self) -> None:
-        """Send until everything is sent, the socket is full, or the turn is over.
-        Raises `OSError`."""
+        """Send until nothing is left, the socket is full, or the turn is over. Raises `OSError`."""
         parts, turn = self._parts, _BYTES_A_TURN
         try:
             while parts and turn > 0:

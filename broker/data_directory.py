@@ -158,8 +158,7 @@ class DataDirectory:
         os.utime(self._lock.fileno())
 
     def _note_start(self) -> int | None:
-        """Record the time in the lock file; returns the newest time before that, None
-        in a new one."""
+        """Record the time; returns the newest one before that, None in a new directory."""
         lock = os.fstat(self._lock.fileno())
         known = [lock.st_mtime_ns] if lock.st_size else []
         if (checkpoint := self.path / RECOVERY_POINTS).exists():

@@ -150,8 +150,7 @@ class _Threads(Generic[T]):
             self._loop.call_soon(done, seconds)
 
     def _next(self) -> list[tuple[T, Done]]:
-        """The ticket whose turn it is; with it, if it is plain, each thread's share of
-        plain ones."""
+        """The ticket whose turn it is; if it is plain, with a thread's share of plain ones."""
         most = min(1 + self._count.qsize() // len(self._threads), self._together)
         with self._turn:
             taken = [self._take()]

@@ -104,8 +104,7 @@ def check_listeners(
     *,
     insecure: bool,
 ) -> None:
-    """Raise ValueError if they contradict each other, or one is unintentionally open to other
-    machines."""
+    """Raise ValueError if they contradict each other, or one is unintentionally open."""
     names = [listener.name for listener in listeners]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"`listeners`: two have the name {twice}")

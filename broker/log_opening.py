@@ -248,8 +248,7 @@ class LogOpener:
         return -1 if place is None else place.leader_epoch
 
     def _counted_to(self, topic_id: UUID, partition: int, known: AcknowledgedRange | None) -> int:
-        """The end of what was counted, which had been on disk. The slot agrees, unless power was
-        lost."""
+        """The end of what was counted, and so on disk. The slot agrees, unless power was lost."""
         place = self._counted.get((topic_id_text(topic_id), partition))
         if place is None or (known and (known.exact or place.leader_epoch < known.leader_epoch)):
             return 0
@@ -264,8 +263,7 @@ class LogOpener:
         slot.sync()
 
     def remember(self, opened: Log, key: Key, leader_epoch: int) -> None:
-        """Have flushes record the end from now on. Without room for the record, the log is served
-        all the same."""
+        """Have flushes record the end. Without room for that, the log is served all the same."""
         try:
             slot = self.acknowledged.slot(opened.topic_id, key[1])
             slot.begin(opened.start_offset, opened.end_offset, leader_epoch)

@@ -108,8 +108,7 @@ class CheckedGauge(NamedTuple):
 
 
 class BrokerMetrics:
-    """All counters of a broker. Callables that are passed in are called at every scrape, on its
-    thread."""
+    """All counters of a broker. Callables passed in are called at every scrape, on its thread."""
 
     def __init__(
         self,
@@ -154,11 +153,9 @@ class BrokerMetrics:
         histogram.observe(seconds)
 
     def flush(self, seconds: float) -> None:
-        """An fdatasync has returned."""
         self._flushes.observe(seconds)
 
     def rejected(self, error: ErrorCode) -> None:
-        """A batch was rejected."""
         self._rejected[error] = self._rejected.get(error, 0) + 1
 
     def complained(self, kind: str) -> None:

@@ -87,8 +87,7 @@ class Partition:
         in_sync_changes: InSyncChanges,
         ended: Callable[[], None],
     ) -> None:
-        """It neither follows nor leads until it is told to. `ended` is called once, when it stops
-        being served."""
+        """Without a role at first. `ended` is called once, when it stops being served."""
         self.topic = topic
         self.index = index
         self.broker_id = broker_id
@@ -282,8 +281,7 @@ class Partition:
         return 1 if self.followers is None else len(self.followers.in_sync)
 
     def follower_fetched(self, broker_id: int, offset: int) -> None:
-        """The follower has flushed everything before this offset, and asks for more. Raises
-        `ApiError`."""
+        """The follower has flushed everything before this offset. Raises `ApiError`."""
         followers, log_ = self.followers, self.log
         if followers is None or not followers.knows(broker_id):
             raise ApiError(
@@ -343,8 +341,7 @@ class Partition:
         return self._copies_throttled and not self.is_in_sync
 
     def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
-        """Append checked batches of the leader unchanged. They are on disk when `flushed_copy`
-        returns."""
+        """Append checked batches of the leader unchanged. `flushed_copy` waits for their flush."""
         self.used = True
         if self._rests:
             self._wake(_REPLICATION)
@@ -401,8 +398,7 @@ class Partition:
         await self._go_back(lambda now_ms: self.log.begin_anew(offset, now_ms))
 
     async def _go_back(self, act: Callable[[int], None]) -> None:
-        """Runs on a thread. Meanwhile the partition is unavailable, so nothing else
-        uses the log."""
+        """Runs on a thread, while the partition is unavailable: nothing else uses the log."""
         self.check_available()
         code = ErrorCode.not_leader_or_follower
         self.unavailable = code, f"{self.topic}-{self.index} is being truncated to match its leader"
@@ -483,8 +479,7 @@ class Partition:
             log.warning("partition is writable again topic=%s partition=%d", self.topic, self.index)
 
     def when_committed(self, end_offset: int, callback: Committed) -> None:
-        """Call back when everything before `end_offset` is on the disks of all in-sync replicas, or
-        never will be."""
+        """Call back when everything before `end_offset` is committed, or never will be."""
         if self.unavailable is not None:
             callback(self.unavailable[0])
         elif not self.leads:

@@ -154,8 +154,7 @@ class Partitions:
 
     @property
     def offline(self) -> dict[Key, str]:
-        """The reasons of offline partitions: those that could not be opened, and those
-        that failed."""
+        """The reasons of partitions that could not be opened, or failed."""
         reasons = {key: reason for key, (_, reason) in tuple(self._offline.items())}
         for key, partition in tuple(self._partitions.items()):
             if partition.offline_reason:
@@ -163,7 +162,6 @@ class Partitions:
         return reasons
 
     def gauges(self) -> Iterator[PartitionGauge]:
-        """The state of every partition. Any thread."""
         lags = self._replication.copying.lags
         for topic, index in self.offline:
             yield PartitionGauge(topic=topic, partition=index, online=False)
@@ -186,8 +184,7 @@ class Partitions:
                 )
 
     def settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> bool:
-        """Whether these partitions of a topic are open here, or offline, as far as they belong
-        here."""
+        """Whether these partitions are open here, or offline, if they belong here."""
         return all(
             key in self._elsewhere
             or key in self._offline
@@ -196,7 +193,6 @@ class Partitions:
         )
 
     async def wait_settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> None:
-        """Return when `settled`."""
         wanted = tuple(indexes)
         while not self.settled(topic, topic_id, wanted):
             changed = self._loop.create_future()
@@ -344,8 +340,7 @@ class Partitions:
     async def _drop(
         self, topics: Set[str], wanted: Mapping[Key, _Wanted], snapshot: ClusterSnapshot
     ) -> None:
-        """Stop serving these topics' partitions that no longer belong here; delete those that were
-        deleted."""
+        """Close these topics' partitions that no longer belong here; delete what was deleted."""
         for key, (topic_id, _) in tuple(self._offline.items()):
             if key[0] in topics and (key not in wanted or wanted[key].topic_id != topic_id):
                 del self._offline[key]
@@ -359,8 +354,7 @@ class Partitions:
             log.info("partitions deleted topic=%s count=%d", topic, count)
 
     async def _let_go(self, key: Key, partition: Partition, snapshot: ClusterSnapshot) -> bool:
-        """Whether it was deleted: with its topic, or because its replicas are on other
-        brokers now."""
+        """Whether it was deleted: with its topic, or because its replicas are elsewhere now."""
         topic, index = key
         current = snapshot.topics.get(topic)
         is_deleted = (

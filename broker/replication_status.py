@@ -92,7 +92,6 @@ class ReplicationStatus:
     # Remarks
 
     def remarks(self) -> list[Remark]:
-        """All problems, the worst first."""
         snapshot = self._snapshot()
         return [
             *self._of_coordination(snapshot),

@@ -121,8 +121,7 @@ class Server:
         self._sockets.clear()
 
     def let_go_of_files(self) -> None:
-        """Logs cannot open any files: close the connection whose client has not read
-        for longest."""
+        """Logs cannot open files: close the connection that has not read for longest."""
         waiting = [connection for connection in self._connections if connection.holds_files]
         slowest = min(waiting, key=lambda connection: connection.last_active, default=None)
         if slowest is not None and self._loop.time() - slowest.last_active > _SLOW_S:

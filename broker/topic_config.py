@@ -177,8 +177,7 @@ def changed(
     defaults: Mapping[str, str] = NOTHING,
     key_of: Callable[[str], ConfigKey] = topic_config_key,
 ) -> dict[str, str]:
-    """`overrides` after `changes`: a list without an override begins with its default,
-    as in Kafka."""
+    """`overrides` after `changes`: a list that was not set begins with its default, as in Kafka."""
     result = dict(overrides)
     for change in changes:
         name = change.name
@@ -213,8 +212,7 @@ def built_in(key: ConfigKey, replicas: int) -> str:
 
 
 def is_on(name: str, overrides: Mapping[str, str], defaults: Mapping[str, str]) -> bool:
-    """The value of a boolean config, for a topic of which nothing else is needed. An unreadable
-    value is off."""
+    """The value of a boolean config of a topic; an unreadable one is off."""
     text = overrides.get(name, defaults.get(name, topic_config_key(name).default))
     return text.strip().lower() == "true"
 

@@ -199,8 +199,7 @@ class TopicAdmin:
 
     @contextmanager
     def _making(self, name: str, first: int, assignment: Assignment) -> Iterator[None]:
-        """Count these partitions here until the map shows them: other topics may be created
-        meanwhile."""
+        """Count these partitions until the map shows them: others may be created meanwhile."""
         self._being_made[name] = first + len(assignment), assignment
         try:
             yield
@@ -276,8 +275,7 @@ class TopicAdmin:
     # Preconditions
 
     async def controllership(self, timeout_ms: int) -> ControllerEpoch:
-        """The right to write the map. While there is no controller, as during a start, wait for
-        one."""
+        """The right to write the map. If there is no controller yet, wait for one."""
         patience = min(max(timeout_ms, 0) / 1000, _ELECTION_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
@@ -313,8 +311,7 @@ class TopicAdmin:
         await self._partitions.wait_settled(name, info.topic_id, indexes)
 
     async def seen(self, predicate: Callable[[ClusterSnapshot], bool]) -> None:
-        """Return when the view shows it. Waiting in the view would hold a thread for each waiting
-        client."""
+        """Return when the view shows it. A wait in the view would hold a thread for each client."""
         while not predicate(self._view.snapshot):  # noqa: ASYNC110
             await asyncio.sleep(_GLANCE_SECONDS)
 

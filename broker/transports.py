@@ -22,8 +22,6 @@ Data = bytes | bytearray | memoryview
 
 
 class Transport(Protocol):
-    """The transport of one client."""
-
     @property
     def descriptor(self) -> int: ...
 

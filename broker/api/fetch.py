@@ -277,8 +277,7 @@ class _Fetch(ABC):
             return self._failed(topic, wanted, error.code)
 
     def _check(self, partition: Partition, leader_epoch: int) -> None:
-        """A consumer that states its rack was sent here. A broker without a replica is
-        no follower."""
+        """A consumer that states its rack was sent here. Followers must have a replica."""
         if self.request.rack_id and not self._is_followers:
             partition.check_available()
             partition.check_epoch(leader_epoch)
@@ -407,8 +406,7 @@ _SAME_HISTORY: Final = EpochEndOffset()
 
 
 def _history_of(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:
-    """None if the client's last epoch agrees with this log, else where that epoch ended here.
-    Raises `OffsetOutOfRange`."""
+    """None if the histories agree, else the client's epoch's end. Raises `OffsetOutOfRange`."""
     log, offset = partition.log, wanted.fetch_offset
     if offset < log.start_offset:
         raise OffsetOutOfRange(f"offset {offset} is below {log.start_offset}")

@@ -64,8 +64,7 @@ async def _answer_exposed(
 def _answer(
     needs: Needs, request: ListOffsetsRequest, caller: Caller, behind: list[Partition]
 ) -> ListOffsetsResponse:
-    """Answer for one topic. Adds to `behind` the partitions whose answer may change once everything
-    acknowledged is exposed."""
+    """Adds to `behind` the partitions whose answer may change by exposing more."""
     rights = needs.authorization.of(caller)
     times = Counter(
         (topic.name, partition.partition_index)

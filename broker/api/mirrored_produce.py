@@ -52,8 +52,7 @@ def serve(
     request: ProduceRequest,
     began: float,
 ) -> None:
-    """Append what is missing, and answer when all is committed. `began` is when the request
-    arrived."""
+    """Append what is missing, and answer when all is committed. `began`: when it arrived."""
     work = _Work(needs, connection, header, request, began=began)
     rights = needs.authorization.of(connection.caller)
     if request.acks != ALL:

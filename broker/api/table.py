@@ -136,8 +136,7 @@ Response = TypeVar("Response")
 
 
 class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a running broker that answer requests. Only this table reads it; handlers get
-    what is theirs."""
+    """The parts of a broker that answer requests, read by this table only."""
 
     config: BrokerConfig
     listener: str

@@ -242,8 +242,7 @@ class LedgerCounter:
 
 
 def epochs_of(log_: Log, leader_epoch: int) -> list[EpochStart]:
-    """The log's epochs, up to the one under which it is led: that one begins with the next batch,
-    if it has none yet."""
+    """The epochs up to `leader_epoch`, which may still be without a batch."""
     starts = [EpochStart(*entry) for entry in log_.epochs.entries if entry[0] <= leader_epoch]
     if not starts or starts[-1].leader_epoch < leader_epoch:
         starts.append(EpochStart(leader_epoch, log_.end_offset))

@@ -138,8 +138,7 @@ def wrong_crcs(run: BatchRun) -> list[int]:
 
 
 def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -> Place:
-    """The place of the next batch with this offset or a higher one: in that segment, in the next,
-    or at the exposed end."""
+    """The place of the next readable batch from this offset on; at most the exposed end."""
     file = OpenFile(layout.numbered(directory, broken.segment, layout.LOG))
     size = os.fstat(file.fd).st_size
     located = find_valid(file, broken.byte, size, offset - 1)
@@ -154,8 +153,8 @@ def _next_offset(header: RawHeader) -> int:
 
 
 def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawHeader], int, bool]:
-    """Headers of consecutive batches from `position` on; where the next one begins, and whether it
-    is not exposed."""
+    """Headers of consecutive batches, the position after them, and whether that is the
+    exposed end."""
     headers: list[RawHeader] = []
     unpack, pread, append = HEADER.unpack_from, os.pread, headers.append
     last = position - 1  # the last byte at which a complete header can begin in what was read

@@ -118,8 +118,7 @@ class PartitionCounting:
                 self._damaged += passing.damaged
 
     def _gone(self, report: CountingReport) -> list[PartitionKey]:
-        """Partitions that will not return: their directory is missing, or belongs to
-        another topic."""
+        """Partitions whose directory is missing, or belongs to another topic."""
         led = {
             (partition.topic, partition.partition): partition.topic_id for partition in report.led
         }
@@ -167,8 +166,7 @@ class _Passing:
         self._has_holes = led.compacts or was_compacted
 
     def run(self, run: BatchRun) -> None:
-        """Count a run in parts of one leader epoch; damaged batches are reported, and
-        not counted."""
+        """Count a run in parts of one epoch; damaged batches are reported, not counted."""
         for epoch, part in _by_epoch(run):
             self._begin(self._believed(epoch))
             begin = 0

@@ -123,7 +123,7 @@ class Scrubbing:
         self._unreported &= self._led.keys()
 
     def taken(self) -> tuple[list[DamagedOffsets], int, int, list[CheckedLog]]:
-        """Damage found, bytes read, the end of the last round, and logs read, since the
+        """Damage found, bytes read, the end of the last round, and logs read since the
         last call."""
         damaged, self._damaged = self._damaged, []
         count, self._bytes = self._bytes, 0
@@ -222,8 +222,7 @@ class Scrubbing:
             self._note(key, CheckTimes(progress.log_began_millis, progress.log_began_millis))
 
     def _until(self, began_millis: int, seconds: float) -> Iterator[None]:
-        """The remaining seconds of an interval that began then; 0 if the clock was set back before
-        that."""
+        """Seconds until then; 0 if the clock was set back before its beginning."""
         due = began_millis + int(seconds * 1000)
         while 0 <= began_millis <= self._now_millis() < due:
             yield None
@@ -236,8 +235,7 @@ class Scrubbing:
     def _read_segment(
         self, key: PartitionKey, segment: "_Segment", *, again: bool
     ) -> Generator[int, None, bool]:
-        """Read a segment; whether its end was reached. `again`: report gaps, and known damage
-        again."""
+        """Whether the end was reached. `again`: report gaps, and known damage again."""
         led = self._led.get(key)
         if led is None:
             return False
@@ -306,8 +304,7 @@ class Scrubbing:
         self._reported = now
 
     def _save(self, seconds: float = 0.0) -> None:
-        """Save, unless that was done within so many seconds: reading something twice
-        does no harm."""
+        """Unless that was done within so many seconds: reading twice does no harm."""
         now = self._clock()
         if now - self._saved < seconds:
             return

@@ -156,8 +156,7 @@ class Commits:
         return round_
 
     def _turns(self) -> dict[Client, deque[GroupFence]]:
-        """The groups of each client, in order. A group belongs to the client of its
-        first commit."""
+        """The groups of each client, in order. A group belongs to its first commit's client."""
         turns: dict[Client, deque[GroupFence]] = {}
         for fence, row in self._rows.items():
             turns.setdefault(row.waiting[0].client, deque()).append(fence)

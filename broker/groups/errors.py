@@ -13,8 +13,7 @@ from wire.errors import ErrorCode
 
 
 def code_of(error: ClusterError) -> ErrorCode:
-    """NOT_COORDINATOR makes clients look for the coordinator again; other codes where that cannot
-    help."""
+    """NOT_COORDINATOR makes clients look for another coordinator, unless that cannot help."""
     match error:
         case Fenced():
             return ErrorCode.not_coordinator
@@ -29,8 +28,7 @@ def code_of(error: ClusterError) -> ErrorCode:
 
 
 class OfClaims(ApiError):
-    """The group belongs to Penstock's own consumers: it cannot be joined here, and has no
-    coordinator."""
+    """A group of Penstock's own consumers: it cannot be joined, and has no coordinator."""
 
 
 def told(error: ClusterError) -> ApiError:

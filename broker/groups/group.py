@@ -309,8 +309,7 @@ class Group:
         self._try_to_complete(now)
 
     def _try_to_complete(self, now: float) -> None:
-        """Complete the rebalance if all have joined. An empty group waits for its delay all the
-        same."""
+        """Complete the rebalance if all have joined. An empty group still waits for its delay."""
         if (
             self.state is State.PREPARING
             and not self._initial

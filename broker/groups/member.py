@@ -17,8 +17,6 @@ _OVERHEAD: Final = 64  # bytes of what is not measured
 
 
 class MemberDetails(msgspec.Struct, frozen=True):
-    """A member's own statements when it joins."""
-
     client_id: str
     client_host: str
     session_timeout: float

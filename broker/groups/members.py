@@ -18,8 +18,6 @@ Waiting = JoinAnswer | SyncAnswer
 
 
 class Members:
-    """In the order in which they came."""
-
     __slots__ = (
         "_by_id", "_by_instance", "_knowing", "_to_sync", "_waiting", "joining", "leader",
         "pending", "size",

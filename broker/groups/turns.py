@@ -31,7 +31,6 @@ class Turns:
 
     @asynccontextmanager
     async def of(self, client: Client) -> AsyncIterator[None]:
-        """Hold a turn for as long as the block lasts."""
         if self._free:
             self._free -= 1
         else:

@@ -85,8 +85,7 @@ class UnsavedChanges:
         )
 
     def take(self) -> GroupRecord | None:
-        """Begin a save. Returns the record to save, if it differs from the group's
-        current state."""
+        """Begin a save. Returns the record, if it differs from the group's current state."""
         self.under_way = True
         self._under_way = self.assigned
         for member, replaced in self.replaced.items():

@@ -51,8 +51,7 @@ class GroupRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Protocol(msgspec.Struct, frozen=True):
-    """An assignment protocol that a member supports, with its metadata: bytes that only members
-    understand."""
+    """An assignment protocol that a member supports, with metadata for other members."""
 
     name: str
     metadata: bytes
@@ -120,8 +119,7 @@ class Syncing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leaving(msgspec.Struct, frozen=True, kw_only=True):
-    """A member that is to leave: identified by its member id, or by its instance id alone, as
-    administrators do."""
+    """A member that is to leave, by member id, or by instance id alone (administrators)."""
 
     member_id: str
     instance_id: str | None = None

@@ -113,8 +113,7 @@ class CopiedPartition:
     # Called by the link
 
     def follow(self, leader_epoch: int, resumed: Callable[[], None]) -> None:
-        """Copy from the leader of this epoch. `resumed` is called whenever the leader
-        may be asked."""
+        """Copy from the leader of this epoch. `resumed`: the leader may be asked again."""
         self.leave()
         self.leader_epoch = leader_epoch
         self._resumed = resumed
@@ -312,8 +311,7 @@ class CopiedPartition:
         self._begin(self.partition.flushed_copy())
 
     def _ill(self, reason: str, *, passing: bool) -> float:
-        """The pause before the next attempt. Problems that may pass are logged only if
-        they last."""
+        """The pause before the next attempt. Passing problems are logged only if they last."""
         now = self._loop.time()
         if not self.trouble:
             self._ill_since = now

@@ -30,16 +30,13 @@ class _Follower(msgspec.Struct):
 
 
 class Followers:
-    """The followers in one epoch of one leader."""
-
     __slots__ = (
         "_begins_at", "_counted", "_followers", "_leader", "_order", "_version", "in_sync",
         "proposed",
     )  # fmt: skip
 
     def __init__(self, info: PartitionInfo, begins_at: int, now: float) -> None:
-        """`begins_at`: the log's end when the leader's epoch began. In-sync replicas count as just
-        caught up."""
+        """`begins_at`: the log's end when the epoch began. In-sync replicas count as caught up."""
         self._leader = info.leader
         self._begins_at = begins_at
         self._followers = {

@@ -64,8 +64,7 @@ class InSyncChanges:
         self._writing: asyncio.Task[None] | None = None
 
     def propose(self, partition: LedPartition, in_sync: frozenset[int]) -> None:
-        """One change of each partition is under way at a time: others are ignored until
-        it is over."""
+        """Ignored while another change of the partition is under way."""
         followers = partition.followers
         if followers is None or followers.proposed is not None:
             return

@@ -92,8 +92,7 @@ class LeaderLink:
         catches_up: bool = False,
         others_join: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`others_join`: whether partitions catch up over another link, and then move
-        to this one."""
+        """`others_join`: partitions catch up over another link, and then move to this one."""
         self.leader_id = leader_id
         self.address = address
         self.trouble = ""  # why nothing can be copied from there
@@ -180,8 +179,7 @@ class LeaderLink:
             raise refusal(f"fetch from {self.address}", code)
 
     async def _something_to_ask(self) -> None:
-        """Wait until the last answer is flushed; only for a moment, if other partitions can be
-        asked for."""
+        """Wait for flushes; only for a moment, if other partitions can be asked for."""
         is_over = False
         moment: asyncio.TimerHandle
 

@@ -52,7 +52,6 @@ class Replication:
         self.sends_throttled.follow(rate(LEADER_RATE, own, snapshot), now)
 
     async def stop(self) -> None:
-        """Stop copying, and leave the in-sync sets to other brokers."""
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)

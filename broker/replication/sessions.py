@@ -51,8 +51,7 @@ Owner = tuple[str, str]
 
 
 class Watched(Protocol):
-    """The part of a partition that this module uses. It may call back during any
-    operation on it."""
+    """The part of a partition that is used here. It may call back during any operation."""
 
     def watch(self, callback: Told, *, reads: bool = False) -> None:
         """Call back whenever more is exposed, or the partition's state changes. A client that
@@ -61,9 +60,7 @@ class Watched(Protocol):
 
     def unwatch(self, callback: Told) -> None: ...
 
-    def watch_end(self, callback: Told) -> None:
-        """Call back whenever something is appended."""
-        ...
+    def watch_end(self, callback: Told) -> None: ...
 
     def unwatch_end(self, callback: Told) -> None: ...
 

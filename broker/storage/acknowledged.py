@@ -154,8 +154,7 @@ class AcknowledgedFile:
         return slot.known if slot else None
 
     def slot(self, topic_id: UUID, partition: int) -> Slot:
-        """The partition's slot, created if necessary. Raises OSError if there is no
-        room for more."""
+        """The partition's slot, created if necessary. Raises OSError if there is no room."""
         identity = topic_id, partition
         with self._lock:
             if identity not in self._slots:

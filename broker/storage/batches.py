@@ -207,8 +207,7 @@ def find_valid(file: OpenFile, position: int, end: int, above: int) -> Located |
 
 
 def _candidates(chunk: bytes) -> Iterator[int]:
-    """Positions in the chunk where a header may begin, by its magic byte; a complete header
-    follows."""
+    """Positions where a header may begin, by its magic byte; a complete header follows."""
     last = len(chunk) - HEADER_SIZE
     magic = chunk.find(MAGIC, _MAGIC_AT)
     while 0 <= magic - _MAGIC_AT <= last:

@@ -71,7 +71,6 @@ class LeaderEpochs:
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """The batch at `start_offset` has this epoch."""
         if epoch == self.latest:
             return
         if epoch < 0 or start_offset < 0:

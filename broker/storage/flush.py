@@ -263,8 +263,7 @@ class PendingFlush:
         *,
         epochs: LeaderEpochs,
     ) -> FlushTicket | None:
-        """A ticket for everything due; None if nothing is. Epochs alone are not due: they have no
-        batch yet."""
+        """A ticket for everything due; None if nothing is. Epochs wait for their first batch."""
         active = segments.active
         logs = [segment.file for segment in self._sealed]
         if end_offset > max(flushed_offset, active.base_offset):

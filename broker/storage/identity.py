@@ -85,8 +85,7 @@ def sync_partition_directory(directory: Path) -> None:
 
 
 def read_topic_id(directory: Path) -> UUID:
-    """The topic that a partition belongs to. Raises `ForeignDataDirectory` if the directory does
-    not say."""
+    """The topic of a partition's directory. Raises `ForeignDataDirectory` if it does not say."""
     path = directory / PARTITION_METADATA
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -43,8 +43,7 @@ class TimeEntry(NamedTuple):
 
 
 class _Index:
-    """Fixed-size entries with fields that never decrease: a file, and a tail not yet
-    written to it."""
+    """Fixed-size entries whose fields never decrease: a file, and a tail in memory."""
 
     __slots__ = ("_file", "_stored", "_tail", "base_offset", "path", "unsynced")
 
@@ -124,8 +123,7 @@ class _Index:
         return first, second
 
     def _count_below(self, value: int, field: int) -> int:
-        """The number of entries with a smaller `field`, which is the index of the first
-        other one."""
+        """The number of entries with a smaller `field`: the index of the first other one."""
         size = self.ENTRY.size
         tail = self._tail
         if tail and self._unpacked(tail, 0)[field] < value:

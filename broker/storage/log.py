@@ -186,7 +186,6 @@ class Log:
     # Files
 
     def is_in_active(self, offset: int) -> bool:
-        """Whether a read from this offset reads the active segment."""
         return offset >= self._active.base_offset
 
     def rest(self) -> bool:
@@ -216,8 +215,7 @@ class Log:
         return self._add(batch, header, base_offset, leader_epoch, now_ms)
 
     def _check_repeated(self, batch: memoryview, header: BatchHeader, original: int) -> None:
-        """Raise `OtherBatch` unless the batch is the one at that offset, as far as it
-        still exists."""
+        """Raise `OtherBatch` unless it is the batch at that offset, as far as that still exists."""
         if original < self.start_offset:
             return
         stored = self.read(original, 1, committed=False)
@@ -270,7 +268,6 @@ class Log:
         last_offset: int,
         now_ms: int,
     ) -> None:
-        """Write to the active segment or to a new one."""
         segment, length = self._active, len(batch)
         position = segment.size
         if (
@@ -380,7 +377,6 @@ class Log:
         return self._reader.first_reaching(timestamp, self.start_offset, interval)
 
     def latest_timestamp(self) -> TimestampedOffset | None:
-        """The exposed record with the highest timestamp."""
         if self.offline:
             raise LogOffline(self.offline)
         return self._reader.highest(self.start_offset, self.config.index_interval_bytes)
@@ -436,8 +432,7 @@ class Log:
             self._reader.expose_before(offset)
 
     def checkpoint(self, now_ms: int, *, is_turn: bool = True) -> tuple[int, int]:
-        """The recovery point and start offset, to be written down. The next flush moves the
-        recovery point."""
+        """The recovery point and start offset, to be written down. Flushes move the former."""
         self.producers.expire(now_ms, self.config.producer_expiration_ms)
         if self.recovery_point < self.end_offset:
             self._pending.checkpoint(self._active, is_turn=is_turn)
@@ -446,8 +441,7 @@ class Log:
     # Retiring segments
 
     def expire(self, now_ms: int) -> list[int]:
-        """Drop segments that are too old or too many; returns their base offsets. The next flush
-        removes their files."""
+        """Drop segments that are too old or too many; returns their base offsets."""
         if self.offline:
             return []
         count = expired(
@@ -583,8 +577,7 @@ class Log:
     # The end
 
     def close(self) -> None:
-        """Flush everything and close the files. Blocks. Raises `LogOffline` if not everything is on
-        disk."""
+        """Flush everything and close the files. Blocks. Raises `LogOffline` if that fails."""
         if self._pending.ticket is not None:
             self.complete_flush(self._pending.ticket)
         if not self.offline and self.recovery_point < self.end_offset:
@@ -615,7 +608,6 @@ class Log:
         self._let_go(self.offline or "closed")
 
     def delete(self) -> Path:
-        """Close the files, and rename the directory so that `remove_deleted` removes it; returns
-        its new path."""
+        """Close the files, and rename the directory for `remove_deleted`; returns its new path."""
         self._let_go("deleted")
         return mark_deleted(self.directory)

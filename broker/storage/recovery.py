@@ -283,8 +283,7 @@ class _Recovery:
     # From the recovery point on
 
     def _verify(self, first: int, size: int, offset: int) -> int:
-        """Read everything from `offset` on; returns the log's end. `size` is the first
-        segment's."""
+        """Read everything from `offset` on; returns the log's end. `size`: the first segment's."""
         for number, segment in enumerate(self._segments[first:], first):
             if number > first:
                 size, segment.size = segment.size, 0
@@ -401,8 +400,7 @@ class _Recovery:
         )
 
     def _start(self, checkpoint: int) -> int:
-        """The first offset that was not deleted. The checkpoint may belong to an earlier partition
-        of that name."""
+        """The first offset not deleted. The checkpoint may be an earlier partition's."""
         start = max(self._segments[0].base_offset, *self._found.starts, 0)
         if checkpoint > start:
             _log.warning(

@@ -77,8 +77,7 @@ def expired(
     start_offset: int,
     exposed_offset: int,
 ) -> int:
-    """How many of the first segments are to be removed. All, if the active one is too
-    old as well."""
+    """How many of the first segments are to be removed: all, if the active one is too old."""
     ends = [segment.base_offset for segment in segments[1:]]
     hidden = bisect_right(ends, start_offset)  # by a `delete_before` that a crash interrupted
     if not config.delete:

@@ -112,8 +112,7 @@ class Segment:
             self.let_go()
 
     def rest(self) -> bool:
-        """Close the files until they are needed; False if the disk has no room for the indexes'
-        tails."""
+        """Close the files until they are needed; False if there is no room for the tails."""
         if self._file is None:
             return True
         try:
@@ -276,8 +275,7 @@ class Segment:
         raise BadIndex(f"timestamp {entry.timestamp} is not that of offset {entry.last_offset}")
 
     def truncate(self, position: int) -> None:
-        """Cut the log file off; its indexes have no later batch, as `take` was not
-        called for one."""
+        """Cut the log file off; its indexes have no later batch, as `take` saw none."""
         os.ftruncate(self.file.fd, position)
         self.size = position
 
@@ -341,8 +339,7 @@ class Segment:
         return end_of_last
 
     def position_before(self, offset: int, end: int, interval: int) -> int:
-        """The beginning of a batch, before `end`, such that every earlier offset is
-        below `offset`."""
+        """A batch's beginning before `end`, with only offsets below `offset` before it."""
         try:
             return self._position_before(offset, end)
         except BadIndex as error:

@@ -53,8 +53,7 @@ def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
 
 
 def note_transactions(directory: Path) -> bool:
-    """From now on the log may hold transactions; True. Blocks the first time. Raises
-    `NotWritten`."""
+    """From now on the log may hold transactions. Blocks the first time. Raises `NotWritten`."""
     note = directory / layout.TRANSACTIONS
     try:
         note.touch()
@@ -90,8 +89,7 @@ def swap_in(directory: Path, bases: Sequence[int], end_offset: int) -> list[Path
 
 
 def retire(directory: Path, base_offset: int) -> list[Path]:
-    """Rename a segment's files to `.deleted`, which recovery removes. Returns the files to be
-    unlinked."""
+    """Rename a segment's files to `.deleted`; returns the files to be unlinked."""
     doomed = []
     for suffix in reversed(layout.SEGMENT_SUFFIXES):
         path = layout.numbered(directory, base_offset, suffix)
