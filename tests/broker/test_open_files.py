@@ -205,7 +205,5 @@ def test_what_is_left_by_connections_is_for_logs(most: int, wanted: int, connect
 
 
 def test_a_limit_that_is_too_low_is_named() -> None:
-    with pytest.raises(
-        BrokerError, match=r"limit of open files is 100, a broker needs at least 256"
-    ):
+    with pytest.raises(BrokerError, match=r"open files is 100, a broker needs at least 256"):
         Descriptors.of(100, 20_000)

@@ -108,11 +108,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_known() -> None:
         ("message.timestamp.type", "Now", "must be CreateTime or LogAppendTime"),
         ("message.format.version", "newest", "must be a Kafka release"),
         ("remote.storage.enable", "true", "must be false: Penstock has no remote storage"),
-        (
-            "confluent.value.schema.validation",
-            "true",
-            "would enable a feature that Penstock does not have",
-        ),
+        ("confluent.value.schema.validation", "true", "would enable a feature that Penstock"),
         ("confluent.placement.constraints", '{"version": 2}', "would enable a feature"),
         ("confluent.anything", "x" * 1001, "1001 characters, 1000 are allowed"),
         ("min.cleanable.dirty.ratio", "1.5", "must be between 0 and 1"),

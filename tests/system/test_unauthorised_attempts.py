@@ -186,10 +186,7 @@ def test_with_a_wrong_password_or_a_proof_of_another_connection(
         for key, each in connections.items():
             assert each.answer()[:2] == int16(ErrorCode.sasl_authentication_failed)
             cut_off(each, key)
-    logged(
-        secured,
-        "the nonce belongs to another attempt, user bob" if heard else "wrong password, user",
-    )
+    logged(secured, "belongs to another attempt, user bob" if heard else "wrong password, user")
 
 
 def test_with_an_expired_token(secured: SecuredBroker) -> None:

@@ -58,9 +58,7 @@ def test_a_data_directory_belongs_to_one_broker_of_one_cluster(tmp_path: Path) -
     identity.claim(tmp_path, DirectoryOwner("cluster-a", 1))
     identity.claim(tmp_path, DirectoryOwner("cluster-a", 1))
     assert identity.read_owner(tmp_path) == DirectoryOwner("cluster-a", 1)
-    with pytest.raises(
-        ForeignDataDirectory, match="belongs to cluster cluster-a, this is cluster b"
-    ):
+    with pytest.raises(ForeignDataDirectory, match="to cluster cluster-a, this is cluster b"):
         identity.claim(tmp_path, DirectoryOwner("b", 1))
     with pytest.raises(ForeignDataDirectory, match="belongs to broker 1, this is broker 2"):
         identity.claim(tmp_path, DirectoryOwner("cluster-a", 2))
