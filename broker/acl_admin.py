@@ -85,7 +85,7 @@ class AclAdmin:
         changes: Mapping[ResourcePattern, Collection[Acl]],
         is_in_force: Callable[[set[Acl], set[Acl]], bool],
     ) -> dict[ResourcePattern, ApiError]:
-        failed = await asyncio.to_thread(_written, self._session, write, changes)
+        failed = await asyncio.to_thread(_write, self._session, write, changes)
         waiting = [
             (pattern, set(change)) for pattern, change in changes.items() if pattern not in failed
         ]
@@ -107,7 +107,7 @@ class AclAdmin:
         return failed
 
 
-def _written(
+def _write(
     session: Session,
     write: Callable[[Session, ResourcePattern, Collection[Acl]], None],
     changes: Mapping[ResourcePattern, Collection[Acl]],
@@ -144,14 +144,14 @@ def _log(what: str, changes: Mapping[ResourcePattern, Collection[Acl]], caller: 
 
 def understood_rule(asked: AclCreation) -> tuple[ResourcePattern, Acl]:
     """The ACL that a client asks to create, and the pattern that it belongs to."""
-    kind = _one_of(ResourceType, asked.resource_type, RESOURCE_TYPES, "resource type")
-    how = _one_of(PatternType, asked.resource_pattern_type, PATTERN_TYPES, "pattern type")
+    kind = _checked_code(ResourceType, asked.resource_type, RESOURCE_TYPES, "resource type")
+    how = _checked_code(PatternType, asked.resource_pattern_type, PATTERN_TYPES, "pattern type")
     name, principal = asked.resource_name, asked.principal
     acl = Acl(
         principal,
         asked.host,
-        _one_of(Operation, asked.operation, _real(Operation), "operation"),
-        _one_of(Permission, asked.permission_type, _real(Permission), "permission"),
+        _checked_code(Operation, asked.operation, _known_codes(Operation), "operation"),
+        _checked_code(Permission, asked.permission_type, _known_codes(Permission), "permission"),
     )
     for what, text in (("resource name", name), ("principal", principal), ("host", asked.host)):
         if not text:
@@ -176,21 +176,21 @@ def understood_rule(asked: AclCreation) -> tuple[ResourcePattern, Acl]:
 
 def understood_filter(asked: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
     return AclFilter(
-        _one_of(ResourceType, asked.resource_type_filter, ResourceType, "resource type"),
+        _checked_code(ResourceType, asked.resource_type_filter, ResourceType, "resource type"),
         asked.resource_name_filter,
-        _one_of(PatternType, asked.pattern_type_filter, PatternType, "pattern type"),
+        _checked_code(PatternType, asked.pattern_type_filter, PatternType, "pattern type"),
         asked.principal_filter,
         asked.host_filter,
-        _one_of(Operation, asked.operation, Operation, "operation"),
-        _one_of(Permission, asked.permission_type, Permission, "permission"),
+        _checked_code(Operation, asked.operation, Operation, "operation"),
+        _checked_code(Permission, asked.permission_type, Permission, "permission"),
     )
 
 
-def _real(codes: type[Code]) -> tuple[Code, ...]:
+def _known_codes(codes: type[Code]) -> tuple[Code, ...]:
     return tuple(code for code in codes if code.name != "ANY")
 
 
-def _one_of(codes: type[Code], value: int, allowed: Iterable[Code], what: str) -> Code:
+def _checked_code(codes: type[Code], value: int, allowed: Iterable[Code], what: str) -> Code:
     for code in allowed:
         if code == value:
             return code

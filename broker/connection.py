@@ -261,7 +261,7 @@ class Connection:
 
     def _speak_again(self) -> None:
         self._muted_until, self._unmute = 0.0, None
-        self._go_on()
+        self._resume_waiting()
 
     # Answers
 
@@ -287,7 +287,7 @@ class Connection:
     def serve_on(self) -> None:
         """The exclusive reply no longer needs its request: serve the next ones."""
         self._exclusive = False
-        self._loop.call_soon(self._go_on)
+        self._loop.call_soon(self._resume_waiting)
 
     def send_soon(self) -> None:
         """A reply is known. One flush answers many requests: send them together."""
@@ -305,9 +305,9 @@ class Connection:
         if not self._replies:
             self._exclusive = False
         self._write()
-        self._go_on()
+        self._resume_waiting()
 
-    def _end_if_said(self) -> None:
+    def _end_if_due(self) -> None:
         if self._ending and self.idle:
             self.close()
 
@@ -328,11 +328,11 @@ class Connection:
                 self._loop.add_writer(self._transport.descriptor, self._writable)
             else:
                 self._loop.remove_writer(self._transport.descriptor)
-        self._end_if_said()
+        self._end_if_due()
 
     def _writable(self) -> None:
         self._write()
-        self._go_on()
+        self._resume_waiting()
 
     # Requests
 
@@ -375,7 +375,7 @@ class Connection:
                     if not self.open:
                         return
                     if turn_is_over:
-                        self._loop.call_soon(self._go_on)
+                        self._loop.call_soon(self._resume_waiting)
                     if turn_is_over or self._congested():
                         self._wait(requests)
                         return
@@ -412,7 +412,7 @@ class Connection:
         else:
             self._read_no_more()
 
-    def _go_on(self) -> None:
+    def _resume_waiting(self) -> None:
         if not self.open or self._stopping or self._congested():
             return
         if self._waiting is not None:
@@ -426,7 +426,7 @@ class Connection:
             if not self._frames.grant():
                 return False
             self._starved_since = 0.0
-            self._go_on()
+            self._resume_waiting()
         return True
 
     def _congested(self) -> bool:

@@ -40,11 +40,11 @@ class LeaderAdmin:
         changes: list[StateChange] = []
 
         def propose(snapshot: ClusterSnapshot) -> Sequence[StateChange]:
-            keys = _all(snapshot) if wanted is None else wanted
+            keys = _all_partitions(snapshot) if wanted is None else wanted
             brokers = Brokers.of(snapshot)
             for key in dict.fromkeys(keys):
                 try:
-                    changes.append(_asked(snapshot, key, brokers, unclean=unclean))
+                    changes.append(_requested_change(snapshot, key, brokers, unclean=unclean))
                 except ApiError as error:
                     if wanted is not None or error is not _NOT_NEEDED:
                         outcomes[key] = error
@@ -57,7 +57,7 @@ class LeaderAdmin:
         return outcomes
 
 
-def _all(snapshot: ClusterSnapshot) -> Iterable[Key]:
+def _all_partitions(snapshot: ClusterSnapshot) -> Iterable[Key]:
     return (
         (name, index)
         for name, topic in snapshot.topics.items()
@@ -66,7 +66,9 @@ def _all(snapshot: ClusterSnapshot) -> Iterable[Key]:
     )
 
 
-def _asked(snapshot: ClusterSnapshot, key: Key, brokers: Brokers, *, unclean: bool) -> StateChange:
+def _requested_change(
+    snapshot: ClusterSnapshot, key: Key, brokers: Brokers, *, unclean: bool
+) -> StateChange:
     """The requested change of state, if it is due and possible."""
     topic = _topic(snapshot, key)
     index = key[1]

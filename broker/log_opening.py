@@ -111,7 +111,11 @@ class LogOpener:
             )
         try:
             if opened is None:
-                losses, newest, resumes = self._all(known, reached), info.leader_epoch, reached
+                losses, newest, resumes = (
+                    self._whole_loss(known, reached),
+                    info.leader_epoch,
+                    reached,
+                )
             else:
                 losses = [*lost_beginning(opened, known), *lost_end(opened, reached, known)]
                 newest, resumes = max(info.leader_epoch, opened.epochs.latest), opened.end_offset
@@ -126,10 +130,12 @@ class LogOpener:
                     losses, reached = [], 0
             if losses:
                 newest = max(
-                    newest, known.leader_epoch if known else -1, self._told(topic_id, key[1])
+                    newest,
+                    known.leader_epoch if known else -1,
+                    self._counted_epoch(topic_id, key[1]),
                 )
                 info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest)
-                self._say(key, topic_id, info.leader_epoch, losses, resumes)
+                self._record_losses(key, topic_id, info.leader_epoch, losses, resumes)
             elif opened is not None and self._leads(info) and info.is_replicated:
                 info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest)
             begins = opened is None and not losses
@@ -232,17 +238,17 @@ class LogOpener:
             replicated=checkpoint.high_watermark if replicated else inf,
         )
 
-    def _all(self, known: AcknowledgedRange | None, reached: int) -> list[Loss]:
+    def _whole_loss(self, known: AcknowledgedRange | None, reached: int) -> list[Loss]:
         """The loss of a directory that once existed."""
         start = known.start if known else 0
         if reached > start:
             count = reached - start if known else UNKNOWN
-            return [Loss(start, count, f"its directory is missing, {_had(reached, known)}")]
+            return [Loss(start, count, f"its directory is missing, {_former_end(reached, known)}")]
         if known is None and self._is_replaced:
             return [Loss(0, UNKNOWN, "the broker's data directory is not the one it had before")]
         return []
 
-    def _told(self, topic_id: UUID, partition: int) -> int:
+    def _counted_epoch(self, topic_id: UUID, partition: int) -> int:
         """The highest leader epoch under which its offsets were counted."""
         place = self._counted.get((topic_id_text(topic_id), partition))
         return -1 if place is None else place.leader_epoch
@@ -272,7 +278,7 @@ class LogOpener:
         else:
             opened.remember(slot)
 
-    def _say(
+    def _record_losses(
         self, key: Key, topic_id: UUID, leader_epoch: int, losses: Sequence[Loss], resumes: int
     ) -> None:
         for loss in losses:
@@ -292,7 +298,7 @@ class LogOpener:
             )
 
 
-def _had(reached: int, known: AcknowledgedRange | None) -> str:
+def _former_end(reached: int, known: AcknowledgedRange | None) -> str:
     return f"and it had reached offset {reached}" + ("" if known and known.exact else " at least")
 
 
@@ -312,7 +318,7 @@ def lost_end(opened: Log, reached: int, known: AcknowledgedRange | None) -> list
     end = opened.end_offset
     if end >= reached:
         return []
-    return [Loss(end, reached - end, f"it ends at offset {end}, {_had(reached, known)}")]
+    return [Loss(end, reached - end, f"it ends at offset {end}, {_former_end(reached, known)}")]
 
 
 def _counted(path: Path) -> dict[tuple[str, int], Place]:

@@ -126,10 +126,10 @@ class Partitions:
         """The partition, if it is here. Raises ApiError."""
         partition = self._partitions.get((topic, index))
         if partition is None:
-            raise self._missing((topic, index))
+            raise self._not_here((topic, index))
         return partition
 
-    def _missing(self, key: Key) -> ApiError:
+    def _not_here(self, key: Key) -> ApiError:
         topic, index = key
         if key in self._offline:
             _, reason = self._offline[key]
@@ -225,11 +225,11 @@ class Partitions:
             except Exception:
                 log.exception("cannot apply the cluster's map, retrying")
                 await asyncio.sleep(_RETRY_SECONDS)
-                self._again(snapshot)
+                self._apply_again(snapshot)
             for watcher in tuple(self._watchers):
                 watcher()
 
-    def _again(self, snapshot: ClusterSnapshot) -> None:
+    def _apply_again(self, snapshot: ClusterSnapshot) -> None:
         if self._pending is None:
             self._pending = snapshot
 

@@ -256,7 +256,7 @@ class Permissions:
         if answer is None:
             if len(self._anywhere) >= _REMEMBERED:
                 self._anywhere.clear()
-            answer = self._anywhere[key] = self._somewhere(principal, host, operation, kind)
+            answer = self._anywhere[key] = self._allowed_somewhere(principal, host, operation, kind)
         return answer
 
     def explain(
@@ -302,7 +302,7 @@ class Permissions:
             return self._if_no_acl
         return rights & ~(rights >> _DENIED) & _EVERYTHING
 
-    def _somewhere(
+    def _allowed_somewhere(
         self, principal: str, host: str, operation: Operation, kind: ResourceType
     ) -> bool:
         """As Kafka's `authorizeByResourceType`: implied operations do not count."""

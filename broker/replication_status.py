@@ -133,7 +133,7 @@ class ReplicationStatus:
             yield Remark(
                 "without a leader",
                 f"{_counted(headless)} can be neither written nor read. Acknowledged messages are "
-                f"on {_brokers(awaited)}: start {_it(awaited)}"
+                f"on {_brokers(awaited)}: start {_pronoun(awaited)}"
                 if awaited
                 else f"{_counted(headless)} can be neither written nor read until the controller "
                 "has elected a leader",
@@ -155,7 +155,7 @@ class ReplicationStatus:
             if in_sync < len(info.replicas):
                 missing |= set(info.replicas) - set(info.isr)
         away = missing - snapshot.brokers.keys()
-        why = _why(away, missing - away)
+        why = _remedy(away, missing - away)
         if few:
             remedy = why or "the topic has fewer replicas than that: lower min.insync.replicas"
             yield Remark(
@@ -282,22 +282,22 @@ def _brokers(ids: Set[int]) -> str:
     return f"broker{'s' * (len(ids) != 1)} {', '.join(map(str, sorted(ids)))}"
 
 
-def _it(ids: Set[int]) -> str:
+def _pronoun(ids: Set[int]) -> str:
     return "it" if len(ids) == 1 else "them"
 
 
-def _why(away: Set[int], behind: Set[int]) -> str:
+def _remedy(away: Set[int], behind: Set[int]) -> str:
     """Why replicas are not in sync, and the remedy."""
     reasons = []
     if away:
-        reasons.append(f"{_brokers(away)} {_is(away)} down: start {_it(away)}")
+        reasons.append(f"{_brokers(away)} {_verb(away)} down: start {_pronoun(away)}")
     if behind:
         reasons.append(
-            f"{_brokers(behind)} {_is(behind)} running and catching up: /readyz there reports "
+            f"{_brokers(behind)} {_verb(behind)} running and catching up: /readyz there reports "
             "what prevents it"
         )
     return "; ".join(reasons)
 
 
-def _is(ids: Set[int]) -> str:
+def _verb(ids: Set[int]) -> str:
     return "is" if len(ids) == 1 else "are"

@@ -60,7 +60,7 @@ class Server:
         self._logins: Logins
         self._limit = most_connections
         self._sockets: dict[str, socket.socket] = {}  # listening sockets, by their listeners' names
-        self._handshakes = Handshakes(self._loop, complaints, self._shaken, self._count)
+        self._handshakes = Handshakes(self._loop, complaints, self._handshake_done, self._count)
         try:
             self.listeners = [self._listen(listener) for listener in config.every_listener]
         except BaseException:
@@ -145,12 +145,12 @@ class Server:
             except OSError as error:
                 why = f"error={error.strerror!r}"
                 self._complaints.say(ComplaintKind.CANNOT_ACCEPT, "", why, like=why)
-                self._be_in_trouble(f"connections cannot be accepted: {error.strerror}")
+                self._note_trouble(f"connections cannot be accepted: {error.strerror}")
                 self._pause(listener, listens)
                 return
             if len(self._connections) + len(self._handshakes) >= self._limit:
                 # First: a rejected client may ask another thread for the reason at once.
-                self._be_in_trouble(f"all {self._limit} connections are in use")
+                self._note_trouble(f"all {self._limit} connections are in use")
                 sock.close()
                 text = f"client={address[0]}:{address[1]} limit={self._limit}"
                 self._complaints.say(ComplaintKind.CONNECTION_REFUSED, str(address[0]), text)
@@ -179,7 +179,9 @@ class Server:
                 self._handshakes.begin(listener, sock, came_from)
             self._count()
 
-    def _shaken(self, listener: Listener, sock: ssl.SSLSocket, address: tuple[str, int]) -> None:
+    def _handshake_done(
+        self, listener: Listener, sock: ssl.SSLSocket, address: tuple[str, int]
+    ) -> None:
         name = listener.certificate_name(sock)
         if not name and listener.certifies and sock.getpeercert():
             sock.close()
@@ -221,7 +223,7 @@ class Server:
             connection.pass_gate(gate)
         self._connections.add(connection)
 
-    def _be_in_trouble(self, why: str) -> None:
+    def _note_trouble(self, why: str) -> None:
         self._trouble, self._trouble_until = why, self._loop.time() + _TROUBLE_S
 
     def _pause(self, listener: Listener, listens: socket.socket) -> None:

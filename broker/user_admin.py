@@ -46,9 +46,9 @@ class UserAdmin:
         for name, wanted in changes.items():
             outcome[name] = None
             try:
-                users.alter(self._session, name, partial(_changed, wanted))
+                users.alter(self._session, name, partial(_merged, wanted))
             except ClusterError as error:
-                outcome[name] = _told(error)
+                outcome[name] = _api_error(error)
             else:
                 log.info("passwords altered user=%r mechanisms=%s", name, ",".join(sorted(wanted)))
         try:
@@ -66,14 +66,14 @@ def check_name(name: str) -> None:
         raise ApiError(ErrorCode.unacceptable_credential, str(error)) from None
 
 
-def _changed(changes: Changes, before: Credentials) -> Credentials:
+def _merged(changes: Changes, before: Credentials) -> Credentials:
     if any(new is None and mechanism not in before for mechanism, new in changes.items()):
         raise UnknownUser(_NO_SUCH)
     merged = {**before, **changes}
     return {mechanism: new for mechanism, new in merged.items() if new is not None}
 
 
-def _told(error: ClusterError) -> ApiError:
+def _api_error(error: ClusterError) -> ApiError:
     code = ErrorCode.unknown_server_error
     match error:
         case UnknownUser():

@@ -27,14 +27,14 @@ async def handle(
     return AlterClientQuotasResponse(
         entries=tuple(
             [
-                await _one(needs.quotas, rights, entry, only_checks=request.validate_only)
+                await _alter_entry(needs.quotas, rights, entry, only_checks=request.validate_only)
                 for entry in request.entries
             ]
         )
     )
 
 
-async def _one(
+async def _alter_entry(
     quotas: QuotaAdmin, rights: Rights, entry: EntryData, *, only_checks: bool
 ) -> AlteredData:
     try:

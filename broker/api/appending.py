@@ -212,7 +212,7 @@ class _Answer:
         self._open = {position for position, _, _ in uncommitted}
         if any(partition.followers is not None for _, partition, _ in uncommitted):
             seconds = min(max(timeout_ms, 0), _LONGEST_TIMEOUT_MS) / 1000
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._time_is_over)
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._time_out)
         for position, partition, end_offset in uncommitted:
             partition.when_committed(end_offset, partial(self._committed, position))
 
@@ -225,7 +225,7 @@ class _Answer:
         if not self._open:
             self._send()
 
-    def _time_is_over(self) -> None:
+    def _time_out(self) -> None:
         for position in self._open:
             self._refuse(
                 position, ErrorCode.request_timed_out, "not yet flushed by all in-sync replicas"

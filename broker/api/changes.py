@@ -93,7 +93,7 @@ def _topics_created(
 ) -> Callable[[create_topics.CreateTopicsResponse], Iterator[Change]]:
     def changes(response: create_topics.CreateTopicsResponse) -> Iterator[Change]:
         for asked, result in zip(request.topics, response.topics, strict=True):
-            if _only_asked(request.validate_only, result.error_code):
+            if _is_dry_run(request.validate_only, result.error_code):
                 continue
             count = asked.num_partitions
             if result.error_code == ErrorCode.none:
@@ -143,7 +143,7 @@ def _partitions_added(
 
     def changes(response: create_partitions.CreatePartitionsResponse) -> Iterator[Change]:
         for asked, result in zip(request.topics, response.results, strict=True):
-            if _only_asked(request.validate_only, result.error_code):
+            if _is_dry_run(request.validate_only, result.error_code):
                 continue
             info = there.get(asked.name)
             yield _change(
@@ -313,7 +313,7 @@ def _configs_altered(
         resources: Sequence[_Resource] = request.resources
         results: Sequence[_ResourceResult] = response.responses
         for asked, result in zip(resources, results, strict=True):
-            if not _only_asked(request.validate_only, result.error_code):
+            if not _is_dry_run(request.validate_only, result.error_code):
                 yield _configured(
                     known,
                     (asked.resource_type, asked.resource_name),
@@ -418,20 +418,20 @@ def _acls_removed(
 
 
 def _resource(kind: int, name: str) -> str:
-    return f"{_word(ResourceType, kind).lower()}:{name}"
+    return f"{_name_of(ResourceType, kind).lower()}:{name}"
 
 
 def _rule(pattern: int, principal: str, host: str, operation: int, permission: int) -> Details:
     return {
         "principal": principal,
         "host": host,
-        "operation": _word(Operation, operation),
-        "permission": _word(Permission, permission),
-        "pattern": _word(PatternType, pattern),
+        "operation": _name_of(Operation, operation),
+        "permission": _name_of(Permission, permission),
+        "pattern": _name_of(PatternType, pattern),
     }
 
 
-def _word(
+def _name_of(
     codes: type[ResourceType] | type[PatternType] | type[Operation] | type[Permission], value: int
 ) -> str:
     """The name of an enum value that a client sent, or the value itself if it is none."""
@@ -488,7 +488,7 @@ def _quotas_altered(
 
     def changes(response: alter_client_quotas.AlterClientQuotasResponse) -> Iterator[Change]:
         for asked, result in zip(request.entries, response.entries, strict=True):
-            if _only_asked(request.validate_only, result.error_code):
+            if _is_dry_run(request.validate_only, result.error_code):
                 continue
             parts = [(part.entity_type, part.entity_name) for part in asked.entity]
             parts.sort(key=lambda part: part[0])
@@ -548,7 +548,7 @@ def _offsets_deleted(
 # Outcomes
 
 
-def _only_asked(validate_only: bool, code: ErrorCode) -> bool:
+def _is_dry_run(validate_only: bool, code: ErrorCode) -> bool:
     return validate_only and code == ErrorCode.none
 
 

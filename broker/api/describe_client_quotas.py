@@ -63,10 +63,13 @@ def _matches(entity: Entity, wanted: dict[str, ComponentData], *, strict: bool) 
     parts = dict(entity)
     if strict and parts.keys() != wanted.keys():
         return False
-    return all(kind in parts and _is(parts[kind], component) for kind, component in wanted.items())
+    return all(
+        kind in parts and _name_matches(parts[kind], component)
+        for kind, component in wanted.items()
+    )
 
 
-def _is(name: str | None, component: ComponentData) -> bool:
+def _name_matches(name: str | None, component: ComponentData) -> bool:
     match component.match_type:
         case QuotaMatch.NAME:
             return name is not None and name == component.match

@@ -44,11 +44,11 @@ def handle(
         results = tuple(_described(name, known[name]) for name in sorted(known))
     else:
         times = Counter(user.name for user in request.users)
-        results = tuple(_asked(name, times[name], known) for name in times)
+        results = tuple(_requested(name, times[name], known) for name in times)
     return DescribeUserScramCredentialsResponse(results=results)
 
 
-def _asked(name: str, times: int, known: Users) -> DescribeUserScramCredentialsResult:
+def _requested(name: str, times: int, known: Users) -> DescribeUserScramCredentialsResult:
     if not name:
         return _refused(name, ErrorCode.resource_not_found, "Username must not be empty")
     if times > 1:

@@ -329,7 +329,7 @@ class _Fetch(ABC):
         limit = max(0, min(self._room, wanted.partition_max_bytes))
         if self._is_throttled(partition):
             limit = self._needs.throttle.portion(limit)
-        if self._read and (not limit or self._is_full or self._is_crumb(wanted)):
+        if self._read and (not limit or self._is_full or self._is_too_small(wanted)):
             return None
         read = partition.read_for_follower if self._is_followers else partition.read
         try:
@@ -342,7 +342,7 @@ class _Fetch(ABC):
         self._read.append((partition, piece))
         return piece
 
-    def _is_crumb(self, wanted: FetchPartition) -> bool:
+    def _is_too_small(self, wanted: FetchPartition) -> bool:
         """Whether other partitions have left next to nothing of an answer to a follower. Each piece
         costs it a flush, so this partition is left out, and the next answer begins with it."""
         return self._is_followers and self._room < wanted.partition_max_bytes // _LEAST_PART

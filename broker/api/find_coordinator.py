@@ -45,7 +45,7 @@ def handle(
 
     def coordinator(key: str) -> Found:
         if request.key_type == TRANSACTION:
-            return _none(key, without_transactions(caller), _NO_TRANSACTIONS)
+            return _unavailable(key, without_transactions(caller), _NO_TRANSACTIONS)
         return _coordinator(needs, rights, caller.listener, request.key_type, key)
 
     coordinators = [coordinator(key) for key in request.coordinator_keys]
@@ -69,20 +69,20 @@ def without_transactions(caller: Caller) -> ErrorCode:
 
 def _coordinator(needs: Needs, rights: Rights, listener: str, key_type: int, key: str) -> Found:
     if key_type != GROUP:
-        return _none(key, ErrorCode.invalid_request, f"key type {key_type} is not known")
+        return _unavailable(key, ErrorCode.invalid_request, f"key type {key_type} is not known")
     try:
         rights.check(Operation.DESCRIBE, ResourceType.GROUP, key)
     except ApiError as error:
-        return _none(key, error.code, error.message)
+        return _unavailable(key, error.code, error.message)
     which = needs.groups.coordinator_of(key)
     broker = None if which is None else needs.cluster.snapshot.brokers.get(which)
     address = broker and broker.reached_by(listener)
     if not broker or not address:
-        return _none(
+        return _unavailable(
             key, ErrorCode.coordinator_not_available, "no broker is available to coordinate it"
         )
     return Found(key=key, node_id=broker.broker_id, host=address[0], port=address[1])
 
 
-def _none(key: str, code: ErrorCode, message: str) -> Found:
+def _unavailable(key: str, code: ErrorCode, message: str) -> Found:
     return Found(key=key, error_code=code, error_message=message)

@@ -78,13 +78,13 @@ class DescribedTopics:
         if self._brokers != snapshot.brokers.keys():
             self._brokers = frozenset(snapshot.brokers)
             self._described.clear()
-        described = [self._one(snapshot, info, operations) for info in infos]
+        described = [self._described_topic(snapshot, info, operations) for info in infos]
         if len(self._described) > 2 * len(snapshot.topics) + _FEW:
             for key in [key for key in self._described if key[0] not in snapshot.topics]:
                 del self._described[key]
         return described
 
-    def _one(
+    def _described_topic(
         self, snapshot: ClusterSnapshot, info: TopicInfo, operations: int
     ) -> MetadataResponseTopic:
         key = info.name, operations
@@ -191,7 +191,7 @@ def _describe(
         missing: list[MetadataResponseTopic] = []
     else:
         asked = dict.fromkeys(request.topics)
-        infos, missing = _looked_up(snapshot, asked, refused, rights)
+        infos, missing = _look_up(snapshot, asked, refused, rights)
     asks = request.include_topic_authorized_operations
     # Operations allowed to everybody are cached with the description, a client's own are added.
     of_all = ON[ResourceType.TOPIC] if asks and not rights.limited else NOT_ASKED
@@ -217,7 +217,7 @@ def _describe(
     )
 
 
-def _looked_up(
+def _look_up(
     snapshot: ClusterSnapshot,
     asked: Iterable[MetadataRequestTopic],
     refused: dict[str, ErrorCode],
@@ -247,7 +247,7 @@ def _looked_up(
             infos.append(snapshot.topics[name])
         else:
             absent = AbsentTopic(
-                error_code=refused.get(name) or _absence(name),
+                error_code=refused.get(name) or _missing_code(name),
                 name=name,
             )
             missing.append(absent)
@@ -261,7 +261,7 @@ def _with_operations(topic: MetadataResponseTopic, rights: Rights) -> MetadataRe
     return replace(topic, topic_authorized_operations=operations)
 
 
-def _absence(name: str) -> ErrorCode:
+def _missing_code(name: str) -> ErrorCode:
     try:
         check_topic_name(name)
     except InvalidTopicName:

@@ -46,7 +46,7 @@ async def handle(
     offsets: dict[TopicPartition, CommittedOffset] = {}
     now = time.time_ns() // 1_000_000
     for topic in request.topics:
-        why_not = _why_not(needs, rights, topic.name)
+        why_not = _topic_code(needs, rights, topic.name)
         for wanted in topic.partitions:
             partition = TopicPartition(topic.name, wanted.partition_index)
             code = why_not or _fault(needs, topic.name, wanted)
@@ -73,7 +73,7 @@ async def handle(
     return _answer(request, refused, code)
 
 
-def _why_not(needs: Needs, rights: Rights, topic: str) -> ErrorCode:
+def _topic_code(needs: Needs, rights: Rights, topic: str) -> ErrorCode:
     try:
         rights.check_topic(Operation.READ, topic)
     except ApiError as error:

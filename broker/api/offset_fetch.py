@@ -42,7 +42,7 @@ async def _of_group(
     try:
         if asked.topics is None:
             committed = await needs.groups.offsets(name, None, client)
-            topics = _all(rights, committed)
+            topics = _all_topics(rights, committed)
         else:
             seen = {
                 topic.name: not rights.refuses(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
@@ -54,11 +54,11 @@ async def _of_group(
                 if seen[topic.name]
                 for index in topic.partition_indexes
             ]
-            known = await needs.groups.offsets(name, [*filter(_can_be, wanted)], client)
+            known = await needs.groups.offsets(name, [*filter(_may_exist, wanted)], client)
             topics = tuple(
                 _topic(topic, known)
                 if seen[topic.name]
-                else _without(topic, ErrorCode.topic_authorization_failed)
+                else _topic_error(topic, ErrorCode.topic_authorization_failed)
                 for topic in asked.topics
             )
     except ApiError as error:
@@ -66,7 +66,7 @@ async def _of_group(
     return OffsetFetchResponseGroup(group_id=name, topics=topics)
 
 
-def _can_be(partition: TopicPartition) -> bool:
+def _may_exist(partition: TopicPartition) -> bool:
     """Whether the name can have committed offsets: it need not be an existing topic."""
     try:
         check_topic_name(partition.topic)
@@ -75,7 +75,7 @@ def _can_be(partition: TopicPartition) -> bool:
     return partition.partition >= 0
 
 
-def _all(rights: Rights, committed: Offsets) -> tuple[OffsetFetchResponseTopic, ...]:
+def _all_topics(rights: Rights, committed: Offsets) -> tuple[OffsetFetchResponseTopic, ...]:
     by_topic: dict[str, list[int]] = {}
     for topic, index in committed:
         by_topic.setdefault(topic, []).append(index)
@@ -105,7 +105,7 @@ def _topic(asked: OffsetFetchRequestTopic, committed: Offsets) -> OffsetFetchRes
     )
 
 
-def _without(asked: OffsetFetchRequestTopic, code: ErrorCode) -> OffsetFetchResponseTopic:
+def _topic_error(asked: OffsetFetchRequestTopic, code: ErrorCode) -> OffsetFetchResponseTopic:
     return OffsetFetchResponseTopic(
         name=asked.name,
         partitions=tuple(
@@ -116,5 +116,5 @@ def _without(asked: OffsetFetchRequestTopic, code: ErrorCode) -> OffsetFetchResp
 
 
 def _refused(asked: OffsetFetchRequestGroup, code: ErrorCode) -> OffsetFetchResponseGroup:
-    topics = tuple(_without(topic, code) for topic in asked.topics or ())
+    topics = tuple(_topic_error(topic, code) for topic in asked.topics or ())
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics, error_code=code)

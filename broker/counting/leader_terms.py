@@ -65,7 +65,7 @@ class Terms:
     def follow(self, all_led: Iterable[Led]) -> None:
         """Replace the partitions that are led. Raises the ledger's errors."""
         all_led = list(all_led)
-        if losses := [loss for led in all_led if led.unclean for loss in self._lacking(led)]:
+        if losses := [loss for led in all_led if led.unclean for loss in self._unclean_losses(led)]:
             self._counter.withdraw(losses)
         new: dict[PartitionKey, Led] = {}
         for led in all_led:
@@ -75,12 +75,12 @@ class Terms:
             if known is None or known.leader_epoch != led.leader_epoch:
                 new[key] = led
             else:
-                self._say_beginning(key, led, known)
+                self._journal_epochs(key, led, known)
         if new:
-            history = self._asked(new)
+            history = self._ask_ledger(new)
             for key, led in new.items():
                 term = self._terms[key] = self._term(key, led, history.get(key))
-                self._say_beginning(key, led, term)
+                self._journal_epochs(key, led, term)
 
     def _go_back(self, key: PartitionKey, led: Led) -> None:
         """Move the position back if the counted part is no longer in the log: a later epoch begins
@@ -97,7 +97,7 @@ class Terms:
             self._counter.go_back(key, end, leader_epoch=epoch)
             self.forget(key)
 
-    def _asked(self, new: Mapping[PartitionKey, Led]) -> Mapping[PartitionKey, Told]:
+    def _ask_ledger(self, new: Mapping[PartitionKey, Led]) -> Mapping[PartitionKey, Told]:
         """The ledger's answer about the partitions for which it matters."""
         asked = {}
         for key, led in new.items():
@@ -120,7 +120,7 @@ class Terms:
             return Term(led.leader_epoch, led.begins, place or Place(led.start))
         return Term(led.leader_epoch, -1, place or Place(led.start))
 
-    def _say_beginning(self, key: PartitionKey, led: Led, term: Term) -> None:
+    def _journal_epochs(self, key: PartitionKey, led: Led, term: Term) -> None:
         """Journal the beginnings of this epoch and of those since the last reported one: their
         leaders may have gone before they did. Done once, as the counter remembers it."""
         place = self._counter.place(key)
@@ -131,7 +131,7 @@ class Terms:
             if start.leader_epoch > before:
                 self._counter.begin_epoch(key, start.leader_epoch, start.first, place)
 
-    def _lacking(self, led: Led) -> Iterator[Withdrawn]:
+    def _unclean_losses(self, led: Led) -> Iterator[Withdrawn]:
         """Losses by unclean elections that this counter has not reported. The log knows nothing of
         an epoch without batches: its loss is dated by the next epoch."""
         key = key_of(led)

@@ -68,7 +68,7 @@ def runs(directory: Path, place: Place, exposed: int) -> Iterator[BatchRun]:
 
     Raises OSError, and NoBatch if a segment ends in the middle of a batch.
     """
-    going_on = _going_on(directory, place)
+    going_on = _hinted_segment(directory, place)
     if going_on is not None:
         behind = yield from _segment(going_on, place, place.byte, exposed)
         if behind is None:
@@ -79,7 +79,7 @@ def runs(directory: Path, place: Place, exposed: int) -> Iterator[BatchRun]:
     for number, base in enumerate(bases[at:], at):
         file = OpenFile(layout.numbered(directory, base, layout.LOG))
         following = bases[number + 1] if number + 1 < len(bases) else None
-        position = _begin(file, place, base, following)
+        position = _start_position(file, place, base, following)
         behind = yield from _segment(file, place._replace(segment=base), position, exposed)
         if behind is None:
             return
@@ -180,7 +180,7 @@ def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawH
     return headers, position, False
 
 
-def _going_on(directory: Path, place: Place) -> OpenFile | None:
+def _hinted_segment(directory: Path, place: Place) -> OpenFile | None:
     """The segment that holds the next batch, if the hint is right."""
     if place.segment < 0 or place.byte < 0:
         return None
@@ -199,7 +199,7 @@ def _bases(directory: Path) -> list[int]:
     )
 
 
-def _begin(file: OpenFile, place: Place, base: int, following: int | None) -> int:
+def _start_position(file: OpenFile, place: Place, base: int, following: int | None) -> int:
     """The byte of this segment at which to begin."""
     size = os.fstat(file.fd).st_size
     if place.segment != base or not 0 <= place.byte <= size:

@@ -68,7 +68,7 @@ class PartitionCounting:
                 key_of(led): led.mirror_of for led in report.led if led.mirror_of is not None
             }
             counter.settle()
-            forgotten = self._gone(report)
+            forgotten = self._removed_partitions(report)
             self._terms.follow(report.led)
             for led in report.led:
                 try:
@@ -113,11 +113,11 @@ class PartitionCounting:
                     passing.run(run)
                 return
             except NoBatch as error:
-                place = _pass_over(passing, error)
+                place = _report_gap(passing, error)
             finally:
                 self._damaged += passing.damaged
 
-    def _gone(self, report: CountingReport) -> list[PartitionKey]:
+    def _removed_partitions(self, report: CountingReport) -> list[PartitionKey]:
         """Partitions whose directory is missing, or belongs to another topic."""
         led = {
             (partition.topic, partition.partition): partition.topic_id for partition in report.led
@@ -168,16 +168,16 @@ class _Passing:
     def run(self, run: BatchRun) -> None:
         """Count a run in parts of one epoch; damaged batches are reported, not counted."""
         for epoch, part in _by_epoch(run):
-            self._begin(self._believed(epoch))
+            self._begin(self._plausible_epoch(epoch))
             begin = 0
             for number in wrong_crcs(part) if self._checks else ():
-                self._counted(part.part(begin, number))
+                self._count_run(part.part(begin, number))
                 header = part.headers[number]
                 self.spoilt(header[0], header[6] + 1, WRONG_CRC)
                 begin = number + 1
-            self._counted(part.part(begin, len(part.headers)) if begin else part)
+            self._count_run(part.part(begin, len(part.headers)) if begin else part)
 
-    def _believed(self, epoch: int) -> int:
+    def _plausible_epoch(self, epoch: int) -> int:
         """The batch's epoch, if it is possible: the CRC does not cover it."""
         before, newest = self._epoch, self.led.leader_epoch
         if (0 if before is None else before) <= epoch <= newest:
@@ -192,16 +192,16 @@ class _Passing:
     def _begin_passage(self, epoch: int) -> None:
         self._counter.partition(self._key, self.next_offset, leader_epoch=epoch, seen=self._seen)
 
-    def _counted(self, run: BatchRun) -> None:
+    def _count_run(self, run: BatchRun) -> None:
         if run.headers and run.headers[0][0] >= self._singly_before:
-            self._together(run)
+            self._count_batches(run)
             return
         for number in range(len(run.headers)):
             assert self._epoch is not None, "a part of a run has one epoch"
             self._begin_passage(self._epoch)
-            self._together(run.part(number, number + 1))
+            self._count_batches(run.part(number, number + 1))
 
-    def _together(self, run: BatchRun) -> None:
+    def _count_batches(self, run: BatchRun) -> None:
         self._counter.run(
             run.headers,
             run.read,
@@ -221,7 +221,7 @@ class _Passing:
         self.next_offset = first + offsets
 
 
-def _pass_over(passing: _Passing, broken: NoBatch) -> Place:
+def _report_gap(passing: _Passing, broken: NoBatch) -> Place:
     """Report the offsets without a readable batch; returns the place of the next batch."""
     first, led = passing.next_offset, passing.led
     place = behind_damage(Path(led.directory), broken, first, led.exposed)

@@ -163,7 +163,7 @@ class Scrubbing:
                     yield 0
             self._save()
             self._report()
-            yield from self._until(began, self._checks.young_seconds)
+            yield from self._seconds_left(began, self._checks.young_seconds)
 
     def _read_young(self, key: PartitionKey) -> Iterator[int]:
         began = self._now_millis()
@@ -181,7 +181,7 @@ class Scrubbing:
         while True:
             progress = self._progress
             if progress.is_over:
-                yield from self._until(progress.began_millis, self._checks.scrub_seconds)
+                yield from self._seconds_left(progress.began_millis, self._checks.scrub_seconds)
                 progress = self._progress = _Progress(
                     began_millis=self._now_millis(),
                     is_over=False,
@@ -221,7 +221,7 @@ class Scrubbing:
         if progress.log_began_millis >= 0 and key in self._led:
             self._note(key, CheckTimes(progress.log_began_millis, progress.log_began_millis))
 
-    def _until(self, began_millis: int, seconds: float) -> Iterator[None]:
+    def _seconds_left(self, began_millis: int, seconds: float) -> Iterator[None]:
         """Seconds until then; 0 if the clock was set back before its beginning."""
         due = began_millis + int(seconds * 1000)
         while 0 <= began_millis <= self._now_millis() < due:

@@ -183,7 +183,7 @@ class Group:
         """Answered at once, or when the generation begins."""
         code = refusal(joining, self._rules, self.state, self._members, self.protocol_type)
         if code is ErrorCode.group_max_size_reached:
-            self._shed(joining, now)
+            self._remove_rejected(joining, now)
             self._answers.refuse_join(answer, code)
         elif code is not ErrorCode.none:
             self._answers.refuse_join(answer, code, joining.member_id)
@@ -194,7 +194,7 @@ class Group:
         self._try_to_complete(now)
         self._answers.give()
 
-    def _shed(self, joining: Joining, now: float) -> None:
+    def _remove_rejected(self, joining: Joining, now: float) -> None:
         """Remove a member whose join was rejected: its client has been told that it is none."""
         self._drop_pending(joining.member_id)
         member = self._members.get(joining.member_id)

@@ -113,7 +113,7 @@ class Retention:
 
     async def _expire(self, live: LiveGroup) -> None:
         touched = live.touched
-        offsets = await self._without_left_over(live)
+        offsets = await self._remaining_offsets(live)
         if (
             offsets is None
             or live.touched != touched
@@ -164,7 +164,7 @@ class Retention:
     async def _forget_topics(self) -> None:
         """Remove offsets of deleted topics: they mean nothing for new ones of the same name."""
         for live in tuple(self._registry.groups.values()):
-            await self._without_left_over(live)
+            await self._remaining_offsets(live)
         try:
             stored = await self._registry.in_thread(self._registry.store.listed)
         except ClusterError:
@@ -172,7 +172,7 @@ class Retention:
         claimed = [group for group in stored if group.kind is GroupKind.PENSTOCK]
         await self._look_after_claimed([i for i in claimed if self._registry.is_ours(i.name)])
 
-    async def _without_left_over(self, live: LiveGroup) -> Offsets | None:
+    async def _remaining_offsets(self, live: LiveGroup) -> Offsets | None:
         """The offsets left after removing those of deleted topics; None if unknown."""
         touched = live.touched
         try:

@@ -156,12 +156,12 @@ class CopiedPartition:
         if asked.offset != self.partition.log.end_offset:
             self._begin(self.partition.flushed_copy())
         elif data.error_code is ErrorCode.offset_out_of_range:
-            self._begin(self._meet(data))
+            self._begin(self._align_with_leader(data))
         elif data.error_code is not ErrorCode.none:
             code = data.error_code.name.replace("_", " ")
             self._begin(_fail(Refused(f"the leader answered {code}")))
         elif data.diverging_epoch.end_offset >= 0:
-            self._begin(self._part(data.diverging_epoch))
+            self._begin(self._truncate_to_common(data.diverging_epoch))
         else:
             return await self._extend(data, asked)
         return True
@@ -177,7 +177,7 @@ class CopiedPartition:
             self._begin(_fail(error))
             return True
         if not records:
-            self._well()
+            self._note_success()
             return False
         self.bytes_at_work = len(records)
         appended = asyncio.Event()
@@ -203,7 +203,7 @@ class CopiedPartition:
         await self.partition.flushed_copy()
         if problem is not None:
             raise problem
-        self._well()
+        self._note_success()
 
     async def _append(self, records: memoryview, asked: Wanted) -> None:
         now_ms = time.time_ns() // 1_000_000
@@ -216,7 +216,7 @@ class CopiedPartition:
 
     # Truncating
 
-    async def _part(self, theirs: EpochEndOffset) -> None:
+    async def _truncate_to_common(self, theirs: EpochEndOffset) -> None:
         """The histories differ: truncate to the end of the last epoch that both have."""
         partition_log = self.partition.log
         _, ours = partition_log.epochs.end_offset_for(theirs.epoch, partition_log.end_offset)
@@ -225,7 +225,7 @@ class CopiedPartition:
             offset, f"epoch {theirs.epoch} ends at {theirs.end_offset} at the leader"
         )
 
-    async def _meet(self, data: PartitionData) -> None:
+    async def _align_with_leader(self, data: PartitionData) -> None:
         """The leader's log does not include this one's end: begin at the leader's start, or
         truncate to what is committed."""
         partition_log, start = self.partition.log, data.log_start_offset
@@ -283,19 +283,19 @@ class CopiedPartition:
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         assert self._work is None, f"{self.key}: two operations at a time"
-        self._work = self._loop.create_task(self._do(work))
+        self._work = self._loop.create_task(self._run_once(work))
 
-    async def _do(self, work: Coroutine[None, None, None]) -> None:
+    async def _run_once(self, work: Coroutine[None, None, None]) -> None:
         pause = 0.0
         try:
             await work
             if self._setbacks > _USUAL_SETBACKS:
                 pause = self._pauses.next()
         except (BadCopy, NotCopied, StorageError, ApiError, OSError) as error:
-            pause = self._ill(str(error), passing=isinstance(error, Refused))
+            pause = self._note_trouble(str(error), passing=isinstance(error, Refused))
         except Exception as error:  # a bug of ours: the other partitions are copied all the same
             log.exception("not copied topic=%s partition=%d", *self.key)
-            pause = self._ill(repr(error), passing=False)
+            pause = self._note_trouble(repr(error), passing=False)
         finally:
             self._work = None
             self.bytes_at_work = 0
@@ -310,7 +310,7 @@ class CopiedPartition:
         """Nothing is fetched while the log cannot be written to."""
         self._begin(self.partition.flushed_copy())
 
-    def _ill(self, reason: str, *, passing: bool) -> float:
+    def _note_trouble(self, reason: str, *, passing: bool) -> float:
         """The pause before the next attempt. Passing problems are logged only if they last."""
         now = self._loop.time()
         if not self.trouble:
@@ -321,7 +321,7 @@ class CopiedPartition:
             log.warning("cannot copy topic=%s partition=%d reason=%r", *self.key, reason)
         return self._pauses.next()
 
-    def _well(self) -> None:
+    def _note_success(self) -> None:
         if self._said:
             log.info("copying resumed topic=%s partition=%d", *self.key)
         self.trouble = self._said = ""

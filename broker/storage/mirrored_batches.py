@@ -132,11 +132,11 @@ def _check(rest: memoryview, next_offset: int) -> None:
             ErrorCode.corrupt_message,
             f"the CRC of the batch at offset {base} does not match its bytes",
         )
-    if problem := _nonsense(header, next_offset):
+    if problem := _header_fault(header, next_offset):
         raise BatchError(ErrorCode.invalid_record, f"the batch at offset {base} has {problem}")
 
 
-def _nonsense(header: BatchHeader, next_offset: int) -> str:
+def _header_fault(header: BatchHeader, next_offset: int) -> str:
     base, delta, count = header.base_offset, header.last_offset_delta, header.record_count
     if not 0 <= base <= _HIGHEST_OFFSET - 1 - max(delta, 0):
         return "an impossible offset"
@@ -154,7 +154,7 @@ def _nonsense(header: BatchHeader, next_offset: int) -> str:
 def count_known(log: Log, read: Read, headers: Sequence[BatchHeader], *, compacts: bool) -> int:
     """The number of leading batches that the copy has already. Raises `Differs` if it has others,
     and the errors of `read`."""
-    there = _There(log, read)
+    there = _CopiedBatches(log, read)
     for count, header in enumerate(headers):
         if header.base_offset >= log.end_offset:
             return count
@@ -173,7 +173,7 @@ def append_kept(
     return log.append_copy(batch, header, now_ms, leader_epoch)
 
 
-class _There:
+class _CopiedBatches:
     def __init__(self, log: Log, read: Read) -> None:
         self._log = log
         self._read = read
@@ -186,14 +186,14 @@ class _There:
         while header is None or header.next_offset <= offset:
             header = next(self._following, None)
             if header is None:
-                self._following = self._from(offset)
+                self._following = self._read_from(offset)
                 header = next(self._following, None)
                 if header is None:
                     return None
         self._found = header
         return header
 
-    def _from(self, offset: int) -> Iterator[BatchHeader]:
+    def _read_from(self, offset: int) -> Iterator[BatchHeader]:
         try:
             piece = self._read(offset, _READ_BYTES)
         except OffsetOutOfRange:  # deleted just now
@@ -218,13 +218,13 @@ def _is_same(header: BatchHeader, stored: BatchHeader | None, *, compacts: bool)
 
 
 def _difference(header: BatchHeader, stored: BatchHeader | None) -> str:
-    sent = f"differs: at offset {header.base_offset} the source has {_told(header)}"
+    sent = f"differs: at offset {header.base_offset} the source has {_described(header)}"
     if stored is None or stored.base_offset > header.last_offset:
         return f"{sent}, and the copy has nothing up to {header.last_offset}"
-    return f"{sent}, and the copy has at {stored.base_offset} {_told(stored)}"
+    return f"{sent}, and the copy has at {stored.base_offset} {_described(stored)}"
 
 
-def _told(header: BatchHeader) -> str:
+def _described(header: BatchHeader) -> str:
     return (
         f"a batch up to {header.last_offset} of {header.length + LENGTH_PREFIX} bytes with CRC "
         f"{header.crc:08x}"

@@ -214,14 +214,14 @@ class _Recovery:
         raise CorruptLog(f"offsets {base} to {next_offset - 1} are also before {path}: {_ADVICE}")
 
     def _save_indexes(self, segment: Segment) -> None:
-        with self._room_or_not():
+        with self._tolerate_full_disk():
             segment.finish()
         for path in segment.unsynced_indexes():
             sync_file(path)
             self._changed = True
 
     @contextmanager
-    def _room_or_not(self) -> Iterator[None]:
+    def _tolerate_full_disk(self) -> Iterator[None]:
         """A full disk must not make a log unreadable; the next recovery has more to do."""
         try:
             yield
@@ -379,7 +379,7 @@ class _Recovery:
         start_offset = self._start(start_offset)
         self._epochs.truncate_after(end_offset)
         self._epochs.drop_before(start_offset)
-        with self._room_or_not():
+        with self._tolerate_full_disk():
             self._epochs.save()
         active_since = (
             segments[-2].last_append_ms
@@ -426,7 +426,7 @@ class _Recovery:
             segment.lasts = True
         if end_offset > self._segments[0].base_offset:
             self._due.append((end_offset, self._producers))
-        with self._room_or_not():
+        with self._tolerate_full_disk():
             for offset, producers in self._due:
                 if self._saved:
                     snapshots.write_snapshot(self._directory, offset, producers)

@@ -43,7 +43,7 @@ def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Dama
     while True:
         file = OpenFile(path)
         broken: str | None = None
-        for piece in _sound(path, position, offset, end, gaps=gaps):
+        for piece in _sound_pieces(path, position, offset, end, gaps=gaps):
             if isinstance(piece, int):
                 yield piece
             else:
@@ -63,7 +63,7 @@ def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Dama
 _Place = tuple[int, int, str | None]  # byte and offset, and the error there
 
 
-def _sound(
+def _sound_pieces(
     path: Path, position: int, offset: int, end: int, *, gaps: bool
 ) -> Iterator[int | _Place]:
     """Read on as long as everything is sound; finally, where that ended and why, None at the end.
