@@ -1,1 +1,3 @@
-"""A broker: one process, one event loop; clients on one side, logs on the other, the map beside."""
+"""A broker: one process with one event loop, which serves clients from logs and follows the
+cluster's map.
+"""

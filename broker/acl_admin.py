@@ -1,8 +1,8 @@
-"""What clients may change about ACLs: add and remove; and how what they name is understood.
+"""Adds and removes ACLs on behalf of clients, and interprets the codes and names in their requests.
 
-ACLs may be changed through any broker. What is written goes to ZooKeeper, one pattern after the
-other, in a worker thread; whoever asked is answered when this broker has followed the change, or
-after a while in any case: then it stands, and will be in force. A refusal is an `ApiError`.
+ACLs can be changed through any broker. Changes are written to ZooKeeper, one pattern at a time, in
+a worker thread. The client is answered when this broker has applied the change, or after a timeout:
+the change is then written and will take effect. A rejected change is an `ApiError`.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class AclAdmin:
-    """ACLs as clients change them, on one broker. Belongs to the event loop."""
+    """ACL changes requested by clients of one broker. Belongs to the event loop."""
 
     def __init__(self, session: Session, authorization: Authorization) -> None:
         self._session = session
@@ -55,19 +55,18 @@ class AclAdmin:
 
     @property
     def acls(self) -> Acls:
-        """Those that this broker goes by."""
         return self._authorization.acls
 
     async def add(
         self, added: Mapping[ResourcePattern, Collection[Acl]], caller: Caller
     ) -> dict[ResourcePattern, ApiError]:
-        """What could not be added, and why."""
+        """Add rules; returns those that could not be added, with the reason."""
         there = count(self.acls.values())
         if there + sum(map(len, added.values())) > MOST_ACLS:
             full = ApiError(
                 ErrorCode.invalid_request,
-                f"there are {there} ACLs, and {MOST_ACLS} are allowed: give prefixes rules, or "
-                "take away what nobody needs",
+                f"there are already {there} ACLs, and at most {MOST_ACLS} are allowed: use "
+                "prefixed patterns, or remove unneeded ACLs",
             )
             return dict.fromkeys(added, full)
         _log("added", added, caller)
@@ -76,7 +75,7 @@ class AclAdmin:
     async def remove(
         self, removed: Mapping[ResourcePattern, Collection[Acl]], caller: Caller
     ) -> dict[ResourcePattern, ApiError]:
-        """What could not be removed, and why."""
+        """Remove rules; returns those that could not be removed, with the reason."""
         _log("removed", removed, caller)
         return await self._change(acls.remove, removed, lambda now, gone: not (gone & now))
 
@@ -86,42 +85,42 @@ class AclAdmin:
         changes: Mapping[ResourcePattern, Collection[Acl]],
         is_in_force: Callable[[set[Acl], set[Acl]], bool],
     ) -> dict[ResourcePattern, ApiError]:
-        failed = await asyncio.to_thread(_written, self._session, write, changes)
+        failed = await asyncio.to_thread(_write, self._session, write, changes)
         waiting = [
-            (pattern, set(each)) for pattern, each in changes.items() if pattern not in failed
+            (pattern, set(change)) for pattern, change in changes.items() if pattern not in failed
         ]
 
         def all_in_force() -> bool:
             known = self.acls
             while waiting:
-                pattern, each = waiting[-1]
-                if not is_in_force(set(known.get(pattern, ())), each):
+                pattern, applied = waiting[-1]
+                if not is_in_force(set(known.get(pattern, ())), applied):
                     return False
                 waiting.pop()
             return True
 
-        with suppress(TimeoutError):  # it is written, and perhaps changed again meanwhile
+        with suppress(TimeoutError):  # it is written, and may have been changed again since
             async with asyncio.timeout(_SEEN_SECONDS):
-                # A wait in the view would hold a thread for each of us.
+                # Waiting in the view would hold a thread for each waiting client.
                 while not all_in_force():  # noqa: ASYNC110
                     await asyncio.sleep(_GLANCE_SECONDS)
         return failed
 
 
-def _written(
+def _write(
     session: Session,
     write: Callable[[Session, ResourcePattern, Collection[Acl]], None],
     changes: Mapping[ResourcePattern, Collection[Acl]],
 ) -> dict[ResourcePattern, ApiError]:
-    """In a worker thread."""
+    """Runs in a worker thread."""
     failed: dict[ResourcePattern, ApiError] = {}
-    silent: ApiError | None = None  # the others would only wait as long
-    for pattern, each in changes.items():
+    silent: ApiError | None = None  # the others would only run into the same timeout
+    for pattern, change in changes.items():
         if silent is not None:
             failed[pattern] = silent
             continue
         try:
-            write(session, pattern, each)
+            write(session, pattern, change)
         except Unavailable as error:  # it may have happened
             failed[pattern] = silent = ApiError(ErrorCode.request_timed_out, str(error))
         except ClusterError as error:
@@ -130,30 +129,29 @@ def _written(
 
 
 def _log(what: str, changes: Mapping[ResourcePattern, Collection[Acl]], caller: Caller) -> None:
-    """Who has changed what may be done is what people will ask."""
     log.info(
         "acls %s principal=%r client=%s number=%d on=%r",
         what,
         caller.principal,
         caller.host,
         sum(map(len, changes.values())),
-        ", ".join(f"{each.resource_type.words}:{each.name}" for each in changes)[:200],
+        ", ".join(f"{rule.resource_type.words}:{rule.name}" for rule in changes)[:200],
     )
 
 
-# How codes and names are understood
+# Interpreting codes and names
 
 
 def understood_rule(asked: AclCreation) -> tuple[ResourcePattern, Acl]:
-    """An ACL to be made, and where it stands."""
-    kind = _one_of(ResourceType, asked.resource_type, RESOURCE_TYPES, "resource type")
-    how = _one_of(PatternType, asked.resource_pattern_type, PATTERN_TYPES, "pattern type")
+    """The ACL that a client asks to create, and the pattern that it belongs to."""
+    kind = _checked_code(ResourceType, asked.resource_type, RESOURCE_TYPES, "resource type")
+    how = _checked_code(PatternType, asked.resource_pattern_type, PATTERN_TYPES, "pattern type")
     name, principal = asked.resource_name, asked.principal
     acl = Acl(
         principal,
         asked.host,
-        _one_of(Operation, asked.operation, _real(Operation), "operation"),
-        _one_of(Permission, asked.permission_type, _real(Permission), "permission"),
+        _checked_code(Operation, asked.operation, _known_codes(Operation), "operation"),
+        _checked_code(Permission, asked.permission_type, _known_codes(Permission), "permission"),
     )
     for what, text in (("resource name", name), ("principal", principal), ("host", asked.host)):
         if not text:
@@ -161,7 +159,7 @@ def understood_rule(asked: AclCreation) -> tuple[ResourcePattern, Acl]:
         if len(text) > LONGEST_NAME:
             raise ApiError(
                 ErrorCode.invalid_request,
-                f"the {what} has {len(text)} characters, {LONGEST_NAME} are allowed",
+                f"the {what} has {len(text)} characters, at most {LONGEST_NAME} are allowed",
             )
     if kind is ResourceType.CLUSTER and name != THE_CLUSTER:
         raise ApiError(
@@ -178,40 +176,40 @@ def understood_rule(asked: AclCreation) -> tuple[ResourcePattern, Acl]:
 
 def understood_filter(asked: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
     return AclFilter(
-        _one_of(ResourceType, asked.resource_type_filter, ResourceType, "resource type"),
+        _checked_code(ResourceType, asked.resource_type_filter, ResourceType, "resource type"),
         asked.resource_name_filter,
-        _one_of(PatternType, asked.pattern_type_filter, PatternType, "pattern type"),
+        _checked_code(PatternType, asked.pattern_type_filter, PatternType, "pattern type"),
         asked.principal_filter,
         asked.host_filter,
-        _one_of(Operation, asked.operation, Operation, "operation"),
-        _one_of(Permission, asked.permission_type, Permission, "permission"),
+        _checked_code(Operation, asked.operation, Operation, "operation"),
+        _checked_code(Permission, asked.permission_type, Permission, "permission"),
     )
 
 
-def _real(codes: type[Code]) -> tuple[Code, ...]:
-    return tuple(each for each in codes if each.name != "ANY")
+def _known_codes(codes: type[Code]) -> tuple[Code, ...]:
+    return tuple(code for code in codes if code.name != "ANY")
 
 
-def _one_of(codes: type[Code], value: int, allowed: Iterable[Code], what: str) -> Code:
-    for each in allowed:
-        if each == value:
-            return each
-    raise ApiError(ErrorCode.invalid_request, f"{what} {value} is not one that can stand here")
+def _checked_code(codes: type[Code], value: int, allowed: Iterable[Code], what: str) -> Code:
+    for code in allowed:
+        if code == value:
+            return code
+    raise ApiError(ErrorCode.invalid_request, f"{what} {value} is not allowed here")
 
 
 def by_pattern(
     rules: Iterable[tuple[ResourcePattern, Acl]],
 ) -> dict[ResourcePattern, set[Acl]]:
-    found: defaultdict[ResourcePattern, set[Acl]] = defaultdict(set)
+    patterns: defaultdict[ResourcePattern, set[Acl]] = defaultdict(set)
     for pattern, acl in rules:
-        found[pattern].add(acl)
-    return dict(found)
+        patterns[pattern].add(acl)
+    return dict(patterns)
 
 
 def check_is_on(is_on: bool) -> None:
-    """Raise where nothing goes by ACLs: whoever made one would believe that it holds."""
+    """Raise if authorization is off: an ACL would have no effect, unnoticed."""
     if not is_on:
         raise ApiError(
             ErrorCode.security_disabled,
-            "No Authorizer is configured on the broker: it has no `authorization:`",
+            "No Authorizer is configured on the broker: its configuration has no `authorization:`",
         )

@@ -1,12 +1,12 @@
-"""Who may do what on this broker, at this moment: what handlers ask before they answer.
+"""What clients may do on this broker at this moment: handlers check it before they answer.
 
-An `Authorization` follows the ACLs of the map; `of` gives what one caller may do by those that are
-in force now. A handler asks for that once a request, so that no answer goes by two sets of ACLs.
-Where the configuration has no `authorization:`, everybody may do everything, and nothing is looked
-up. Which API needs what stands in `broker.api.operations`.
+An `Authorization` follows the ACLs of the map; `of` returns the rights of one caller by the ACLs in
+force. A handler calls it once a request, so that no answer is based on two sets of ACLs. If the
+configuration has no `authorization:`, everything is allowed, and nothing is looked up.
+`broker.api.operations` lists the right that each API needs.
 
-`follow` is called on the view's thread: what it makes is complete before anybody sees it. Refusals
-are told to `denied`, which counts and logs them; asking `may` tells nobody.
+`follow` is called on the view's thread: what it makes is complete before another thread can see it.
+Denials are reported to `denied`, which counts and logs them; calling `may` reports nothing.
 """
 
 from collections.abc import Callable, Iterable, Set
@@ -26,14 +26,14 @@ REFUSALS: Final = {
     ResourceType.CLUSTER: ErrorCode.cluster_authorization_failed,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.transactional_id_authorization_failed,
 }
-"""What a client is told that may not do something to a resource of this kind."""
+"""The error code for a denied operation on a resource of this kind."""
 
 
 Denied = Callable[[Caller, Operation, ResourceType, str], None]
 
 
 class Rights:
-    """What one caller may do, by the ACLs of one moment."""
+    """The rights of one caller, by the ACLs of one moment."""
 
     __slots__ = ("_caller", "_denied", "_host", "_permissions", "_principal")
 
@@ -46,7 +46,7 @@ class Rights:
 
     @property
     def limited(self) -> bool:
-        """Whether it is looked up; else everything is allowed."""
+        """Whether ACLs are looked up; otherwise everything is allowed."""
         return self._permissions is not None
 
     def may(self, operation: Operation, kind: ResourceType, name: str) -> bool:
@@ -61,32 +61,31 @@ class Rights:
         return self.may(operation, ResourceType.CLUSTER, THE_CLUSTER)
 
     def may_on_some_topic(self, operation: Operation) -> bool:
-        """Whether there can be a topic to which it may be done."""
+        """Whether there could be a topic on which the operation is allowed."""
         if self._permissions is None:
             return True
         return self._permissions.allows_somewhere(self._principal, self._host, operation, _TOPIC)
 
     def operations(self, kind: ResourceType, name: str) -> int:
-        """All of what may be done to a resource, as the bits that clients are told."""
+        """All operations allowed on a resource, as the bits that clients get."""
         if self._permissions is None:
             return ON[kind]
         return self._permissions.allowed(self._principal, self._host, kind, name) & ON[kind]
 
     def operations_on_cluster(self) -> int:
-        """Nothing is told to who may not describe it."""
+        """Empty for a caller that may not describe the cluster."""
         if not self.may_on_cluster(Operation.DESCRIBE):
             return 0
         return self.operations(ResourceType.CLUSTER, THE_CLUSTER)
 
     def refuses(self, operation: Operation, kind: ResourceType, name: str) -> bool:
-        """Whether it is not allowed; that the client will be told so is noted."""
+        """Whether the operation is denied; a denial is reported."""
         if self.may(operation, kind, name):
             return False
         self._denied(self._caller, operation, kind, name)
         return True
 
     def check(self, operation: Operation, kind: ResourceType, name: str) -> None:
-        """Raise ApiError unless it is allowed."""
         if self.refuses(operation, kind, name):
             raise denial(operation, kind, name)
 
@@ -98,13 +97,13 @@ class Rights:
 
 
 def denial(operation: Operation, kind: ResourceType, name: str) -> ApiError:
-    """It says what is not allowed, and not whether the resource is there."""
+    """The error names the operation, and does not reveal whether the resource exists."""
     which = "the cluster" if kind is ResourceType.CLUSTER else f"{kind.words} {name[:250]!r}"
     return ApiError(REFUSALS[kind], f"not authorized: {operation.words} on {which}")
 
 
 class Authorization:
-    """What is in force. Any thread."""
+    """The ACLs in force. Any thread."""
 
     def __init__(self, config: AuthorizationConfig | None, denied: Denied) -> None:
         self._config = config
@@ -122,16 +121,14 @@ class Authorization:
 
     @property
     def permissions(self) -> Permissions | None:
-        """Another one whenever something may have changed; None if all is allowed."""
+        """Replaced whenever the ACLs may have changed; None if everything is allowed."""
         return self._permissions
 
     @property
     def acls(self) -> Acls:
-        """Those that are in force."""
         return {} if self._permissions is None else self._permissions.acls
 
     def follow(self, acls: Acls) -> None:
-        """From now on these are in force."""
         before = self._permissions
         if self._config is None or (before is not None and before.acls is acls):
             return
@@ -148,7 +145,6 @@ class Authorization:
     def denied_topics(
         self, caller: Caller, operation: Operation, topics: Iterable[str]
     ) -> Set[str]:
-        """Those to which this may not be done."""
         if self._permissions is None:
             return frozenset()
         rights = self.of(caller)

@@ -1,11 +1,11 @@
-"""One broker: what it consists of, in which order that starts, and in which it stops.
+"""One broker: its parts, the order in which they start, and the order in which they stop.
 
     data directory locked → port bound → session with ZooKeeper → cluster id agreed
     → map loaded → logs opened and recovered → registered, candidate for controller → serving
 
-Stopping goes the other way: what clients were promised is flushed and answered before the logs are
-closed, and the data directory is marked clean last of all. A crash at any point leaves what
-recovery expects.
+Stopping goes the other way: everything promised to clients is flushed and answered before the logs
+are closed, and the data directory is marked clean last. A crash at any point leaves a state that
+recovery can handle.
 """
 
 import asyncio
@@ -33,7 +33,6 @@ from broker.controller.draining import hand_over
 from broker.controller.leaders import Leaders
 from broker.controller.preferred import PreferredLeaders
 from broker.counting.counter import CountingFindings, LedgerCounter
-from broker.cutting import Cutting
 from broker.data_directory import DataDirectory
 from broker.deletions import Deletions
 from broker.dispatch import Dispatcher
@@ -46,18 +45,19 @@ from broker.housekeeping import Housekeeping
 from broker.http import BrokerHttpServer
 from broker.large_requests import Turns
 from broker.leader_admin import LeaderAdmin
+from broker.log_cuts import LogCuts
+from broker.log_opening import LogOpener
 from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from broker.open_files import Descriptors, OpenLogs
-from broker.opening import Opening
 from broker.partitions import Partitions
 from broker.producer_ids import ProducerIds
 from broker.quota_admin import QuotaAdmin
 from broker.quotas import Quotas
 from broker.reassignment_admin import ReassignmentAdmin
 from broker.replication.replication import Replication
+from broker.replication_status import ReplicationStatus
 from broker.server import Server
-from broker.standing import Standing
 from broker.storage.acknowledged import FILE_NAME as ACKNOWLEDGED
 from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.flush import run_all
@@ -97,11 +97,10 @@ class MapLost(BrokerError):
 
 
 class Broker:
-    """Makes the parts and hands to each those that it works with; none of them knows the whole.
-    Belongs to the event loop.
+    """Makes the parts and connects them; no part knows the whole. Belongs to the event loop.
 
-    `start` builds the parts in the order above, each with its own end on a stack; `stop` unwinds
-    it. `gone` is set when the broker cannot go on by itself; `failure` then says why.
+    `start` builds the parts in the order above, and pushes the end of each on a stack; `stop`
+    unwinds it. `gone` is set when the broker cannot continue; `failure` then has the reason.
     """
 
     server: Server
@@ -144,12 +143,12 @@ class Broker:
         self.failure = ""
         self._not_ready = "starting"
         self._groups: Coordinator | None = None
-        self._connected = self._has_partitions = self._opened = False  # how far `start` has come
-        self._standing: Standing | None = None
+        self._connected = self._has_partitions = self._opened = False  # what `start` has done
+        self._standing: ReplicationStatus | None = None
         self._ends = AsyncExitStack()
 
     async def start(self, zookeeper: str, secret: str | None) -> None:
-        """Bring everything up; whatever cannot be is raised, and `stop` undoes the rest."""
+        """Start everything; raises if a part cannot start, and `stop` undoes the rest."""
         config, ends = self.config, self._ends
         data = DataDirectory(Path(config.data_dir))
         ends.callback(data.release)
@@ -184,9 +183,9 @@ class Broker:
 
         if not NATIVE:
             log.warning(
-                "records are looked through without wire/_records.c, which is not compiled: "
-                "up to half of the throughput in large batches; with a C compiler and Python's "
-                "headers (gcc, python3-dev) there, install Penstock again"
+                "checking records without wire/_records.c, which is not compiled: this costs up "
+                "to half of the throughput of large batches; install a C compiler and Python's "
+                "headers (gcc, python3-dev), then reinstall Penstock"
             )
         self._not_ready = "connecting to ZooKeeper"
         self.session = await asyncio.to_thread(
@@ -209,7 +208,7 @@ class Broker:
         ends.callback(acknowledged.close)
         self.withdrawals = Withdrawals(data.path, clean=clean, keeps_ledger=config.keeps_ledger)
         states = OwnStates(self.session, config.id)
-        opening = Opening(
+        opening = LogOpener(
             data,
             acknowledged,
             self.withdrawals,
@@ -217,7 +216,7 @@ class Broker:
             clean=clean,
             is_replaced=await asyncio.to_thread(self._is_replaced, data),
         )
-        cutting = Cutting(states.raise_epoch, self.withdrawals, opening.remember)
+        cutting = LogCuts(states.raise_epoch, self.withdrawals, opening.remember)
         self._replication = Replication(
             config,
             partial(change_states, self.session),
@@ -246,11 +245,11 @@ class Broker:
         self._leaders.start()
         ends.callback(self._leaders.close)
         self._deletions = Deletions(config.id, self.session, self.cluster, self.partitions)
-        # A ZooKeeper that lags would tell of leaders that were before this start.
+        # A ZooKeeper server that lags would report the leaders from before this start.
         await asyncio.to_thread(self.session.sync)
         await asyncio.to_thread(self.cluster.start, self._map_changed)
         ends.push_async_callback(asyncio.to_thread, self.cluster.close)
-        self._standing = Standing(
+        self._standing = ReplicationStatus(
             config.id,
             session=self.session,
             snapshot=lambda: self.cluster.snapshot,
@@ -275,7 +274,7 @@ class Broker:
             earlier=await asyncio.to_thread(drawn_by_cluster, self.session),
         )
         self._logins = Logins(
-            {each for listener in config.every_listener for each in listener.logins},
+            {mechanism for listener in config.every_listener for mechanism in listener.logins},
             users=lambda: users.users,
             decoy_key=key,
             tokens=config.tokens,
@@ -283,7 +282,7 @@ class Broker:
         ends.callback(self._logins.close)
         self.partitions.follow(self.cluster.snapshot)
         await self.partitions.caught_up()
-        topic_ids = {each.topic_id for each in self.partitions.applied.topics.values()}
+        topic_ids = {topic.topic_id for topic in self.partitions.applied.topics.values()}
         await asyncio.to_thread(opening.all_are_open, topic_ids)
         await asyncio.to_thread(note_directory, self.session, config.id, data.directory_id)
         self._opened = True
@@ -324,7 +323,7 @@ class Broker:
         self._not_ready = ""
         if config.open_addresses:
             log.warning(
-                "insecure: other machines come in without a login, or read along: %s",
+                "insecure: other machines can connect without a login, or read the traffic: %s",
                 ", ".join(config.open_addresses),
             )
         log.info(
@@ -339,13 +338,13 @@ class Broker:
         )
 
     async def stop(self) -> None:
-        """Undo what `start` did, as far as that got."""
+        """Undo `start`, as far as it got."""
         self._not_ready = "stopping"
         await self._ends.aclose()
 
     async def _close_logs(self, data: DataDirectory, acknowledged: AcknowledgedFile) -> None:
         checkpoints, clean = await self.partitions.close()
-        # Before that most of them are not known here, and keep what was written last.
+        # Before that, most partitions are not known here, and keep their last checkpoints.
         if self._opened and data.is_there():
             await asyncio.to_thread(data.write_checkpoints, checkpoints)
             await asyncio.to_thread(acknowledged.sync)
@@ -353,14 +352,17 @@ class Broker:
                 data.mark_clean()
 
     def _keep_ledger(self) -> None:
-        """What is in the logs is told to the audit, by a process of its own."""
+        """Start the process that counts the contents of logs for the audit."""
         if self.config.keeps_ledger:
             counter = LedgerCounter(
                 self.config, self.server.listeners, self.partitions, self.withdrawals, self._found
             )
             self._ends.push_async_callback(counter.stop)
         else:
-            log.info("this broker keeps no ledger: the audit will not hear of it (`registry`)")
+            log.info(
+                "this broker keeps no ledger, so the audit does not learn what it stores: set "
+                "`registry`"
+            )
 
     def _administration_log(self, data: DataDirectory) -> AdministrationLog:
         config = self.config.administration_log
@@ -376,8 +378,8 @@ class Broker:
         record_check = RecordCheck()
         return BrokerParts(
             config=self.config,
-            listener=",".join(each.address for each in listeners),
-            advertised=",".join(each.advertised_address for each in listeners),
+            listener=",".join(listener.address for listener in listeners),
+            advertised=",".join(listener.advertised_address for listener in listeners),
             loop=self.loop,
             cluster=self.cluster,
             topics=self.topics,
@@ -411,7 +413,7 @@ class Broker:
             ),
         )
 
-    # Who this is
+    # Identity
 
     def _info(self, data: DataDirectory, http_port: int) -> BrokerInfo:
         listeners = self.server.listeners
@@ -426,23 +428,23 @@ class Broker:
             started_ms=time.time_ns() // 1_000_000,
             rack=self.config.rack or None,
             http_port=http_port,
-            endpoints=tuple(each.endpoint for each in listeners),
+            endpoints=tuple(listener.endpoint for listener in listeners),
         )
 
     def _agree_on_cluster(self, data: DataDirectory) -> str:
-        """The id of this cluster; only a broker without data may give it one."""
+        """The id of this cluster; only a broker without data may adopt a new one."""
         owner = data.owner
         if owner is not None and find_cluster_id(self.session) is None:
             raise MapLost(
-                f"{data.path} belongs to cluster {owner.cluster_id}, and ZooKeeper at "
-                f"{self.session.address} knows no cluster: connect to the right one, or, if it was "
-                "lost, rebuild the map with `penstock topics recover`"
+                f"{data.path} belongs to cluster {owner.cluster_id}, but ZooKeeper at "
+                f"{self.session.address} has no cluster: connect to the right one, or, if its "
+                "data was lost, rebuild the map with `penstock topics recover`"
             )
         return cluster_id(self.session)
 
     def _is_replaced(self, data: DataDirectory) -> bool:
-        """Whether this broker had another data directory before. One that runs on it stops us
-        before we make anything: it is registered."""
+        """Whether this broker had another data directory before. If a broker still runs on that
+        one, it is registered, and this one stops before it creates anything."""
         last = last_directory(self.session, self.config.id)
         if last in {None, data.directory_id}:
             return False
@@ -450,13 +452,13 @@ class Broker:
         if other is not None and other.directory_id != data.directory_id:
             raise id_taken(other, self.session)
         log.error(
-            "the data directory is another one than before path=%s: what no other broker has "
-            "of it is lost, unless it comes back; is its disk mounted?",
+            "this broker had another data directory before path=%s: data that is on no other "
+            "broker is lost, unless that directory comes back; is its disk mounted?",
             data.path,
         )
         return True
 
-    # What others tell it, on threads of their own
+    # Notifications, on threads of their own
 
     def _map_changed(self, snapshot: ClusterSnapshot) -> None:
         self.authorization.follow(snapshot.acls)
@@ -488,30 +490,33 @@ class Broker:
         self._leaders.lead(None)
         self.loop.call_soon_threadsafe(self._deletions.lead, None)
 
-    # What the HTTP thread asks, from the first moment on
+    # Called by the HTTP thread, from the first moment on
 
     def _health(self) -> str:
         return self.session.state.value if self._connected else "none"
 
     def _remarks(self) -> list[str]:
-        """What is wrong, although the broker serves."""
+        """Problems of a broker that serves."""
         if not self._has_partitions:
             return []
         offline = sorted(self.partitions.offline.items())
         return [
             *(f"offline: {topic}-{index}: {reason}" for (topic, index), reason in offline),
-            *(f"lost: {each.words}" for each in self.withdrawals),
+            *(f"lost: {withdrawal.words}" for withdrawal in self.withdrawals),
             *self._found.remarks,
             *(map(str, self._standing.remarks()) if self._standing is not None else ()),
         ]
 
     def _checked(self) -> CheckedGauge:
-        found = self._found
+        findings = self._found
         return CheckedGauge(
-            dict(found.damaged_batches),
-            found.scrubbed_bytes,
-            found.scrubbed_millis / 1000,
-            {key: (each.recent / 1000, each.whole / 1000) for key, each in found.checked.items()},
+            dict(findings.damaged_batches),
+            findings.scrubbed_bytes,
+            findings.scrubbed_millis / 1000,
+            {
+                key: (times.recent / 1000, times.whole / 1000)
+                for key, times in findings.checked.items()
+            },
         )
 
     def _more_metrics(self) -> Iterator[Metric]:
@@ -526,7 +531,10 @@ class Broker:
     def _lost(self) -> Iterable[LossGauge]:
         if not self._has_partitions:
             return ()
-        return [LossGauge(each.topic, each.partition, each.count) for each in self.withdrawals]
+        return [
+            LossGauge(withdrawal.topic, withdrawal.partition, withdrawal.count)
+            for withdrawal in self.withdrawals
+        ]
 
     def _gauges(self) -> Iterable[PartitionGauge]:
         return self.partitions.gauges() if self._has_partitions else ()

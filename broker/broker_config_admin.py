@@ -1,7 +1,7 @@
-"""The configs of brokers that are changed while they run, as clients change them.
+"""Broker configs that can be changed while brokers run, on behalf of clients.
 
-Any broker can be asked for it. Whoever asks a broker to change its own is answered when it goes by
-them; other brokers do within a second.
+Any broker serves such a change. A broker that changes its own configs answers once they are in
+force; other brokers apply a change within a second.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from cluster.configs import BrokerResource
 from cluster.session import Session
 from cluster.view import ClusterView
 
-EVERY_BROKER: Final = ""  # as a resource is named
+EVERY_BROKER: Final = ""  # the number in a resource name
 _SEEN_SECONDS: Final = 5.0
 _LAST_ID: Final = 2**31 - 1
 
@@ -34,14 +34,12 @@ class BrokerConfigAdmin:
     async def set_configs(
         self, name: str, overrides: Mapping[str, str], *, validate_only: bool = False
     ) -> None:
-        """Replace all that is set."""
         after = {key: dynamic_key(key).canonical(text) for key, text in overrides.items()}
         await self._alter(name, lambda _: after, validate_only)
 
     async def change_configs(
         self, name: str, changes: Iterable[ConfigChange], *, validate_only: bool = False
     ) -> None:
-        """Change some, and leave the others."""
         steps = tuple(changes)
 
         def change(before: Mapping[str, str]) -> Mapping[str, str]:
@@ -68,15 +66,15 @@ class BrokerConfigAdmin:
             return
         resource = BrokerResource(broker_id)
         after = await in_thread(configs.alter, self._session, resource, change)
-        with suppress(TimeoutError):  # it is written, and perhaps already overwritten
+        with suppress(TimeoutError):  # it is written, and may have been overwritten since
             async with asyncio.timeout(_SEEN_SECONDS):
                 await self._topics.seen(lambda map_: overrides_of(map_, broker_id) == after)
 
 
 def checked_name(name: str) -> int | None:
-    """Whose configs: a broker's, or with None those of all brokers. Raises ApiError."""
+    """The broker that the name stands for; None: all brokers. Raises ApiError."""
     if name == EVERY_BROKER:
         return None
     if not (name.isascii() and name.isdigit() and len(name) <= 10 and int(name) <= _LAST_ID):
-        raise ApiError(ErrorCode.invalid_request, f"{name[:20]!r} is no broker's number")
+        raise ApiError(ErrorCode.invalid_request, f"{name[:20]!r} is not a broker id")
     return int(name)

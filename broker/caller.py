@@ -1,11 +1,11 @@
-"""Who asks: what a handler may know of the connection that a request came on.
+"""The client of a connection, as far as handlers may know it.
 
-What they may do is `broker.authorization`'s.
+Its permissions are the subject of `broker.authorization`.
 """
 
 from dataclasses import dataclass, field
 
-from broker.gate import Gate
+from broker.login_gate import LoginGate
 from broker.quotas import UNLIMITED, Mutations
 
 ANONYMOUS = "ANONYMOUS"
@@ -13,21 +13,21 @@ ANONYMOUS = "ANONYMOUS"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One client, as far as it has said and proven who it is."""
+    """One client, by what it has stated and proven."""
 
     host: str
     client_id: str | None = None
     principal: str = ANONYMOUS
     listener: str = ""
-    """The name of the one that it came to."""
+    """The listener's name."""
     software: str = field(default="", compare=False)
-    """What its library calls itself, and its version; empty if it has not said (ApiVersions)."""
-    gate: Gate | None = field(default=None, compare=False, repr=False)
-    """Where it logs in, if it must."""
+    """The name and version of its library; empty if it has not sent them (ApiVersions)."""
+    gate: LoginGate | None = field(default=None, compare=False, repr=False)
+    """Its login gate, if it must log in."""
     mutations: Mutations = field(default=UNLIMITED, compare=False, repr=False)
-    """What this request of it may create and delete."""
+    """What its current request may create and delete."""
 
     @property
     def is_librdkafka(self) -> bool:
-        """Or a library that is built on it, whose version says so: `2.3.0-librdkafka-2.3.0`."""
+        """Also for libraries built on it, whose version says so: `2.3.0-librdkafka-2.3.0`."""
         return "librdkafka" in self.software or self.software.startswith("confluent-kafka-")

@@ -1,11 +1,11 @@
-"""Cleaning in a process of its own, so that it takes no time from the event loop.
+"""Runs cleaning in a separate process, so that it takes no time from the event loop.
 
-A thread would do the same work, but hold the interpreter's lock while it decodes: every system call
+A thread would do the same work, but hold the interpreter lock while it decodes: every system call
 of the event loop would then wait up to five milliseconds to get it back.
 
-The child is sent its job through a pipe, and answers through another. It runs at low priority and
-ends as soon as its parent does or closes the pipe, so that there are never two that clean the same
-log. What it leaves half done are `.cleaned` files, which the next cleaning or recovery removes.
+The child gets its job through one pipe and answers through another. It runs at low priority and
+ends as soon as its parent ends or closes the pipe, so there are never two that clean the same log.
+It may leave unfinished `.cleaned` files, which the next cleaning or recovery removes.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ _NICE = 10
 
 
 async def clean_in_process(job: CleaningJob) -> Cleaning:
-    """Like `clean`, and raises the same; cancelling it ends the child."""
+    """Like `clean`, with the same errors; cancelling it ends the child."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-P",  # not what happens to lie in the working directory
+        "-P",  # do not import modules from the working directory
         "-m",
         __name__,
         stdin=asyncio.subprocess.PIPE,
@@ -52,7 +52,7 @@ async def clean_in_process(job: CleaningJob) -> Cleaning:
 
 
 def main() -> None:
-    """One job from standard input, its outcome to standard output."""
+    """Read one job from standard input, and write its outcome to standard output."""
     os.nice(_NICE)
     job = pickle.load(sys.stdin.buffer)  # noqa: S301 — our own parent's
     threading.Thread(target=_end_with_parent, daemon=True).start()

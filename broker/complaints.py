@@ -1,16 +1,16 @@
-"""Lines in the log about what clients did wrong, or what went wrong with them: bounded in number.
+"""Rate-limited log lines about clients: what they did wrong, and what went wrong with them.
 
-A client that sends nonsense sends it again, thousands of times a second, and must not fill the disk
-with what the broker says about it.
+A client that sends nonsense sends it thousands of times a second, and must not fill the disk with
+log lines about it.
 
-Rule 1: the first complaint of a kind about an address is said at once, in full. Further ones are
-        counted, and said in one line when the period is over, with the last of them.
-Rule 2: of each kind so many addresses are remembered, whoever comes after them is counted with all
-        others. So whatever clients do, a kind has at most `2 * MOST + 1` lines in a period.
-Rule 3: nothing goes uncounted: what is pending is said when its period ends or the broker stops,
-        and `/metrics` has the sum of each kind.
+Rule 1: the first complaint of a kind about an address is logged at once, in full. Further ones are
+        counted, and logged in one line when the period is over, with the last of them.
+Rule 2: of each kind, a bounded number of addresses is remembered; all others are counted together.
+        So whatever clients do, a kind has at most `2 * MOST + 1` lines in a period.
+Rule 3: nothing goes uncounted: pending counts are logged when their period ends or the broker
+        stops, and `/metrics` has the total of each kind.
 
-Belongs to the event loop. Whoever has something to say about a client says it here:
+Belongs to the event loop. Every part that has something to log about a client logs it here:
 
     complaints.say(Kind.REQUEST_REFUSED, host, f"client={host} api=11 version=0")
     complaints.batch_refused(host, "page_views", 0, ErrorCode.invalid_record, "a record is cut off")
@@ -36,7 +36,7 @@ _LONGEST = 1000
 
 
 class ComplaintKind(Enum):
-    """What is complained about: how its lines begin, and its name in `/metrics`."""
+    """The kind of complaint: the beginning of its lines, and its label in `/metrics`."""
 
     CONNECTION_CLOSED = "connection closed"
     CONNECTION_REFUSED = "connection refused"
@@ -58,7 +58,7 @@ _LEVELS = {
 
 
 class _Repeated(msgspec.Struct):
-    """What has been said, and what has come since."""
+    """When a complaint was last logged, and its repetitions since."""
 
     said_at: float
     count: int = 0
@@ -66,7 +66,7 @@ class _Repeated(msgspec.Struct):
 
 
 class Complaints:
-    """`clock` is the event loop's, `counted` is told of every complaint."""
+    """`clock` is the event loop's; `counted` is called with every complaint."""
 
     def __init__(
         self, clock: Callable[[], float], counted: Callable[[str], None] = lambda _kind: None
@@ -79,14 +79,14 @@ class Complaints:
         self._others: dict[ComplaintKind, _Repeated] = {}
 
     def say(self, kind: ComplaintKind, address: str, text: str, *, like: Hashable = "") -> None:
-        """Complain about an address, without its port. What is not `like` what was said before is
-        another complaint; there are to be few such for each address."""
+        """Complain about an address, given without its port. Complaints with different `like` are
+        logged separately; an address should have few such."""
         self._say(kind, (address, like), text)
 
     def batch_refused(
         self, address: str, topic: str, partition: int, code: ErrorCode, reason: str
     ) -> None:
-        """A producer's batch was not taken: one line for each address, topic and error."""
+        """A producer's batch was rejected: one line for each address, topic and error."""
         text = f"client={address} topic={topic} partition={partition} error={code.name.upper()}"
         like = (topic, code)
         self.say(ComplaintKind.BATCH_REFUSED, address, f"{text} reason={reason!r}", like=like)
@@ -100,7 +100,7 @@ class Complaints:
     def not_authorized(
         self, caller: Caller, operation: Operation, kind: ResourceType, name: str
     ) -> None:
-        """Somebody may not do that, and is told so: one line for each of such, and user."""
+        """A client was denied an operation: one line for each operation, resource type and user."""
         text = (
             f"client={caller.host} principal={caller.principal!r} operation={operation.words} "
             f"on={kind.words} name={name[:250]!r}"
@@ -109,7 +109,7 @@ class Complaints:
         self.say(ComplaintKind.NOT_AUTHORIZED, caller.host, text, like=like)
 
     def request_failed(self, address: str, text: str, bug: Exception) -> None:
-        """A bug of ours: it is said with its traceback, once for each place that it comes from."""
+        """A bug of ours: logged with its traceback, once for each place that raises it."""
         like = (type(bug), _place(bug))
         self._say(ComplaintKind.REQUEST_FAILED, (address, like), text, bug)
 
@@ -132,7 +132,7 @@ class Complaints:
         repeated.last = text
 
     def tick(self) -> None:
-        """Say what is due, now and then."""
+        """Log what is due. Called regularly."""
         now = self._clock()
         for kind, known in self._about.items():
             for about, repeated in tuple(known.items()):
@@ -146,7 +146,7 @@ class Complaints:
                 _say_again(kind, self._others.pop(kind), now, " of others")
 
     def close(self) -> None:
-        """Say what is pending: nobody will come again."""
+        """Log everything that is pending."""
         now = self._clock()
         for kind, known in self._about.items():
             for repeated in known.values():
@@ -173,7 +173,7 @@ def _say_again(kind: ComplaintKind, repeated: _Repeated, now: float, whose: str 
 
 
 def _line(text: str) -> str:
-    """Names that clients send may be long, and may pretend to be lines of their own."""
+    """Names from clients may be long, and may contain line breaks that imitate log lines."""
     return one_line(text[:_LONGEST])
 
 
@@ -182,6 +182,6 @@ def _level(kind: ComplaintKind) -> int:
 
 
 def _place(bug: Exception) -> tuple[str, int]:
-    """Where it was raised."""
+    """The line that raised it."""
     *_, (frame, line) = traceback.walk_tb(bug.__traceback__)
     return frame.f_code.co_filename, line

@@ -1,7 +1,6 @@
-"""What a broker can be told in its configuration file. Checked when it is loaded, once.
+"""The keys of a broker's configuration file, checked once when it is loaded.
 
-Each key is explained at its field: `penstock keys` and
-docs/broker-configuration.md have it from there.
+Each key is explained at its field; `penstock keys` and docs/broker-configuration.md take the text from there.
 """
 
 from typing import Any
@@ -22,47 +21,49 @@ from schemas.remote.address import RegistryAddress, check_registry
 from wire.acls import EVERYBODY, USER
 
 _BOTH_WAYS = (
-    "say `zookeeper: embedded` for one that this broker starts and stops, "
-    "or `zookeeper: host:2181,host:2181/penstock` for your own"
+    "use `zookeeper: embedded` for one that this broker starts and stops, or `zookeeper: "
+    "host:2181,host:2181/penstock` for your own"
 )
 
 
 class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What clients can make a broker hold."""
+    """Bounds on what clients can make a broker hold."""
 
     connections: int = 20_000
-    """Open at a time; more are closed at once."""
+    """Open connections; more are closed at once."""
     partitions: int = 10_000
-    """On this broker; topics and partitions that would be more are refused."""
+    """Partitions on this broker; requests for topics and partitions beyond that are rejected."""
     request_bytes: Bytes = 32 * 1024 * 1024
-    """The largest request."""
+    """The largest request, in bytes."""
     requests_in_memory_bytes: Bytes = 64 * 1024 * 1024
-    """Of all requests that have not arrived whole, and one more; half of it for one address. While
-    it is used up, clients are not read from, and who does not send on is closed."""
+    """Memory for requests that have not arrived completely, plus one more request; half of it for
+    one address. While it is used up, clients are not read from, and connections of clients that
+    stop sending are closed."""
     unsent_response_bytes: Bytes = 1024 * 1024
-    """Of a connection; a client that does not read its responses is not read from either."""
+    """Unsent responses of a connection; a client that does not read its responses is not read from
+    either."""
     send_buffer_bytes: Bytes = 512 * 1024
-    """The kernel's send buffer of a connection. Over a link of 50 ms the default is about 20
-    MB/s for each consumer; more for longer ways, less for many slow readers."""
+    """The kernel's send buffer of a connection. Over a link of 50 ms the default allows about 20
+    MB/s for each consumer; use more for longer distances, less for many slow readers."""
     requests_per_connection: int = 1_000
-    """Requests of a connection that may be unanswered at a time."""
+    """Unanswered requests of a connection."""
     percent_without_rights: float = 5.0
-    """Of the time of the broker's thread, for each user who may do nothing by the ACLs and has no
-    quota of its own."""
+    """The share of the broker's thread for each user who has no rights by the ACLs and no quota of
+    its own, in percent."""
     groups: int = 10_000
-    """Consumer groups that it coordinates; new ones that would be more are refused. A client may
-    have as many as are left for others: one alone half of them."""
+    """Consumer groups coordinated by this broker; new ones beyond that are rejected. A client may
+    have as many as are left for others: alone, half of them."""
     group_members_bytes: Bytes = 128 * 1024 * 1024
-    """Of what all members of all groups say of themselves; more members are refused. Shared as
-    groups are."""
+    """Metadata of all members of all groups; further members are rejected. Shared among clients in
+    the same way as groups."""
     commits_in_memory_bytes: Bytes = 64 * 1024 * 1024
-    """Of offsets that wait to be written; a quarter of it for one group. Who would be too many is
-    told to try again."""
+    """Offsets that wait to be written; a quarter of it for one group. Commits beyond that are told
+    to retry."""
     stalled_request_seconds: Seconds = 30.0
-    """Without progress within a request or a response for so long, the connection is closed; and so
-    is one that has to log in, and has not by then."""
+    """A connection without progress within a request or a response for this long is closed; so is
+    one that must log in, and has not by then."""
     idle_connection_seconds: Seconds = 600.0
-    """Without any request for so long, the connection is closed."""
+    """A connection without any request for this long is closed."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -73,15 +74,15 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often a broker looks after its logs, in seconds."""
+    """How often a broker does housekeeping for its logs, in seconds."""
 
     checkpoint: Seconds = 5.0
-    """Between checkpoints, of which each is for every twelfth partition, and for those with 4 MiB
-    since their last one: bounds what recovery must read."""
+    """The interval between checkpoints. Each is for every twelfth partition, and for those with 4
+    MiB since their last one: this bounds what recovery must read."""
     retention: Seconds = 60.0
-    """Between looks for data that is too old: how late it goes."""
+    """The interval between checks for data beyond its retention."""
     compaction: Seconds = 15.0
-    """Between looks for what is to be compacted."""
+    """The interval between checks for logs to compact."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -90,24 +91,23 @@ class Intervals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Checks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a broker that keeps a ledger looks whether what it stores is still what was sent."""
+    """How a broker with a ledger checks that stored data is still what was sent."""
 
     landed: bool = True
-    """What has landed is read once behind the log, and its CRCs are computed. Without it, only
+    """Every batch is read once after it was written, and its CRC is computed. Without this, only
     headers are read."""
     scrub_seconds: Seconds = 604_800.0
-    """From one reading of all that is stored to the next; 0: never."""
+    """The interval between complete readings of all stored data; 0: never."""
     scrub_bytes_per_second: Bytes = 5_000_000
-    """How fast it is read then, at most."""
+    """The maximal speed of such a reading."""
     young_age: Seconds = 86_400.0
-    """How long stored data is young after it was written. A segment is as young as the last that
-    was written to it."""
+    """How long stored data counts as young after it was written. A segment is as young as its
+    newest data."""
     young_seconds: Seconds = 3_600.0
-    """From one reading of the young data to the next; 0: never, beyond the reading of all that is
-    stored."""
+    """The interval between readings of young data; 0: only as a part of the complete reading."""
     young_bytes_per_second: Bytes = 20_000_000
-    """How fast the young data is read, at most, beside what `scrub_bytes_per_second` allows. The
-    default reads 72 GB in an hour; where there is more young data, a reading takes longer."""
+    """The maximal speed of reading young data, in addition to `scrub_bytes_per_second`. The default
+    reads 72 GB in an hour; with more young data, a reading takes longer."""
 
     def __post_init__(self) -> None:
         for name in ("scrub_seconds", "young_age", "young_seconds"):
@@ -119,17 +119,17 @@ class Checks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class ReplicationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How replicas are kept alike."""
+    """How replicas are kept in sync."""
 
     lag_seconds: Seconds = 10.0
-    """How long a follower may take to catch up with its leader before it is in sync no more."""
+    """How long a follower may take to catch up with its leader before it leaves the in-sync set."""
     fetch_wait: Seconds = 0.5
-    """How long a leader waits with its answer until it has something for a follower."""
+    """How long a leader waits for data before it answers a follower."""
     fetch_bytes: Bytes = 16 * 1024 * 1024
-    """The most that a follower fetches from a leader at a time; of what catches up, 4 MiB at
-    most."""
+    """The most bytes that a follower fetches from a leader at a time; a replica that catches up, 4
+    MiB at most."""
     preferred_leaders_seconds: Seconds = 300.0
-    """How often the lead returns to the first replica of each partition, after it was away."""
+    """How often leadership returns to the preferred replica (the first) of each partition."""
 
     def __post_init__(self) -> None:
         for name in ("lag_seconds", "fetch_wait", "fetch_bytes", "preferred_leaders_seconds"):
@@ -139,20 +139,19 @@ class ReplicationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class AuthorizationConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What holds beside the [ACLs](#authorization)."""
+    """Permissions beside the [ACLs](#authorization)."""
 
     super_users: tuple[str, ...] = ()
-    """Principals that may do everything, whatever the ACLs say. `User:` before them may be left
-    out."""
+    """Principals that may do everything, regardless of ACLs. The prefix `User:` is optional."""
     allow_if_no_acl: bool = False
-    """Whether everybody may do everything to what no ACL stands on."""
+    """Whether a resource without any ACL is open to everybody."""
 
     def __post_init__(self) -> None:
-        for each in self.super_users:
-            if each in {"", "*", USER, EVERYBODY}:
+        for name in self.super_users:
+            if name in {"", "*", USER, EVERYBODY}:
                 raise ValueError(
-                    f"`super_users` has {each!r}: each is the name of one principal, and there is "
-                    "none for everybody"
+                    f"`super_users` has {name!r}: each entry must be the name of one principal, "
+                    "and cannot stand for everybody"
                 )
 
 
@@ -163,15 +162,15 @@ class GroupsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """How long the first generation of a group waits for more members
     (`group.initial.rebalance.delay.ms`)."""
     least_session: Seconds = 6.0
-    """The shortest session time-out that a member may ask for (`group.min.session.timeout.ms`)."""
+    """The shortest session timeout that a member may request (`group.min.session.timeout.ms`)."""
     most_session: Seconds = 1800.0
-    """The longest session time-out that a member may ask for (`group.max.session.timeout.ms`)."""
+    """The longest session timeout that a member may request (`group.max.session.timeout.ms`)."""
     most_members: int = 5_000
-    """Of one group (`group.max.size`)."""
+    """Members of one group (`group.max.size`)."""
     offsets_retention: Seconds = 604_800.0
-    """How long offsets are kept of a group without members (`offsets.retention.minutes`)."""
+    """How long a group without members keeps its offsets (`offsets.retention.minutes`)."""
     offset_metadata_bytes: Bytes = 4096
-    """The most that a member may keep beside an offset (`offset.metadata.max.bytes`)."""
+    """The largest metadata of a committed offset, in bytes (`offset.metadata.max.bytes`)."""
 
     def __post_init__(self) -> None:
         for name in ("least_session", "most_session", "most_members", "offsets_retention"):
@@ -188,35 +187,35 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """One broker."""
 
     id: int
-    """The broker's number, unique in its cluster."""
+    """The broker's id, unique in its cluster."""
     data_dir: FolderPath
-    """Where its logs are; belongs to this broker of this cluster, and is locked while it
+    """The directory of its logs; belongs to this broker of this cluster, and is locked while it
     runs."""
     zookeeper: str = ""
     """Required: `embedded`, or `host:2181,host:2181/penstock`; without a chroot it is
     `/penstock`."""
     cluster: str = "local"
-    """The cluster's name; stands in the ledger."""
+    """The cluster's name in the ledger."""
     host: str = "127.0.0.1"
     """The address that it listens on."""
     port: Port = 9092
     """The port that it listens on; 0: any that is free."""
     advertised_host: str = ""
-    """The host that clients are told to connect to. Without it: `host`."""
+    """The host that clients connect to. Default: `host`."""
     advertised_port: Port = 0
-    """The port that clients are told to connect to; 0: `port`."""
+    """The port that clients connect to; 0: `port`."""
     listeners: tuple[ListenerConfig, ...] = ()
-    """Where it listens, and what is asked of who comes there. For one that is open to all of this
+    """The listeners, with their protocols and logins. For a single one that is open to this
     machine, `host` and `port` are the short form."""
     between_brokers: BetweenBrokers | None = None
-    """How this broker's own processes, and the cluster's other brokers, connect to it. Without it:
-    by the first listener that has neither TLS nor logins."""
+    """How this broker's own processes, and the cluster's other brokers, connect to it. Default:
+    through the first listener that has neither TLS nor logins."""
     replication: ReplicationConfig = ReplicationConfig()
-    """How replicas are kept alike, where topics have several."""
+    """How replicas are kept in sync."""
     groups: GroupsConfig = GroupsConfig()
-    """[Consumer groups](groups.md) that it coordinates."""
+    """[Consumer groups](groups.md) coordinated by this broker."""
     tokens: TokenRules | None = None
-    """Which tokens are believed, where `OAUTHBEARER` is among the `logins` of a listener."""
+    """The tokens that are accepted, if `OAUTHBEARER` is among the `logins` of a listener."""
     http_host: str = "127.0.0.1"
     """The address of `/metrics`, `/healthz` and `/readyz`."""
     http_port: Port = 9095
@@ -224,49 +223,49 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     http: PageLocks = PageLocks()
     """[Who sees](#access-to-the-pages) `/metrics`: TLS, certificates, tokens."""
     rack: str = ""
-    """Replicas of a partition are spread over racks, and clients are told them. Without it, the
-    brokers of one machine are one rack, of which clients are told nothing."""
+    """Replicas of a partition are spread over racks, and clients are told the rack. Without it, the
+    brokers of one machine count as one rack, which clients are not told."""
     insecure: bool = False
-    """Allows addresses that other machines can reach, although nobody has to authenticate. Said at
-    each start, and in `/metrics`."""
+    """Allows addresses that other machines can reach without authentication. Reported at each
+    start, and in `/metrics`."""
     authorization: AuthorizationConfig | None = None
-    """With it, clients may do what [ACLs](#authorization) allow them and nothing else;
+    """With this, clients may do what [ACLs](#authorization) allow them and nothing else;
     `authorization: {}` is enough. Without it, everybody may do everything."""
     administration_log: AdministrationLogConfig = AdministrationLogConfig()
-    """Where it is [remembered](administration.md) who changed what: topics, configs, ACLs, users,
-    quotas."""
+    """The log of [administrative changes](administration.md): who changed which topics, configs,
+    ACLs, users and quotas."""
     auto_create_topics: bool = True
-    """A topic is created when a client asks about it or writes to it."""
+    """Whether a topic is created when a client first uses it."""
     topic_defaults: dict[str, Any] = {}
-    """`partitions` (1), `replication_factor` (1) and any [topic config](#topic-configs), for
-    topics that do not say otherwise."""
+    """Defaults for new topics: `partitions` (1), `replication_factor` (1) and any [topic
+    config](#topic-configs)."""
     zookeeper_port: Port = 2181
-    """Where the embedded ZooKeeper listens."""
+    """The port on which the embedded ZooKeeper listens."""
     zookeeper_dir: FolderPath = ""
-    """Where the embedded ZooKeeper keeps its data. Without it: `zookeeper` in `data_dir`."""
+    """The data directory of the embedded ZooKeeper. Default: `zookeeper` in `data_dir`."""
     zookeeper_jars: FolderPath = ""
-    """The embedded ZooKeeper's jars. Without it: those of PySpark, or of Debian's package."""
+    """The embedded ZooKeeper's jars. Default: those of PySpark, or of Debian's package."""
     zookeeper_secret: str = ""
-    """Guards the nodes in ZooKeeper: only who has it can change them. All brokers of a cluster
-    have the same. The embedded one makes its own. Keep it in a file:
+    """Protects the nodes in ZooKeeper: only brokers with this secret can change them. It must be
+    the same for all brokers of a cluster. The embedded ZooKeeper makes its own. Keep it in a file:
     `zookeeper_secret_file`."""
     zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
-    """[How ZooKeeper is connected to](#a-zookeeper-with-tls-and-logins): TLS, and a login."""
+    """[How the broker connects to ZooKeeper](#a-zookeeper-with-tls-and-logins): TLS, and a login."""
     zookeeper_session_seconds: Seconds = 9.0
     """How long a silent broker counts as alive: from 2 to 60."""
     ledger: bool = True
-    """Whether it keeps a [ledger](broker-in-detail.md#the-ledger)."""
+    """Whether the broker keeps a [ledger](broker-in-detail.md#the-ledger)."""
     registry: Url = ""
-    """Where the schema registry is, `http://host:8081`, several separated by commas: it has the
-    schema of [the ledger](broker-in-detail.md#the-ledger). Without one this broker keeps no ledger,
-    and says so when it starts."""
+    """The address of the schema registry, `http://host:8081`, or several separated by commas: it
+    has the schema of [the ledger](broker-in-detail.md#the-ledger). Without it this broker keeps no ledger, and logs
+    that when it starts."""
     registry_security: HttpSecurity = HttpSecurity()
-    """[How the registry is asked](secure-connections.md#a-registry-behind-locks): TLS, and a
-    login."""
+    """[How the broker connects to the registry](secure-connections.md#a-registry-behind-locks):
+    TLS, and a login."""
     ledger_interval: Seconds = 10.0
-    """From one look at the logs to the next, for the ledger."""
+    """The interval between counts of the logs for the ledger."""
     window: WholeSeconds = 60
-    """The length of the ledger's windows: divides an hour, and is the same as the agents'."""
+    """The length of the ledger's windows: must divide an hour, and be the same as the agents'."""
     limits: BrokerLimits = BrokerLimits()
     intervals: Intervals = Intervals()
     checks: Checks = Checks()
@@ -280,8 +279,8 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ValueError(f"`zookeeper` is missing: {_BOTH_WAYS}")
         if self.embeds_zookeeper and self.zookeeper_security != ZooKeeperSecurity():
             raise ValueError(
-                "`zookeeper_security` is for a ZooKeeper of your own: the embedded one is reached "
-                "from this machine alone, and guarded by a secret of its own"
+                "`zookeeper_security` is for a ZooKeeper of your own: the embedded one is "
+                "reachable from this machine only, and protected by a secret of its own"
             )
         for name in ("port", "http_port", "advertised_port", "zookeeper_port"):
             if not 0 <= getattr(self, name) < 65536:
@@ -297,10 +296,10 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         short = (self.host, self.port, self.advertised_host, self.advertised_port)
         if self.listeners and short != ("127.0.0.1", 9092, "", 0):
             raise ValueError(
-                "`host`, `port` and what is advertised are said of each of `listeners`"
+                "with `listeners`, set `host`, `port` and the advertised address for each listener"
             )
         check_listeners(self.every_listener, self.between_brokers, insecure=self.insecure)
-        by_token = any(Mechanism.OAUTHBEARER in each.logins for each in self.every_listener)
+        by_token = any(Mechanism.OAUTHBEARER in listener.logins for listener in self.every_listener)
         if by_token and self.tokens is None:
             raise ValueError("`tokens` is missing: `logins: [OAUTHBEARER]` needs it")
         if self.keeps_ledger and self.between_brokers is None and self._open_listener is None:
@@ -324,18 +323,18 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def every_listener(self) -> tuple[ListenerConfig, ...]:
         if self.listeners:
             return self.listeners
-        one = ListenerConfig(
+        listener = ListenerConfig(
             name=PLAINTEXT,
             host=self.host,
             port=self.port,
             advertised_host=self.advertised_host,
             advertised_port=self.advertised_port,
         )
-        return (one,)
+        return (listener,)
 
     @property
     def reaching(self) -> BetweenBrokers:
-        """How other brokers are reached: as this broker's own processes reach it, if they could."""
+        """How other brokers are reached: like this one by its own processes."""
         can = self.between_brokers is not None or self._open_listener is not None
         return self.between if can else BetweenBrokers(listener="")
 
@@ -345,36 +344,35 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         if self.between_brokers is not None:
             return self.between_brokers
         listener = self._open_listener
-        assert listener is not None, "checked when it was loaded"
+        assert listener is not None, "checked when the configuration was loaded"
         return BetweenBrokers(listener=listener.name)
 
     @property
     def _open_listener(self) -> ListenerConfig | None:
-        return next((each for each in self.every_listener if each.is_open), None)
+        return next((listener for listener in self.every_listener if listener.is_open), None)
 
     @property
     def certificate_files(self) -> CertificateFiles:
-        """Whose end somebody should know of in time."""
-        found = self.zookeeper_security.certificate_files | self.http.certificate_files
+        """Files whose expiry should be reported in time."""
+        files = self.zookeeper_security.certificate_files | self.http.certificate_files
         if self.between_brokers is not None:
-            found |= self.between_brokers.security.certificate_files
-        for each in self.listeners:
-            if each.tls is not None:
-                found |= each.tls.certificate_files
-        return found
+            files |= self.between_brokers.security.certificate_files
+        for listener in self.listeners:
+            if listener.tls is not None:
+                files |= listener.tls.certificate_files
+        return files
 
     @property
     def open_addresses(self) -> tuple[str, ...]:
-        """Where others come in without a login, or see pages in the clear: only `insecure` allows
-        that."""
-        found = [
-            f"listener {each.name} on {each.host}"
-            for each in self.every_listener
-            if not each.knows_everybody and not is_loopback(each.host)
+        """Addresses open to other machines, or unencrypted: they need `insecure`."""
+        addresses = [
+            f"listener {listener.name} on {listener.host}"
+            for listener in self.every_listener
+            if not listener.knows_everybody and not is_loopback(listener.host)
         ]
         if self.http.are_open(self.http_host):
-            found.append(f"http_host {self.http_host}")
-        return tuple(found)
+            addresses.append(f"http_host {self.http_host}")
+        return tuple(addresses)
 
     @property
     def keeps_ledger(self) -> bool:

@@ -1,12 +1,12 @@
-"""What a broker says of its configs and of its topics', in the form that DescribeConfigs has.
+"""The configs of a broker and of its topics, in the form of DescribeConfigs.
 
-Each value is told with its source and, on request, with its synonyms: the places where it could be
-set, the one that counts first. A topic's config is set for the topic (TOPIC_CONFIG), or in the
-broker's file under `topic_defaults` (STATIC_BROKER_CONFIG, shown under the name that it has for
-Kafka's brokers), or nowhere (DEFAULT_CONFIG).
+Each value has its source and, on request, its synonyms: the places where it could be set, in order
+of precedence. A topic's config is set for the topic (TOPIC_CONFIG), or in the broker's file under
+`topic_defaults` (STATIC_BROKER_CONFIG, under the name that Kafka's brokers use), or nowhere
+(DEFAULT_CONFIG).
 
-A broker's own configs carry Kafka's names, since Kafka's tools read them; all are read-only but for
-those that are set while it runs, for itself (DYNAMIC_BROKER_CONFIG) or for all brokers
+A broker's own configs have Kafka's names, since Kafka's tools read them. All are read-only except
+those that can be set while it runs, for itself (DYNAMIC_BROKER_CONFIG) or for all brokers
 (DYNAMIC_DEFAULT_BROKER_CONFIG).
 """
 
@@ -36,7 +36,7 @@ _LONG, _LIST = ConfigType.LONG, ConfigType.LIST
 def topic_entries(
     config: TopicConfig, defaults: TopicDefaults, replicas: int
 ) -> tuple[DescribeConfigsResourceResult, ...]:
-    """All configs of one topic with so many replicas, with synonyms and documentation."""
+    """All configs of a topic with this replication factor, with synonyms and documentation."""
     return tuple(
         _entry(
             key.name,
@@ -58,8 +58,8 @@ def broker_entries(
     listener: str,
     advertised: str,
 ) -> tuple[DescribeConfigsResourceResult, ...]:
-    """All configs of one broker, which listens at one address and tells clients another; `own` and
-    `shared` are set while it runs, for itself and for all."""
+    """All configs of one broker, which listens at one address and advertises another; `own` and
+    `shared` are set while it runs, for itself and for all brokers."""
     entries = [
         _entry(
             name,
@@ -79,7 +79,7 @@ def broker_entries(
                     key.broker_name,
                     synonyms[0].value,
                     key.type.kind,
-                    f"What {key.name} is for topics that do not set it. {key.documentation}",
+                    f"The default of {key.name} for topics. {key.documentation}",
                     synonyms,
                     read_only=True,
                 )
@@ -89,7 +89,6 @@ def broker_entries(
 
 
 def shared_entries(shared: Mapping[str, str]) -> tuple[DescribeConfigsResourceResult, ...]:
-    """What is set for all brokers while they run."""
     return tuple(
         _dynamic(key, NOTHING, shared) for name, key in DYNAMIC_KEYS.items() if name in shared
     )
@@ -113,7 +112,7 @@ def _dynamic(
 def without(
     entry: DescribeConfigsResourceResult, *, synonyms: bool, documentation: bool
 ) -> DescribeConfigsResourceResult:
-    """`entry` less what was not asked for."""
+    """`entry` without the fields that were not requested."""
     return replace(
         entry,
         synonyms=entry.synonyms if synonyms else (),
@@ -174,34 +173,40 @@ def _broker_synonyms(
 def _own(
     config: BrokerConfig, defaults: TopicDefaults, listener: str, advertised: str
 ) -> list[tuple[str, str | None, ConfigType, ConfigSource, str]]:
-    """Name, value, type, source and meaning of what concerns the broker itself."""
+    """Name, value, type, source and documentation of the broker's own configs."""
     static, default = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
     limits, groups = config.limits, config.groups
     authorization = config.authorization or AuthorizationConfig()
     return [
-        ("broker.id", str(config.id), _INT, static, "This broker's number (`id`)."),
-        ("broker.rack", config.rack or None, _STRING, static, "What it must not share (`rack`)."),
-        ("log.dirs", config.data_dir, _STRING, static, "Where logs are (`data_dir`)."),
-        ("listeners", listener, _LIST, static, "Where it listens."),
-        ("advertised.listeners", advertised, _LIST, static, "Where clients are told to reach it."),
-        ("zookeeper.connect", config.zookeeper, _STRING, static, "The ensemble (`zookeeper`)."),
+        ("broker.id", str(config.id), _INT, static, "This broker's id (`id`)."),
+        ("broker.rack", config.rack or None, _STRING, static, "The rack of this broker (`rack`)."),
+        ("log.dirs", config.data_dir, _STRING, static, "The data directory (`data_dir`)."),
+        ("listeners", listener, _LIST, static, "The addresses on which it listens."),
+        ("advertised.listeners", advertised, _LIST, static, "The addresses that clients are told."),
+        (
+            "zookeeper.connect",
+            config.zookeeper,
+            _STRING,
+            static,
+            "The ZooKeeper ensemble (`zookeeper`).",
+        ),
         (
             "inter.broker.protocol.version",
             PROTOCOL_VERSION,
             _STRING,
             default,
-            "The release of Kafka whose protocol is spoken.",
+            "The Kafka release whose protocol is spoken.",
         ),
         (
             "auto.create.topics.enable",
             text_of(config.auto_create_topics),
             _BOOLEAN,
             static,
-            "Whether a topic is created when a client first asks for it (`auto_create_topics`).",
+            "Whether a topic is created on first use (`auto_create_topics`).",
         ),
         (
             "super.users",
-            ";".join(principal_named(each) for each in authorization.super_users),
+            ";".join(principal_named(name) for name in authorization.super_users),
             _STRING,
             static,
             "Principals that may do everything (`authorization.super_users`).",
@@ -211,22 +216,29 @@ def _own(
             text_of(authorization.allow_if_no_acl or not config.authorization),
             _BOOLEAN,
             static,
-            "Whether what no ACL stands on is everybody's (`authorization.allow_if_no_acl`).",
+            "Whether resources without ACLs are open to everybody "
+            "(`authorization.allow_if_no_acl`).",
         ),
-        ("delete.topic.enable", "true", _BOOLEAN, default, "Topics can be deleted."),
+        (
+            "delete.topic.enable",
+            "true",
+            _BOOLEAN,
+            default,
+            "Whether topics can be deleted: always.",
+        ),
         (
             "num.partitions",
             str(defaults.partitions),
             _INT,
             static,
-            "Partitions of a new topic that does not say (`topic_defaults`).",
+            "Partitions of a new topic without an explicit number (`topic_defaults`).",
         ),
         (
             "default.replication.factor",
             str(defaults.replication_factor),
             _INT,
             static,
-            "Replicas of a new topic that does not say (`topic_defaults`).",
+            "Replicas of a new topic without an explicit number (`topic_defaults`).",
         ),
         (
             "socket.request.max.bytes",
@@ -240,14 +252,15 @@ def _own(
             str(limits.connections),
             _INT,
             static,
-            "How many clients may be connected (`limits.connections`).",
+            "The most connections of clients (`limits.connections`).",
         ),
         (
             "connections.max.idle.ms",
             str(int(limits.idle_connection_seconds * 1000)),
             _LONG,
             static,
-            "When an idle connection is closed (`limits.idle_connection_seconds`).",
+            "How long a connection may be idle before it is closed "
+            "(`limits.idle_connection_seconds`).",
         ),
         (
             "group.initial.rebalance.delay.ms",
@@ -261,42 +274,43 @@ def _own(
             _millis(groups.least_session),
             _INT,
             static,
-            "The shortest session time-out of a member (`groups.least_session`).",
+            "The shortest session timeout of a member (`groups.least_session`).",
         ),
         (
             "group.max.session.timeout.ms",
             _millis(groups.most_session),
             _INT,
             static,
-            "The longest session time-out of a member (`groups.most_session`).",
+            "The longest session timeout of a member (`groups.most_session`).",
         ),
         (
             "group.max.size",
             str(groups.most_members),
             _INT,
             static,
-            "How many members a group may have (`groups.most_members`).",
+            "The most members of a group (`groups.most_members`).",
         ),
         (
             "offsets.retention.minutes",
             str(int(groups.offsets_retention / 60)),
             _INT,
             static,
-            "How long offsets of a group without members are kept (`groups.offsets_retention`).",
+            "How long a group without members keeps its offsets (`groups.offsets_retention`).",
         ),
         (
             "offset.metadata.max.bytes",
             str(groups.offset_metadata_bytes),
             _INT,
             static,
-            "What a member may keep beside an offset (`groups.offset_metadata_bytes`).",
+            "The largest metadata of a committed offset, in bytes "
+            "(`groups.offset_metadata_bytes`).",
         ),
         (
             "log.retention.check.interval.ms",
             str(int(config.intervals.retention * 1000)),
             _LONG,
             static,
-            "How often retention looks at the logs (`intervals.retention`).",
+            "How often retention checks the logs (`intervals.retention`).",
         ),
     ]
 

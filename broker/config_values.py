@@ -1,7 +1,7 @@
-"""How the text of a config is read and written: the types that Kafka's configs have.
+"""Parsing and formatting of config values: the types that Kafka's configs have.
 
-A reader takes the text and returns its value, or raises `ValueError` with a reason that a person
-understands. `text_of` is its inverse: the canonical form, the one Kafka would show.
+A parser takes the text and returns its value, or raises `ValueError` with a reason for people.
+`text_of` is its inverse: the canonical form, the one Kafka would show.
 """
 
 import re
@@ -68,7 +68,7 @@ def boolean() -> ValueType:
 
 
 def one_of(*allowed: str, otherwise: str = "") -> ValueType:
-    """One of some words; `otherwise` says why others, which Kafka may know, are not among them."""
+    """One of some words; `otherwise` explains the absence of others that Kafka may know."""
 
     def read(text: str) -> Value:
         if (word := text.strip()) in allowed:
@@ -79,7 +79,7 @@ def one_of(*allowed: str, otherwise: str = "") -> ValueType:
 
 
 def never(why: str) -> ValueType:
-    """Always false; `why` says why it cannot be true."""
+    """Always false; `why` explains why it cannot be true."""
 
     def read(text: str) -> Value:
         if text.strip().lower() == "false":
@@ -90,25 +90,25 @@ def never(why: str) -> ValueType:
 
 
 def release_of_kafka() -> ValueType:
-    """As Kafka's formats are called: `2.8`, `3.0-IV1`."""
+    """The name of a Kafka format version: `2.8`, `3.0-IV1`."""
 
     def read(text: str) -> Value:
         if _RELEASE.fullmatch(word := text.strip()):
             return word
-        raise ValueError("must be a release of Kafka, as 3.0 or 3.0-IV1")
+        raise ValueError("must be a Kafka release, such as 3.0 or 3.0-IV1")
 
     return ValueType(ConfigType.STRING, read)
 
 
 def left_off() -> ValueType:
-    """Of a feature that only other brokers have: a value that does not switch it on."""
+    """A config of a feature that only other brokers have: any value that does not switch it on."""
 
     def read(text: str) -> Value:
         word = text.strip()
         if len(word) > _LONGEST_FOREIGN:
-            raise ValueError(f"{len(word)} characters, {_LONGEST_FOREIGN} are allowed")
+            raise ValueError(f"has {len(word)} characters, at most {_LONGEST_FOREIGN} are allowed")
         if word.lower() == "true" or word.startswith("{"):
-            raise ValueError("asks for what Penstock does not have")
+            raise ValueError("would enable a feature that Penstock does not have")
         return word
 
     return ValueType(ConfigType.STRING, read)
@@ -127,11 +127,11 @@ def some_of(*allowed: str) -> ValueType:
 
 
 def throttled_replicas() -> ValueType:
-    """Replicas as Kafka's throttles name them: `partition:broker`, or all of them."""
+    """Replicas as in Kafka's throttles: `partition:broker`, or all of them."""
 
     def read(text: str) -> Value:
         words = _words(text)
-        if words != (ALL_REPLICAS,) and not all(_REPLICA.fullmatch(each) for each in words):
+        if words != (ALL_REPLICAS,) and not all(_REPLICA.fullmatch(word) for word in words):
             raise ValueError(
                 f"must be {ALL_REPLICAS}, or a list of [partitionId]:[brokerId],[partitionId]:…"
             )
@@ -141,7 +141,7 @@ def throttled_replicas() -> ValueType:
 
 
 def mark_of_copy() -> ValueType:
-    """What a topic is a copy of (`MirrorOf`); empty where it is none."""
+    """The topic that this one is a copy of (`MirrorOf`); empty if it is no copy."""
 
     def read(text: str) -> Value:
         return str(MirrorOf.parse(word)) if (word := text.strip()) else ""
@@ -155,12 +155,12 @@ def gaps() -> ValueType:
     def read(text: str) -> Value:
         words = _words(text)
         if len(words) > _MOST_GAPS:
-            raise ValueError(f"{len(words)} gaps, {_MOST_GAPS} are allowed")
+            raise ValueError(f"has {len(words)} gaps, at most {_MOST_GAPS} are allowed")
         for word in words:
-            if (found := gap(word)) is None or found[1] >= found[2]:
+            if (parsed := gap(word)) is None or parsed[1] >= parsed[2]:
                 raise ValueError(
-                    f"{word[:80]!r} is not [partitionId]:[from]-[to], where the log ends at one "
-                    "offset and goes on at a higher one"
+                    f"{word[:80]!r} is not [partitionId]:[from]-[to], the log's end and the "
+                    "higher offset at which it continues"
                 )
         return words
 
@@ -168,12 +168,12 @@ def gaps() -> ValueType:
 
 
 def cuts() -> ValueType:
-    """What is cut off from partitions, as `MirrorCut` has it."""
+    """Ranges cut off from partitions, in the format of `MirrorCut`."""
 
     def read(text: str) -> Value:
         words = _words(text)
         if len(words) > _MOST_GAPS:
-            raise ValueError(f"{len(words)} cuts, {_MOST_GAPS} are allowed")
+            raise ValueError(f"has {len(words)} cuts, at most {_MOST_GAPS} are allowed")
         for word in words:
             MirrorCut.parse(word)
         return words
@@ -182,13 +182,13 @@ def cuts() -> ValueType:
 
 
 def gap(word: str) -> tuple[int, int, int] | None:
-    """Partition, where its log ends, and where it goes on; None where that is not said."""
-    found = _GAP.fullmatch(word)
-    return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
+    """Partition, the log's end, and the offset after the gap; None if the text is malformed."""
+    match = _GAP.fullmatch(word)
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
 
 
 def replica(partition: int, broker_id: int) -> str:
-    """How such a list names it."""
+    """An entry of such a list."""
     return f"{partition}:{broker_id}"
 
 

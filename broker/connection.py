@@ -5,12 +5,12 @@ Rule 1: responses leave in the order of their requests. A request that cannot be
 Rule 2: a client that does not read its responses, or sends faster than it is served, is not read
         from any more. What it can make the broker hold is bounded by `BrokerLimits`.
 Rule 3: no client keeps the event loop to itself: after a few milliseconds its further requests wait
-        for the others'.
-Rule 4: whatever goes wrong in serving a request ends this connection and nothing else.
+        for those of others.
+Rule 4: an error in serving a request ends this connection and nothing else.
 
-The event loop only says when the socket is ready; receiving and sending are done here, through the
-client's `Transport`, because that is where bytes and file slices are known apart. Only the event
-loop's thread touches a connection.
+The event loop only reports that the socket is ready; receiving and sending are done here, through
+the client's `Transport`, because bytes and file slices are told apart here. Only the event loop's
+thread touches a connection.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from typing import Protocol
 from broker.caller import Caller
 from broker.complaints import ComplaintKind, Complaints
 from broker.config import BrokerLimits
-from broker.gate import LARGEST_REQUEST, Gate
+from broker.login_gate import LARGEST_REQUEST, LoginGate
 from broker.quotas import Share
 from broker.transports import Transport
 from ground.meter import Meter
@@ -49,11 +49,11 @@ class ShortFile(Exception):
 
 
 class SendQueue:
-    """What is on its way to one client: bytes and file slices, in order. `in_memory` counts bytes,
-    slices cost none.
+    """Bytes and file slices on their way to one client, in order. `in_memory` counts bytes, not
+    slices.
 
-    Bytes of small responses are sent together, a slice with the bytes before it. One turn of the
-    event loop sends a bounded amount, so that a client that reads quickly does not keep others
+    The bytes of small responses are sent together, a slice together with the bytes before it. One
+    turn of the event loop sends a bounded amount, so that a fast reader does not keep others
     waiting.
     """
 
@@ -65,12 +65,10 @@ class SendQueue:
         self.in_memory = 0
 
     def __len__(self) -> int:
-        """Parts that are not sent yet."""
         return len(self._parts)
 
     @property
     def holds_files(self) -> bool:
-        """Whether files are kept open for what is to be sent."""
         return any(isinstance(part, FileSlice) for part in self._parts)
 
     def queue(self, parts: list[Part]) -> None:
@@ -80,7 +78,7 @@ class SendQueue:
                 self.in_memory += len(part)
 
     def send(self) -> None:
-        """Send until all is sent, the socket is full, or the turn is over. Raises `OSError`."""
+        """Send until nothing is left, the socket is full, or the turn is over. Raises `OSError`."""
         parts, turn = self._parts, _BYTES_A_TURN
         try:
             while parts and turn > 0:
@@ -90,7 +88,7 @@ class SendQueue:
             pass
 
     def clear(self) -> None:
-        """Forget what is not sent; slices let go of their files."""
+        """Drop everything unsent; slices release their files."""
         self._parts.clear()
 
     def _bytes(self) -> int:
@@ -105,7 +103,7 @@ class SendQueue:
                 break
             buffers.append(part)
             size += len(part)
-        # Many small responses: one buffer costs the kernel a quarter of what their list does.
+        # Many small responses: one buffer costs the kernel a quarter of what a list of them does.
         data = buffers[0] if len(buffers) == 1 else b"".join(buffers)
         sent = self._transport.send(data, more=more)
         self.in_memory -= sent
@@ -129,7 +127,7 @@ class SendQueue:
 class Reply:
     """The answer to one request, now or later; `parts` is None until it is known.
 
-    `dropped`, if set, is called when the client has gone before it was answered.
+    `dropped`, if set, is called if the client disconnects before it was answered.
     """
 
     __slots__ = ("connection", "dropped", "parts")
@@ -152,7 +150,7 @@ class Dispatch(Protocol):
 
 
 class Connection:
-    """The state of one client. `closed` runs once, when it is over."""
+    """The state of one client. `closed` is called once, at the end."""
 
     __slots__ = (
         "_closed", "_complaints", "_dispatch", "_ending", "_exclusive", "_frames", "_held_before",
@@ -179,10 +177,10 @@ class Connection:
     ) -> None:
         self.peer = peer  # for people who read the log
         self.caller = caller
-        self.gate: Gate | None = None  # that it has to pass
-        self.share: Share | None = None  # of the broker, and of which generation of quotas
+        self.gate: LoginGate | None = None  # which requires the login, if there is one
+        self.share: Share | None = None  # by the quotas and caller in `share_of`
         self.share_of: tuple[int, Caller, bool] | None = None
-        self.may_nothing = False  # by these ACLs
+        self.may_nothing = False  # by the ACLs in `judged_by`
         self.judged_by: object = None
         self.open = True
         self.last_active = loop.time()
@@ -197,14 +195,14 @@ class Connection:
         self._frames = FrameReader(scratch, memory, self._largest, caller.host)
         self._sender = SendQueue(transport)
         self._replies: deque[Reply] = deque()
-        self._exclusive = False  # the last request must be answered before the next is looked at
-        self._stopping = False  # no further request is served
-        self._ending = ""  # why it is closed as soon as nothing is owed
-        self._waiting: Requests | None = None  # requests that were received and not served yet
-        self._request_began = 0.0  # since when the rest of a request is waited for, or 0
+        self._exclusive = False  # the last request must be answered before the next is served
+        self._stopping = False  # serve no further request
+        self._ending = ""  # why to close it once nothing is owed
+        self._waiting: Requests | None = None  # received requests that are not served yet
+        self._request_began = 0.0  # since when the rest of a request is awaited, or 0
         self._starved_since = 0.0  # since when a request waits for memory, or 0
-        self._login_due = 0.0  # until when it must have logged in, or 0
-        self._held_before = 0  # of a request that is received, when this was looked at last
+        self._login_due = 0.0  # the deadline of the login, or 0
+        self._held_before = 0  # bytes of the request received at the last look
         self._sending_soon = False
         self._muted_until = 0.0  # by the quotas
         self._unmute: asyncio.TimerHandle | None = None
@@ -212,10 +210,9 @@ class Connection:
         self._reading = False
         self._read_on()
 
-    # Who it is
+    # Identity
 
-    def pass_gate(self, gate: Gate) -> None:
-        """Whoever this is has to log in there."""
+    def pass_gate(self, gate: LoginGate) -> None:
         self.gate = gate
         self.caller = replace(self.caller, gate=gate)
         self._login_due = self._loop.time() + self._limits.stalled_request_seconds
@@ -226,27 +223,27 @@ class Connection:
         self.judged_by = None
 
     def cut_off(self, why: str) -> None:
-        """The login was refused: nothing more is served, and it ends when that has been said."""
+        """The login failed: serve nothing more, and close once the answer is sent."""
         text = f"client={self.peer} listener={self.caller.listener} reason={why!r}"
         self._complaints.say(ComplaintKind.LOGIN_REFUSED, self.caller.host, text, like=why)
         self._ending = why
         self.stop_serving()
 
     def _largest(self, api_key: int | None) -> int:
-        """Who has not logged in may not make the broker hold much."""
+        """A client that has not logged in may not make the broker hold much."""
         limit = self._size_limit(api_key)
         return limit if self.gate is None or self.gate.is_open else min(limit, LARGEST_REQUEST)
 
-    # What it may have
+    # Quotas
 
     def charge(self, meter: Meter | None, amount: float) -> None:
-        """It has used so much; if that was too much, nothing more is read for a while."""
+        """Charge usage to the client's quota; if it is exceeded, stop reading for a while."""
         if meter is None:
             return
         self.wait(meter.use(amount, self._loop.time()))
 
     def wait(self, seconds: float) -> None:
-        """It has used too much, and is not read from for so long."""
+        """Read nothing from the client for this long: it has exceeded a quota."""
         until = self._loop.time() + seconds
         if seconds > 0 and until > self._muted_until:
             if self._unmute is not None:
@@ -257,14 +254,14 @@ class Connection:
 
     @property
     def throttle_ms(self) -> int:
-        """How long it is to wait, for its answers."""
+        """The remaining throttle time, for its responses."""
         if not self._muted_until:
             return 0
         return max(1, int((self._muted_until - self._loop.time()) * 1000))
 
     def _speak_again(self) -> None:
         self._muted_until, self._unmute = 0.0, None
-        self._go_on()
+        self._resume_waiting()
 
     # Answers
 
@@ -278,9 +275,9 @@ class Connection:
             self._sender.queue(parts)
 
     def reply(self, *, exclusive: bool = False) -> Reply:
-        """A place for the answer to the request that is being dispatched, to be given later.
+        """The place of a later answer to the request that is being dispatched.
 
-        With `exclusive`, no further request of this client is served before that.
+        With `exclusive`, no further request of this client is served until then.
         """
         reply = Reply(self)
         self._replies.append(reply)
@@ -288,12 +285,12 @@ class Connection:
         return reply
 
     def serve_on(self) -> None:
-        """The exclusive reply needs nothing of its request any more: the next are served."""
+        """The exclusive reply no longer needs its request: serve the next ones."""
         self._exclusive = False
-        self._loop.call_soon(self._go_on)
+        self._loop.call_soon(self._resume_waiting)
 
     def send_soon(self) -> None:
-        """Some reply is known. One flush answers many requests: send them all at once."""
+        """A reply is known. One flush answers many requests: send them together."""
         if not self._sending_soon:
             self._sending_soon = True
             self._loop.call_soon(self._send_replies)
@@ -308,21 +305,21 @@ class Connection:
         if not self._replies:
             self._exclusive = False
         self._write()
-        self._go_on()
+        self._resume_waiting()
 
-    def _end_if_said(self) -> None:
+    def _end_if_due(self) -> None:
         if self._ending and self.idle:
             self.close()
 
     def _write(self) -> None:
-        """Send as much as the socket takes; ask to be called again if that was not all."""
+        """Send as much as the socket takes; if that is not everything, register for more."""
         try:
             self._sender.send()
         except OSError as error:
             self.close(f"error={error.strerror!r}")
             return
         except ShortFile:
-            self.close("error='a segment is shorter than it was when the response began'")
+            self.close("error='a segment was truncated while the response was being sent'")
             return
         self.last_active = self._loop.time()
         if bool(self._sender) != self._writing:
@@ -331,11 +328,11 @@ class Connection:
                 self._loop.add_writer(self._transport.descriptor, self._writable)
             else:
                 self._loop.remove_writer(self._transport.descriptor)
-        self._end_if_said()
+        self._end_if_due()
 
     def _writable(self) -> None:
         self._write()
-        self._go_on()
+        self._resume_waiting()
 
     # Requests
 
@@ -356,7 +353,7 @@ class Connection:
             self._loop.call_soon(self._read_more)
 
     def _read_more(self) -> None:
-        """What has come already: the event loop does not tell of it again."""
+        """Handle bytes that the transport holds: the event loop does not report them."""
         if self._reading and self._waiting is None:
             self._readable()
 
@@ -378,12 +375,12 @@ class Connection:
                     if not self.open:
                         return
                     if turn_is_over:
-                        self._loop.call_soon(self._go_on)
+                        self._loop.call_soon(self._resume_waiting)
                     if turn_is_over or self._congested():
                         self._wait(requests)
                         return
         except ProtocolError as error:
-            self.close(f"error={str(error)!r}", like="not Kafka's protocol")
+            self.close(f"error={str(error)!r}", like="not the Kafka protocol")
             return
         except Exception as bug:  # noqa: BLE001  # whatever it is, it is told
             self._complaints.request_failed(self.caller.host, f"client={self.peer}", bug)
@@ -405,7 +402,7 @@ class Connection:
         self._frames.suspend()
         self._read_no_more()
         if self._exclusive:
-            # Whether the client goes while it waits shows only as long as it sends nothing.
+            # A client that disconnects while it waits is noticed only if it sends nothing.
             self._reading = True
             self._loop.add_reader(self._transport.descriptor, self._readable_while_waiting)
 
@@ -415,8 +412,7 @@ class Connection:
         else:
             self._read_no_more()
 
-    def _go_on(self) -> None:
-        """Serve what waits, once this client may go on."""
+    def _resume_waiting(self) -> None:
         if not self.open or self._stopping or self._congested():
             return
         if self._waiting is not None:
@@ -430,7 +426,7 @@ class Connection:
             if not self._frames.grant():
                 return False
             self._starved_since = 0.0
-            self._go_on()
+            self._resume_waiting()
         return True
 
     def _congested(self) -> bool:
@@ -456,7 +452,7 @@ class Connection:
         if self._reading:
             self._reading = False
             self._loop.remove_reader(self._transport.descriptor)
-        self._request_began = 0.0  # it is not the client who stalls
+        self._request_began = 0.0  # the client is not the one that stalls
 
     # The end
 
@@ -467,44 +463,46 @@ class Connection:
 
     @property
     def holds_files(self) -> bool:
-        """Whether files are kept open for what the client has not read yet."""
+        """Whether files are kept open for responses that the client has not read."""
         return self._sender.holds_files
 
     def stop_serving(self) -> None:
-        """Serve no further request; replies that are owed are still sent."""
+        """Serve no further request; owed replies are still sent."""
         self._stopping = True
         self._read_no_more()
         self._drop_waiting()
 
     def check_progress(self, now: float) -> None:
-        """Close the connection if its client has stalled in the middle of something, or before it
-        has logged in. Once a second."""
+        """Close the connection if its client has stalled within a request or response, or before
+        its login. Called once a second."""
         if 0 < self._login_due < now:
-            self.close("error='it has not logged in in time'")
+            self.close("error='no login within the time limit'")
             return
         if self._request_began:
             allowed = self._frames.held / _SLOWEST_BYTES_PER_SECOND
             if now - self._request_began > self._limits.stalled_request_seconds + allowed:
-                self.close("error='a request was begun and not finished'")
+                self.close("error='incomplete request: no progress within the time limit'")
                 return
             if self._keeps_others_waiting(now):
                 self.close(
-                    "error='a request was begun and not sent on, and others wait for its memory'"
+                    "error='incomplete request: sent too slowly while others wait for its memory'"
                 )
                 return
         elif self._starved_since:
             if now - self._starved_since > self._limits.stalled_request_seconds:
-                self.close("error='no memory for a request in time (requests_in_memory_bytes)'")
+                self.close(
+                    "error='timed out waiting for request memory (requests_in_memory_bytes)'"
+                )
             return
         if now - self.last_active > self._limits.idle_connection_seconds:
             if self._sender:
-                self.close("error='responses are not read'")
+                self.close("error='client does not read its responses'")
             elif self.idle and not self._frames.starved:
                 self.close("reason=idle")
 
     def _keeps_others_waiting(self, now: float) -> bool:
-        """Whether a request that was begun some seconds ago holds memory, which others wait for,
-        and next to nothing of it has come since the last look."""
+        """Whether a request begun seconds ago holds memory that others wait for, and almost nothing
+        of it has arrived since the last look."""
         held, before = self._frames.held, self._held_before
         self._held_before = held
         return (
@@ -514,8 +512,8 @@ class Connection:
         )
 
     def close(self, why: str = "", *, like: str = "") -> None:
-        """Let go of everything; `why` is logged unless the client just left. `like` is the sort
-        of complaint, where `why` is not the same each time."""
+        """Release everything; `why` is logged unless the client just disconnected. `like` groups
+        complaints whose `why` varies."""
         if not self.open:
             return
         self.open = False

@@ -1,13 +1,13 @@
-"""A broker's data directory as a whole: whose it is, and how its last broker left it.
+"""A broker's data directory as a whole: its owner, its last stop, and its checkpoints.
 
 `.lock` is held for as long as the process lives, so two brokers never share a directory, not even
-by mistake; in it stands an id that tells this directory from any other. `meta.properties` names
-cluster and broker, and a directory of others is refused. The mark of a clean stop is there only
-between that stop and the next start. Three checkpoints, replaced as a whole, say up to where each
-partition is known to be on disk, where it begins, and up to where it was committed; without them
-recovery reads more, and less is shown until the leader is heard. A fourth,
-`cleaner-offset-checkpoint`, says up to where a compacted one was cleaned; an entry left behind by
-an earlier partition of that name would be worse than none, so whoever makes one forgets it first.
+by mistake; it contains an id that distinguishes this directory from any other. `meta.properties`
+names cluster and broker; a directory that belongs to others is rejected. The mark of a clean stop
+exists only between that stop and the next start. Three checkpoints, replaced as a whole, record up
+to where each partition is known to be on disk, where it begins, and up to where it was committed;
+without them recovery reads more, and less is exposed until the leader is heard. A fourth,
+`cleaner-offset-checkpoint`, records up to where a compacted partition was cleaned. An entry from an
+earlier partition of the same name would be worse than none, so it is deleted before one is created.
 """
 
 import logging
@@ -49,11 +49,11 @@ class Checkpoint(NamedTuple):
 
 
 class DirectoryInUse(BrokerError):
-    """Another process serves this data directory."""
+    """Another process uses this data directory."""
 
 
 class DataDirectory:
-    """Held by one process, from when it is made until `release` or the end of the process."""
+    """Held by one process, from its creation until `release` or the end of the process."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ class DataDirectory:
                 f"{path} is in use: another broker runs on it. Stop that one, or choose another "
                 "`data_dir`"
             ) from None
-        # When a broker last ran here, as far as a crash let it say: retention asks.
+        # When a broker last ran here, as far as a crash allowed to record it: used by retention.
         self.last_alive_ms = self._note_start()
         self.directory_id = self._read_id()
         self._writing = threading.Lock()
@@ -74,39 +74,35 @@ class DataDirectory:
 
     @property
     def owner(self) -> DirectoryOwner | None:
-        """The cluster and broker that the directory belongs to, if it is not new."""
+        """The cluster and broker that the directory belongs to; None if it is new."""
         return identity.read_owner(self.path)
 
     def claim(self, owner: DirectoryOwner) -> None:
-        """Make sure that it belongs to `owner`."""
         identity.claim(self.path, owner)
 
     def take_clean_mark(self) -> bool:
-        """Whether the last stop was a clean one. From now on, it was not."""
+        """Whether the last stop was clean. Removes the mark."""
         return identity.take_clean_shutdown(self.path)
 
     def mark_clean(self) -> None:
-        """All logs have been closed as they should be."""
         identity.mark_clean_shutdown(self.path)
 
     def is_there(self) -> bool:
-        """Whether this is still the directory of that name."""
         return self._lock.is_there
 
     # Checkpoints: any thread
 
     def checkpoint(self, key: Key) -> Checkpoint:
-        """What is known of a partition."""
         return self._checkpoints.get(key, Checkpoint(0, 0, 0))
 
     def write_checkpoints(self, checkpoints: Mapping[Key, Checkpoint]) -> None:
-        """Replace what is known of all partitions. Blocks."""
+        """Replace the checkpoints of all partitions. Blocks."""
         with self._writing:
             if checkpoints != self._checkpoints:
                 self._write(checkpoints)
 
     def forget_checkpoint(self, key: Key) -> None:
-        """Know nothing of a partition any more, before another of its name is made. Blocks."""
+        """Delete a partition's checkpoint, before another of the same name is created. Blocks."""
         with self._writing:
             if key in self._checkpoints:
                 self._write({k: v for k, v in self._checkpoints.items() if k != key})
@@ -118,11 +114,11 @@ class DataDirectory:
         return self._cleaned.get(key, 0)
 
     def note_cleaned(self, key: Key, offset: int) -> None:
-        """It was cleaned up to here; `write_cleaned` writes it down."""
+        """Note up to where it was cleaned; `write_cleaned` writes it down."""
         self._cleaned[key] = offset
 
     def write_cleaned(self, keys: Collection[Key]) -> None:
-        """Write down what was noted of the partitions that there are. Blocks."""
+        """Write down the notes of existing partitions. Blocks."""
         with self._writing:
             for key in self._cleaned.keys() - keys:
                 del self._cleaned[key]
@@ -138,7 +134,7 @@ class DataDirectory:
         try:
             read = [read_offsets(self.path / name) for name in _CHECKPOINTS]
         except BadCheckpoint as error:
-            log.warning("checkpoints ignored, recovery will read more error=%r", str(error))
+            log.warning("checkpoints ignored, recovery reads more error=%r", str(error))
             return {}
         return {
             key: Checkpoint(*(offsets.get(key, 0) for offsets in read))
@@ -149,21 +145,20 @@ class DataDirectory:
         try:
             return read_offsets(self.path / CLEANER_OFFSETS)
         except BadCheckpoint as error:
-            log.warning("checkpoint ignored, logs will be cleaned again error=%r", str(error))
+            log.warning("checkpoint ignored, logs are cleaned again error=%r", str(error))
             return {}
 
     # The end
 
     def release(self) -> None:
-        """Let others have it."""
         self._lock.close()
 
     def note_alive(self) -> None:
-        """Leave the time, for the next start to see."""
+        """Record the time, for the next start."""
         os.utime(self._lock.fileno())
 
     def _note_start(self) -> int | None:
-        """Leave the time in the lock file; what the newest was before that, None in a new one."""
+        """Record the time; returns the newest one before that, None in a new directory."""
         lock = os.fstat(self._lock.fileno())
         known = [lock.st_mtime_ns] if lock.st_size else []
         if (checkpoint := self.path / RECOVERY_POINTS).exists():

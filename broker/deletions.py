@@ -1,11 +1,11 @@
-"""Both ends of deleting topics: a broker says that its part is gone, the controller finishes.
+"""Both ends of deleting topics: a broker reports its part as deleted, the controller finishes.
 
 A topic is marked in ZooKeeper first, with a note for every broker that holds a part of it. Each of
-them deletes its part as it follows the map (partitions.py), and then removes its note. The
-controller removes topic and mark once no live broker owes anything. A broker that was away finds
-its note when it comes back, though nothing else in the map may know that topic any more.
+them deletes its part when it applies the map (partitions.py), and then removes its note. The
+controller removes topic and mark once no live broker has a note left. A broker that was away finds
+its note when it returns, even if the map has no other trace of the topic.
 
-Whoever finds a mark or a note later, after a crash at any point, begins again where that left off.
+After a crash at any point, the broker that finds a mark or a note continues from there.
 """
 
 import asyncio
@@ -40,12 +40,11 @@ class Deletions:
         self._again = False
 
     def lead(self, epoch: ControllerEpoch | None) -> None:
-        """Become the controller, or stop being it."""
         self._epoch = epoch
         self.follow(self._cluster.snapshot)
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Do what `snapshot` asks for, once the partitions here have followed it."""
+        """Do the deletions that `snapshot` demands, once the partitions here have applied it."""
         if not self._concerns_us(snapshot):
             return
         self._again = True
@@ -70,19 +69,20 @@ class Deletions:
                 for topic in sorted(applied.deleting):
                     await self._finish(topic, frozenset(applied.brokers))
             except ClusterError as error:
-                log.warning("deletions not finished, trying again error=%r", str(error))
+                log.warning("deletions not completed, retrying error=%r", str(error))
                 self._again = True
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _finish(self, topic: str, live: frozenset[int]) -> None:
-        if self._epoch is not None:  # where it is too early, a snapshot comes when it is time
+        if self._epoch is not None:  # if it is too early, another snapshot comes in time
             await asyncio.to_thread(topics.finish_deletion, self._session, self._epoch, topic, live)
 
 
 def gone(applied: ClusterSnapshot, broker_id: int) -> list[UUID]:
-    """Topics of which this broker owes its part, and has nothing left after following `applied`.
+    """Topics that have a note for this broker, which has nothing of them left after applying
+    `applied`.
 
-    One that is still there and unmarked was looked at between two readings, of note and of mark.
+    A topic that is still there and unmarked was read between its note and its mark.
     """
     names = applied.topic_names
     return [

@@ -1,13 +1,12 @@
-"""From a frame to its handler, and from the handler's response to bytes.
+"""Dispatches frames to handlers, and encodes the handlers' responses.
 
 Handlers are found by a table (`broker.api.table`), and each is given what it needs once, when the
 broker has it. Produce and Fetch are called differently, because the one must not wait and the other
-must. A request about many things is served a few at a time (`broker.large_requests`); who may do
-nothing may not send such.
+must. A request about many things is served a few at a time (`broker.large_requests`); clients
+without any rights may not send such requests.
 
-A request that is known but not served, or not in that version, is answered with
-`UNSUPPORTED_VERSION`; a connection is closed only where the protocol leaves no other way, and the
-log says so.
+A known request that is not served, or not in that version, is answered with `UNSUPPORTED_VERSION`;
+a connection is closed only if the protocol leaves no other way, and that is logged.
 """
 
 import asyncio
@@ -27,8 +26,8 @@ from broker.api.table import APIS, LISTED, TABLE, BrokerParts, to_fetch, to_prod
 from broker.caller import Caller
 from broker.complaints import ComplaintKind
 from broker.connection import Connection, Reply
-from broker.gate import WITHOUT_LOGIN
 from broker.large_requests import Gone, InTurns, TooMuch
+from broker.login_gate import WITHOUT_LOGIN
 from broker.quotas import Mutations
 from wire.codec import Api
 from wire.errors import ErrorCode, ProtocolError
@@ -49,23 +48,23 @@ from wire.requests import (
 
 PRODUCE_KEY = 0
 FETCH_KEY = 1
-# What makes and deletes partitions: from which version on a client understands
-# THROTTLING_QUOTA_EXCEEDED; None for Metadata, which makes topics and never knew it.
+# APIs that create and delete partitions: the version from which clients understand
+# THROTTLING_QUOTA_EXCEEDED; None for Metadata, which creates topics and never knew it.
 _STRICT_FROM: dict[int, int | None] = {3: None, 19: 6, 20: 5, 37: 3}
-_SYNC_GROUP_KEY = 14  # of a leader: what all of its members are given
+_SYNC_GROUP_KEY = 14  # from a group's leader: the assignments of all members
 _LONGEST_SOFTWARE = 200
 _LARGE = {PRODUCE_KEY, _SYNC_GROUP_KEY, None}
-# Only these carry data; whatever else a client may ask fits into this.
+# Only these carry data; every other request fits into this.
 _LARGEST_PLAIN_REQUEST = 1024 * 1024
-# What is longer is served in turns with others: it may have thousands of elements. Those of a Fetch
+# Longer requests are served in turns: they may have thousands of elements. Those of a Fetch
 # have 29 bytes at least.
 _LARGEST_AT_ONCE = 2048
 _AT_ONCE = {FETCH_KEY: 16 * 1024}
-_MOST_WITHOUT_RIGHTS = 1000  # elements, of who may do nothing
-# Of others, where a request cannot be cut (`broker.api.cuts`): JoinGroup, LeaveGroup, SyncGroup,
+_MOST_WITHOUT_RIGHTS = 1000  # elements, in requests of clients without rights
+# In other requests that cannot be cut (`broker.api.cuts`): JoinGroup, LeaveGroup, SyncGroup,
 # DescribeClientQuotas, AlterUserScramCredentials.
 _MOST = {11: 1000, 13: 10_000, 14: 10_000, 48: 1000, 51: 2000}
-# And where it can, of what one element may have: CreateTopics, DescribeConfigs, AlterConfigs,
+# In requests that can be cut, parts of one element: CreateTopics, DescribeConfigs, AlterConfigs,
 # CreatePartitions, IncrementalAlterConfigs, AlterClientQuotas.
 _MOST |= dict.fromkeys((19, 32, 33, 37, 44, 49), 20_000)
 
@@ -109,7 +108,7 @@ class Dispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def size_limit(self, api_key: int | None) -> int:
-        """The largest request of one kind that is received, or of any."""
+        """The size limit for requests of one kind, or of any."""
         if api_key in _LARGE:
             return self._largest_request
         return _LARGEST_PLAIN_REQUEST
@@ -120,8 +119,8 @@ class Dispatcher:
         key, version, _ = header
         gate = connection.gate
         if gate is not None and not gate.lets(key):
-            late = "its login has ended" if gate.principal else "it has not logged in"
-            connection.close(f"error='a request of API {key}, and {late}'", like="no login")
+            late = "after the end of its login" if gate.principal else "without a login"
+            connection.close(f"error='request of API {key} {late}'", like="no login")
             return
         api = APIS.get(key)
         if api is None or version not in api.versions:
@@ -135,7 +134,7 @@ class Dispatcher:
         if key == PRODUCE_KEY:
             request = read_request(version, read_body(frame, flexible=flexible))
             if connection.may_nothing and len(request.batches) > _MOST_WITHOUT_RIGHTS:
-                _refuse_too_much(connection, api, f"a request of {len(request.batches)} batches")
+                _refuse_too_much(connection, api, f"request with {len(request.batches)} batches")
                 return
             produce.serve(self._to_produce, connection, header, request, began)
             if connection.share is not None:
@@ -180,10 +179,10 @@ class Dispatcher:
                 connection.charge(connection.share.request, _percent(began))
             connection.send(encode(response))
 
-    # Who asks, and what it may have
+    # The client, and its quotas
 
     def _may_nothing(self, connection: Connection) -> bool:
-        """By the ACLs that are in force."""
+        """Whether the client has no rights at all, by the ACLs in force."""
         permissions = self._authorization.permissions
         if connection.judged_by is not permissions:
             connection.judged_by = permissions
@@ -196,7 +195,7 @@ class Dispatcher:
     def _charge(
         self, connection: Connection, key: int, frame: memoryview, *, flexible: bool
     ) -> None:
-        """Whose share it is, and what has come of it; what is answered is charged later."""
+        """Charge the request to its client's share; what is answered later is charged later."""
         client_id, _ = read_client_id(frame, flexible=flexible)
         caller = self._caller(connection, client_id)
         quotas, may_nothing = self._quotas, connection.may_nothing
@@ -217,7 +216,7 @@ class Dispatcher:
     def _caller_of(
         self, connection: Connection, key: int, version: int, client_id: str | None
     ) -> Caller:
-        """With what this request of it may create and delete."""
+        """The caller, with its allowance for creating and deleting partitions."""
         caller = self._caller(connection, client_id)
         if connection.share is None or key not in _STRICT_FROM:
             return caller
@@ -251,7 +250,7 @@ class Dispatcher:
         reply: Reply,
         over: Callable[[], None] = lambda: None,
     ) -> None:
-        """`over` is called at the end, also if the client has gone before the first step."""
+        """`over` is called at the end, even if the client disconnects before the first step."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(partial(self._ended, over))
@@ -294,7 +293,7 @@ class Dispatcher:
         frame: memoryview,
         began: float,
     ) -> None:
-        """A request of many elements, perhaps: a few at a time."""
+        """A request that may have many elements: a few at a time."""
         if len(frame) <= SHARED_BUFFER:
             frame = memoryview(bytes(frame))
         client_id, body = read_client_id(frame, flexible=api.is_flexible(header.api_version))
@@ -324,14 +323,14 @@ class Dispatcher:
             if connection.share is not None:
                 connection.charge(connection.share.request, work.seconds * 100)
             response = self._throttled(connection, key, response)
-            del request  # here, since to let go of all at once takes as long as a piece
+            del request  # here, since freeing everything at once takes as long as a piece
             encoded = await work.do(api.encode_response_in_pieces(version, response))
             del response
             reply.send(self._frame(api, call.header, encoded, began))
         except Gone:
             pass
         except ProtocolError as error:
-            connection.close(f"error={str(error)!r}", like="not Kafka's protocol")
+            connection.close(f"error={str(error)!r}", like="not the Kafka protocol")
         except TooMuch as error:
             _refuse_too_much(connection, api, str(error))
         except Exception as bug:  # noqa: BLE001  # whatever it is, it is told
@@ -359,7 +358,7 @@ class Dispatcher:
         return await response if inspect.isawaitable(response) else response
 
     def _failed(self, api: Api[Any, Any], connection: Connection, bug: Exception) -> None:
-        """A bug in one handler must not leave its client waiting, nor take others down."""
+        """A bug in one handler must neither leave its client waiting nor stop other requests."""
         self._complaints.request_failed(
             connection.caller.host, f"client={connection.peer} api={api.name}", bug
         )
@@ -368,7 +367,7 @@ class Dispatcher:
     def _refuse(self, connection: Connection, header: RequestHeader, frame: memoryview) -> None:
         key, version, correlation_id = header
         if key == API_VERSIONS_KEY:
-            # A client that is too new learns from version 0 what it may use.
+            # A client that is too new learns from version 0 which versions it may use.
             answer = ApiVersionsResponse(error_code=ErrorCode.unsupported_version, api_keys=LISTED)
             body = APIS[API_VERSIONS_KEY].encode_response(0, answer)
             connection.send(response_frame(correlation_id, body, tagged_header=False))
@@ -388,7 +387,7 @@ class Dispatcher:
 
 
 async def _noted(response: Awaitable[Any], ended: Ended | None) -> Any:
-    """The answer, of which the administration log is told."""
+    """The response, after the administration log has recorded it."""
     try:
         answer = await response
     except Exception:

@@ -1,7 +1,7 @@
-"""The configs of brokers that are changed while they run: the rates for replicas that are moved.
+"""The broker configs that can be changed while brokers run: throttle rates for moved replicas.
 
 They are kept in ZooKeeper, as Kafka keeps them: for one broker, and for all that have none of their
-own. All others are in a broker's file.
+own. All other configs are in the broker's file.
 """
 
 from collections.abc import Mapping
@@ -22,14 +22,14 @@ DYNAMIC_KEYS: Final[Mapping[str, ConfigKey]] = {
     for name, documentation in (
         (
             FOLLOWER_RATE,
-            "How many bytes a second this broker copies for replicas that are in its topics' "
-            "follower.replication.throttled.replicas, and not in sync. Who is in sync copies as "
-            "fast as it can, and that does not count.",
+            "The rate, in bytes a second, at which this broker copies the replicas named in its "
+            "topics' follower.replication.throttled.replicas, while they are not in sync. "
+            "In-sync replicas are not throttled, and do not count.",
         ),
         (
             LEADER_RATE,
-            "How many bytes a second this broker sends to replicas that are not in sync, of "
-            "partitions that are in their topics' leader.replication.throttled.replicas.",
+            "The rate, in bytes a second, at which this broker sends to replicas that are not in "
+            "sync, of partitions named in their topics' leader.replication.throttled.replicas.",
         ),
     )
 }
@@ -40,19 +40,19 @@ def dynamic_key(name: str) -> ConfigKey:
     if key is None:
         raise ApiError(
             ErrorCode.invalid_request,
-            f"{name[:100]}: a broker's configs are set in its configuration file and take effect "
-            f"on restart, but for {' and '.join(DYNAMIC_KEYS)}",
+            f"{name[:100]}: only {' and '.join(DYNAMIC_KEYS)} can be changed while a broker runs; "
+            "all other configs are set in its configuration file",
         )
     return key
 
 
 def rate(name: str, broker_id: int, snapshot: ClusterSnapshot) -> int | None:
-    """Bytes a second; None: as many as there are. What cannot be read counts as not set."""
+    """Bytes a second; None: unlimited. A value that cannot be read counts as unset."""
     for overrides in (snapshot.broker_configs.get(broker_id, NOTHING), snapshot.broker_defaults):
         if name in overrides:
             with suppress(ApiError):
-                found = int(DYNAMIC_KEYS[name].canonical(overrides[name]))
-                return None if found == MAX_LONG else found
+                value = int(DYNAMIC_KEYS[name].canonical(overrides[name]))
+                return None if value == MAX_LONG else value
     return None
 
 

@@ -1,11 +1,11 @@
-"""What a broker cannot do, and what it tells a client about it.
+"""Errors of a broker, and how it reports them to clients.
 
     BrokerError
     ├── ApiError    one request, topic, partition or config is refused; carries Kafka's error code
     └── MapLost     (broker.broker) ZooKeeper is empty, and the data directory belongs to a cluster
 
-Handlers turn an `ApiError` into the error fields of their response, as deep in it as they can: a
-bad partition does not spoil the others of its request. The storage has its own tree, in
+Handlers turn an `ApiError` into the error fields of their response, at the lowest level possible: a
+bad partition does not affect the others of its request. The storage has its own tree, in
 `broker.storage`.
 """
 

@@ -1,8 +1,8 @@
-"""When a log is flushed: at the end of this turn, after `flush.ms`, or when the disk is idle.
+"""Decides when a log is flushed: at the end of this turn, after `flush.ms`, or when the disk is
+idle.
 
-Who waits for an acknowledgement has it flushed at once. Messages that nobody is promised are
-flushed after `flush.messages` or `flush.ms`; and where somebody waits to read them, as soon as the
-disk has nothing else to do.
+A log with producers that wait for acknowledgements is flushed at once. Other messages are flushed
+after `flush.messages` or `flush.ms`; and if a consumer waits for them, as soon as the disk is idle.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ Reader = Callable[[], None]
 
 
 class FlushTiming:
-    """Of one log; calls `flush` when it is time. Belongs to the event loop."""
+    """The timing of one log; calls `flush` when it is due. Belongs to the event loop."""
 
     __slots__ = (
         "_flush", "_flusher", "_loop", "_messages", "_readers", "_seconds", "_soon", "_timer",
@@ -27,7 +27,7 @@ class FlushTiming:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, flusher: Flusher[Any], flush: Callable[[], None]
     ) -> None:
-        self.records = 0  # that have come since the last flush began
+        self.records = 0  # appended since the last flush began
         self._loop = loop
         self._flusher = flusher
         self._flush = flush
@@ -39,17 +39,16 @@ class FlushTiming:
         self._readers: set[Reader] = set()
 
     def configure(self, messages: int, milliseconds: int) -> None:
-        """`flush.messages` and `flush.ms`."""
         self._messages = messages
         self._seconds = min(milliseconds / 1000, _LONGEST_TIMER)
 
     @property
     def is_due(self) -> bool:
-        """Whether there are as many records as may be in memory alone."""
+        """Whether as many records are unflushed as may be."""
         return self.records >= self._messages
 
     def appended(self, records: int) -> None:
-        """Of a client's, and nobody has asked yet to be told when they are on disk."""
+        """Records of a client were appended, without a request yet to learn of their flush."""
         self.records += records
         if self.is_due:
             self.soon()
@@ -57,13 +56,13 @@ class FlushTiming:
             self.later()
 
     def soon(self) -> None:
-        """When this turn of the event loop is over, with all that arrives in it."""
+        """Flush at the end of this turn of the event loop, with all that arrives in it."""
         if not self._soon:
             self._soon = True
             self._loop.call_soon(self._flush)
 
     def later(self) -> None:
-        """When its time has come, or somebody reads and the disk is idle."""
+        """Flush when `flush.ms` is over, or when a consumer waits and the disk is idle."""
         if self._timer is None:
             self._timer = self._loop.call_later(self._seconds, self._flush)
         if self._readers and not self._when_idle:
@@ -76,18 +75,17 @@ class FlushTiming:
             self._flush()
 
     def reached(self) -> None:
-        """What `flush` was called for is done now."""
         self._soon = False
         self.cancel()
 
     def cancel(self) -> None:
-        """Do not flush by time any more, until something comes."""
+        """Do not flush by time, until something is appended."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def reads(self, reader: Reader) -> None:
-        """Somebody waits for more than is on disk."""
+        """A consumer waits for more than is on disk."""
         self._readers.add(reader)
         if self.records:
             self.later()

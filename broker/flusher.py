@@ -1,24 +1,24 @@
-"""Flushes logs to disk, off the event loop, one `fdatasync` for all that arrived meanwhile.
+"""Flushes logs to disk, off the event loop, with one `fdatasync` for all that arrived meanwhile.
 
-A few threads wait for tickets. A ticket says which files to sync and up to which offset they then
-are on disk; when it is done, the event loop is told. A log has one ticket under way at a time:
-what is appended while it runs is covered by the next one. So the slower the disk, the larger the
-groups.
+A few threads wait for tickets. A ticket names the files to sync and the offset up to which they are
+on disk after that; when it is done, the event loop is notified. A log has one ticket under way at a
+time: what is appended while it runs is covered by the next one. So the slower the disk, the larger
+the groups.
 
-Many small tickets that wait are run together, some by each thread: what a thread must do to have
-the interpreter again, and the event loop to be told, is done once for all of them.
+Many small waiting tickets are run together, a few on each thread: reacquiring the interpreter lock
+and waking the event loop then cost once for all of them.
 
-Clients take turns: who wrote to thousands of logs has thousands of tickets waiting, and the one of
-a client that wrote to one log does not wait behind them.
+Clients take turns: one that wrote to thousands of logs has thousands of tickets waiting, and the
+ticket of a client that wrote to one log does not wait behind them.
 
-Who reads waits for what nobody has promised yet to be on disk: it is flushed when nothing else is,
-one log after the other. So a consumer at the end of a log sees what is sent with acks=1 as soon as
-the disk can have it, and whoever waits for an acknowledgement has one such flush before its own at
-most.
+Records that a consumer waits for, and that no producer awaits the flush of, are flushed when
+nothing else is, one log after the other. So a consumer at the end of a log sees acks=1 records as
+soon as the disk is free, and an awaited flush has at most one such flush before its own.
 
-What catches up has a thread of its own, so its tickets, of megabytes each, run one after the other.
-Whoever somebody waits for finds the other threads free, and at the disk one of these tickets at
-most: a journal that two files share makes the small one wait for all that the large one has there.
+Replicas that catch up have a thread of their own, so their tickets, of megabytes each, run one
+after the other. An awaited flush finds the other threads free, and competes with at most one of
+these tickets for the disk: files that share a journal make the small one wait for all the data of
+the large one.
 """
 
 import asyncio
@@ -31,13 +31,13 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
-_MOST_TOGETHER: Final = 16  # so that the first of them waits for a few flushes more at most
+_MOST_TOGETHER: Final = 16  # so that the first of them waits for only a few more flushes
 
 log = logging.getLogger(__name__)
 
 
 class Ticket(Protocol):
-    """A flush that has been decided. It notes its success."""
+    """A flush that has been decided. It records its own success."""
 
     @property
     def is_plain(self) -> bool:
@@ -45,21 +45,21 @@ class Ticket(Protocol):
 
 
 T = TypeVar("T", bound=Ticket)
-Run = Callable[[Sequence[T]], None]  # some tickets together, on any thread
+Run = Callable[[Sequence[T]], None]  # runs several tickets together, on any thread
 Done = Callable[[float], None]  # seconds it took
 Begin = Callable[[], None]  # starts a ticket, or finds that none is due any more
 
 
 class Flusher(Generic[T]):
-    """All of it. `start` and the callbacks belong to the event loop's thread."""
+    """All threads that flush. `start` and the callbacks belong to the event loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, run: Run[T], threads: int = 4) -> None:
         self._loop = loop
         self._awaited = _Threads(loop, run, "flush", threads, together=_MOST_TOGETHER)
         self._catching_up = _Threads(loop, run, "flush-behind", 1, together=1)
-        self._under_way = 0  # of those that are awaited
+        self._under_way = 0  # awaited tickets
         self._when_idle: deque[Begin] = deque()
-        self._looks_soon = False  # whether nothing is under way
+        self._looks_soon = False  # a check whether nothing is under way is scheduled
 
     def start(
         self, ticket: T, done: Done, client: Hashable = None, *, catches_up: bool = False
@@ -72,8 +72,8 @@ class Flusher(Generic[T]):
         self._awaited.start(ticket, partial(self._ended, done), client)
 
     def when_idle(self, begin: Begin) -> None:
-        """Call `begin` on the event loop, once, when no ticket that somebody awaits is under way:
-        at the end of this turn at the soonest, with all that arrives in it."""
+        """Call `begin` on the event loop, once, when no awaited ticket is under way: at the end of
+        this turn at the earliest, with all that arrives in it."""
         self._when_idle.append(begin)
         if not self._looks_soon:
             self._looks_soon = True
@@ -98,7 +98,7 @@ class Flusher(Generic[T]):
 
 
 class _Threads(Generic[T]):
-    """Some that do the same."""
+    """A pool of threads for the same kind of tickets."""
 
     def __init__(
         self,
@@ -112,10 +112,10 @@ class _Threads(Generic[T]):
         self._loop = loop
         self._run = run
         self._together = together  # at most
-        # By client; whose turn is next stands first.
+        # By client; the next one stands first.
         self._waiting: dict[Hashable, deque[tuple[T, Done]]] = {}
         self._turn = threading.Lock()  # of `_waiting`
-        self._count: queue.SimpleQueue[bool] = queue.SimpleQueue()  # one for each that waits
+        self._count: queue.SimpleQueue[bool] = queue.SimpleQueue()  # one for each waiting ticket
         self._threads = [
             threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True)
             for number in range(threads)
@@ -142,15 +142,15 @@ class _Threads(Generic[T]):
                 self._run([ticket for ticket, _ in works])
             except Exception:
                 log.exception("flush failed")
-            told = [done for _, done in works]
-            self._loop.call_soon_threadsafe(self._tell, told, time.perf_counter() - began)
+            callbacks = [done for _, done in works]
+            self._loop.call_soon_threadsafe(self._tell, callbacks, time.perf_counter() - began)
 
-    def _tell(self, told: Sequence[Done], seconds: float) -> None:
-        for done in told:
+    def _tell(self, callbacks: Sequence[Done], seconds: float) -> None:
+        for done in callbacks:
             self._loop.call_soon(done, seconds)
 
     def _next(self) -> list[tuple[T, Done]]:
-        """Whose turn it is; and behind it plain ones, as many as are for each thread."""
+        """The ticket whose turn it is; if it is plain, with a thread's share of plain ones."""
         most = min(1 + self._count.qsize() // len(self._threads), self._together)
         with self._turn:
             taken = [self._take()]
@@ -168,7 +168,7 @@ class _Threads(Generic[T]):
         return work
 
     def _may_take_another(self) -> bool:
-        """Whether the next is plain, and of none of the other threads that have been woken."""
+        """Whether the next ticket is plain, and not needed by a thread that was already woken."""
         following = next(iter(self._waiting.values()), None)
         if following is None or not following[0][0].is_plain:
             return False

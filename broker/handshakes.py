@@ -1,9 +1,9 @@
-"""TLS handshakes that are under way: what stands between an accepted socket and a connection.
+"""TLS handshakes under way: the stage between an accepted socket and a connection.
 
-A handshake costs the broker up to a millisecond, and a client that begins one nothing. So who says
-nothing costs a descriptor and no memory of TLS; those that have come on wait in line, and in one
-turn of the event loop only so many are moved on; what takes too long is closed; and of one address
-only so many are under way at a time. An IPv6 address stands for its /64.
+A handshake costs the broker up to a millisecond, and a client that begins one nothing. So a silent
+client costs a descriptor and no TLS memory; handshakes that can proceed wait in line, and one turn
+of the event loop moves only a bounded number on; handshakes that take too long are closed; and each
+address may have only a bounded number under way. An IPv6 address stands for its /64.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ Done = Callable[[Listener, ssl.SSLSocket, tuple[str, int]], None]
 
 
 class Handshakes:
-    """All of a broker's. `done` is given those that have succeeded; `ended` is called whenever one
-    is over, one way or the other. Belongs to the event loop."""
+    """All handshakes of a broker. `done` is called with those that succeed; `ended` is called
+    whenever one ends, in either way. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Handshakes:
         self._loop.add_reader(sock.fileno(), self._came_on, handshake)
 
     def check(self, now: float) -> None:
-        """Close those that take too long. Once a second."""
+        """Close those that take too long. Called once a second."""
         for handshake in tuple(self._under_way):
             if now - handshake.began <= _SECONDS:
                 break
-            self._give_up(handshake, "error='it was begun and not finished'")
+            self._give_up(handshake, "error='timed out'")
 
     def close(self) -> None:
         for handshake in tuple(self._under_way):
@@ -99,7 +99,7 @@ class Handshakes:
             reason = reason or (error.reason or "unknown").replace("_", " ").lower()
             self._give_up(handshake, f"error={reason!r}", like=reason)
         except (OSError, BadTls) as error:
-            # Who has gone says nothing by it.
+            # A client that disconnects does not mean anything by it.
             gone = isinstance(error, ConnectionError)
             self._give_up(handshake, "" if gone else f"error={str(error)!r}")
         else:
@@ -131,14 +131,14 @@ class _Handshake:
         self.sock = sock
         self.address = address
         self.began = began
-        self.writes = False  # the socket is waited for, to be written to
+        self.writes = False  # wait until the socket can be written to
 
     def step(self) -> ssl.SSLSocket:
-        """The socket, when the handshake is done; until then it raises what OpenSSL waits for."""
+        """The socket once the handshake is done; until then raises what OpenSSL waits for."""
         if not isinstance(self.sock, ssl.SSLSocket):
             tls = self.listener.tls
             assert tls is not None
-            # By the certificates as they are now.
+            # With the certificates as they are now.
             self.sock = tls.context.wrap_socket(
                 self.sock, server_side=True, do_handshake_on_connect=False
             )

@@ -1,12 +1,13 @@
-"""What a broker does for its logs now and then: checkpoints, retention, compaction; a look whether
-they are still there; and rest for those that nobody uses.
+"""Regular work on a broker's logs: checkpoints, retention, compaction, checks that their files
+still exist, and closing the files of unused logs.
 
 Each has its interval and its own task, and goes through the partitions one by one, so that clients
-are served in between. What goes wrong with one is logged and tried again at the next turn. A crash
-loses nothing but the work since the last checkpoint.
+are served in between. A failure for one partition is logged and retried at the next interval. A
+crash loses nothing but the work since the last checkpoint.
 
 Moving a log's recovery point costs half a dozen flushes: of its indexes, of a snapshot, of names.
-So it is some logs' turn at each checkpoint, and all others' that have much behind theirs.
+So each checkpoint does this for only a part of the logs in turn, and for all that have written much
+since their recovery point.
 """
 
 import asyncio
@@ -27,12 +28,12 @@ from broker.storage.retention import RetentionClock
 
 log = logging.getLogger(__name__)
 
-_REST_SECONDS = 60.0  # without being used, and files are closed
-_TURNS = 12  # checkpoints, of which one is each log's
+_REST_SECONDS = 60.0  # in which a log is unused before its files are closed
+_TURNS = 12  # each log's turn comes at one of this many checkpoints
 
 
 class Housekeeping:
-    """Runs from when it is made until `stop`."""
+    """Runs from its creation until `stop`."""
 
     def __init__(
         self,
@@ -43,14 +44,14 @@ class Housekeeping:
         *,
         on_lost: Callable[[str], None],
     ) -> None:
-        """`on_lost` is told if the whole data directory is there no more."""
+        """`on_lost` is called if the whole data directory is gone."""
         self._partitions = partitions
         self._data = data
         self._acknowledged = acknowledged
         self._on_lost = on_lost
         self._turn = 0
         self._loop = asyncio.get_running_loop()
-        # Not the threads in which others wait for ZooKeeper.
+        # Separate from the threads that wait for ZooKeeper.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoint")
         self._clock = RetentionClock(_wall_ms(), _monotonic_ms(), data.last_alive_ms)
         self._compaction = Compaction(partitions, data)
@@ -65,7 +66,7 @@ class Housekeeping:
         ]
 
     async def stop(self) -> None:
-        """End all tasks; a compaction under way is given up."""
+        """End all tasks; a compaction under way is abandoned."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -74,8 +75,8 @@ class Housekeeping:
     async def _checkpoint(self) -> None:
         if not self._data.is_there():
             self._on_lost(
-                f"{self._data.path} was removed or replaced while the broker ran: nothing that it "
-                "writes would be kept. Is its disk still mounted?"
+                f"{self._data.path} was removed or replaced while the broker ran: its writes "
+                "would be lost. Is its disk still mounted?"
             )
             return
         await self._partitions.look_for_removed()
@@ -130,16 +131,16 @@ class Housekeeping:
         self._partitions.rest_unused()
 
     async def _compact(self) -> None:
-        if not self._clock.hold(_wall_ms(), _monotonic_ms()):  # tombstones go by their age
+        if not self._clock.hold(_wall_ms(), _monotonic_ms()):  # tombstones are removed by their age
             await self._compaction.run(_wall_ms())
 
 
 class Compaction:
-    """Compacts the logs of topics that ask for it, one after the other, each in a process of its
-    own. Belongs to the event loop.
+    """Compacts the logs of topics that ask for it, one after the other, each in a separate process.
+    Belongs to the event loop.
 
-    Up to where a log was cleaned is written down in the data directory. Losing that costs a
-    cleaning that need not have been.
+    The data directory records up to where a log was cleaned. Losing that costs an unnecessary
+    cleaning.
     """
 
     def __init__(self, partitions: Partitions, data: DataDirectory) -> None:
@@ -147,7 +148,6 @@ class Compaction:
         self._data = data
 
     async def run(self, now_ms: int) -> None:
-        """Clean every log for which that is due."""
         for partition in self._partitions:
             if partition.compacts and not partition.offline_reason:
                 await self._clean(partition, now_ms)
@@ -163,14 +163,14 @@ class Compaction:
                 "compaction failed topic=%s partition=%d error=%r", *key, str(error) or error
             )
             return
-        except Exception:  # the others are to be compacted all the same
+        except Exception:  # the others are compacted all the same
             log.exception("compaction failed topic=%s partition=%d", *key)
             return
         if cleaning is None:
             return
         log.info("log compacted topic=%s partition=%d counts=%s", *key, cleaning.counts)
         self._data.note_cleaned(key, cleaning.cleaned_to)
-        known = {(each.topic, each.index) for each in self._partitions}
+        known = {(partition.topic, partition.index) for partition in self._partitions}
         await asyncio.to_thread(self._data.write_cleaned, known)
         if not partition.offline_reason:
             partition.flush()  # unlinks what was replaced
@@ -182,7 +182,7 @@ async def _every(seconds: float, act: Callable[[], Awaitable[None]]) -> None:
         try:
             await act()
         except Exception:
-            log.exception("housekeeping failed, trying again later")
+            log.exception("housekeeping failed, retrying later")
 
 
 def _wall_ms() -> int:

@@ -1,4 +1,4 @@
-"""A broker's pages: /metrics, /healthz, /readyz, for Prometheus and for supervisors."""
+"""A broker's HTTP endpoints, for Prometheus and supervisors: /metrics, /healthz, /readyz."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,9 +9,9 @@ from ground.page_server import Page, PageServer, readiness_page, text_page
 
 
 class BrokerHttpServer(PageServer):
-    """`readiness` says why the broker is not ready, "" when it is; `remarks` what is wrong all the
-    same; `health` says how its session with ZooKeeper is. All are called on this server's thread.
-    """
+    """`readiness` returns why the broker is not ready, "" if it is; `remarks` problems that do not
+    affect readiness; `health` the state of its ZooKeeper session. All are called on this server's
+    thread."""
 
     def __init__(
         self,

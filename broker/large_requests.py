@@ -1,15 +1,15 @@
-"""Requests about many things, served a few at a time, so that nobody waits long for one of them.
+"""Serves requests about many things a few at a time, so that no other client waits long.
 
     decoded    in pieces, by `wire.codec`
     handled    as several requests of at most `of_a_piece` elements, whose answers are joined
     encoded    in pieces
 
-Each piece takes a turn, and in each turn of the event loop there is one, whoever asked. What an
-answer of pieces is not: from one moment. Where an element is named twice, in two pieces, its second
-answer does not know of the first.
+Each piece takes a turn, and each turn of the event loop does one piece, over all clients. So the
+joined answer is not one consistent snapshot. If an element is named twice, in two pieces, its
+second answer is independent of the first.
 
 A request is cut at the array that `Cut` names: `topics.partitions` is the partitions of all topics.
-A topic of which two pieces have partitions is one again in the answer.
+A topic whose partitions are in two pieces is merged again in the answer.
 """
 
 import asyncio
@@ -33,50 +33,49 @@ class TooMuch(Exception):
 
 
 class Gone(Exception):
-    """The client does not wait any more, and the memory of its request is somebody else's."""
+    """The client has disconnected, and the memory of its request has been reused."""
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """Where a request can be cut, and its answer is joined: fields, with dots between them."""
+    """Where a request is cut and its answers are joined: field names separated by dots."""
 
     request: str
     response: str
     of_a_piece: int = _ELEMENTS
 
     def pieces(self, request: T) -> Iterator[T]:
-        """Requests that together ask for the same."""
+        """Requests that are together equivalent to this one."""
         for piece, _ in _pieces(request, self.request.split("."), self.of_a_piece):
             yield piece
 
     def joined(self, first: T, second: T) -> T:
-        """One answer of two."""
         joined: T = _joined(first, second, self.response.split("."))
         return joined
 
 
 class Turns:
-    """Lets one piece of work be done in each turn of the event loop. Belongs to that."""
+    """Allows one piece of work in each turn of the event loop. Belongs to that."""
 
     def __init__(self) -> None:
         self._one = asyncio.Lock()
 
     async def next(self) -> None:
-        """Wait for a turn; what is done then is a piece of work."""
+        """Wait for a turn; the caller then does one piece of work."""
         async with self._one:
             await asyncio.sleep(0)
 
 
 class InTurns:
-    """The work for one request. `seconds` is what all pieces of it have taken."""
+    """The work for one request. `seconds` is the time spent on all pieces of it."""
 
     def __init__(self, turns: Turns, goes_on: Callable[[], bool]) -> None:
-        """`goes_on` says whether the client still waits; else `Gone` is raised."""
+        """`goes_on` returns whether the client still waits; if not, `Gone` is raised."""
         self.seconds = 0.0
         self._turns = turns
         self._goes_on = goes_on
 
     async def do(self, work: Generator[None, None, T], most: int | None = None) -> T:
-        """What the work comes to. Raises `TooMuch` where it has more elements than `most`."""
+        """Run to the result. Raises `TooMuch` if there are more than `most` elements."""
         pieces = 0
         while True:
             began = await self._turn()
@@ -89,10 +88,10 @@ class InTurns:
                 self.seconds += time.perf_counter() - began
             pieces += 1
             if most is not None and pieces * ELEMENTS_OF_A_PIECE > most:
-                raise TooMuch(f"a request of more than {most} elements")
+                raise TooMuch(f"a request with more than {most} elements")
 
     async def handle(self, cut: Cut, request: T, handle: Callable[[T], Any]) -> Any:
-        """The answer to a request, of the answers to its pieces."""
+        """Join the answers to a request's pieces into one."""
         answer = None
         pieces = cut.pieces(request)
         while True:
@@ -107,7 +106,6 @@ class InTurns:
             answer = more if answer is None else cut.joined(answer, more)
 
     async def _turn(self) -> float:
-        """When it began."""
         await self._turns.next()
         if not self._goes_on():
             raise Gone
@@ -115,7 +113,7 @@ class InTurns:
 
 
 def _pieces(value: Any, path: list[str], most: int) -> Iterator[tuple[Any, int]]:
-    """What is cut, and how many elements each piece has; an empty one counts for one."""
+    """What is cut, and the number of elements in each piece; an empty one counts as one."""
     name, *rest = path
     elements = getattr(value, name)
     if not elements or (not rest and len(elements) <= most):

@@ -1,8 +1,8 @@
-"""Leaders as clients ask for them: the preferred ones, or any where that may cost data.
+"""Leader elections that clients ask for: of preferred leaders, or unclean ones that may lose data.
 
 The preferred leader of a partition is the first of its replicas. Only the controller elects, by the
-same rules as when brokers come and go (controller/elections.py). Whoever asked is answered when
-this broker has seen it in the map.
+same rules as when brokers come and go (controller/elections.py). A client is answered when this
+broker sees the result in the map.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from cluster.view import ClusterView
 Key = tuple[str, int]
 Outcomes = dict[Key, ApiError | None]
 
-_NOT_NEEDED: Final = ApiError(ErrorCode.election_not_needed, "It is led as was asked for.")
+_NOT_NEEDED: Final = ApiError(ErrorCode.election_not_needed, "The requested leader leads already.")
 
 
 class LeaderAdmin:
@@ -33,18 +33,18 @@ class LeaderAdmin:
     async def elect(
         self, wanted: Sequence[Key] | None, *, unclean: bool, timeout_ms: int
     ) -> Outcomes:
-        """What came of it for each partition, None for what was elected; without `wanted`, for all
-        partitions that an election was needed for."""
+        """Returns the outcome for each partition, None for an elected leader; without `wanted`, for
+        all partitions that needed an election."""
         epoch = await self._topics.controllership(timeout_ms)
         outcomes: Outcomes = {}
         changes: list[StateChange] = []
 
         def propose(snapshot: ClusterSnapshot) -> Sequence[StateChange]:
-            keys = _all(snapshot) if wanted is None else wanted
+            keys = _all_partitions(snapshot) if wanted is None else wanted
             brokers = Brokers.of(snapshot)
             for key in dict.fromkeys(keys):
                 try:
-                    changes.append(_asked(snapshot, key, brokers, unclean=unclean))
+                    changes.append(_requested_change(snapshot, key, brokers, unclean=unclean))
                 except ApiError as error:
                     if wanted is not None or error is not _NOT_NEEDED:
                         outcomes[key] = error
@@ -57,7 +57,7 @@ class LeaderAdmin:
         return outcomes
 
 
-def _all(snapshot: ClusterSnapshot) -> Iterable[Key]:
+def _all_partitions(snapshot: ClusterSnapshot) -> Iterable[Key]:
     return (
         (name, index)
         for name, topic in snapshot.topics.items()
@@ -66,8 +66,10 @@ def _all(snapshot: ClusterSnapshot) -> Iterable[Key]:
     )
 
 
-def _asked(snapshot: ClusterSnapshot, key: Key, brokers: Brokers, *, unclean: bool) -> StateChange:
-    """The change of state that was asked for, if it is due and can be."""
+def _requested_change(
+    snapshot: ClusterSnapshot, key: Key, brokers: Brokers, *, unclean: bool
+) -> StateChange:
+    """The requested change of state, if it is due and possible."""
     topic = _topic(snapshot, key)
     index = key[1]
     partition = topic.partitions[index]
@@ -86,7 +88,8 @@ def _asked(snapshot: ClusterSnapshot, key: Key, brokers: Brokers, *, unclean: bo
         if after is partition:
             raise ApiError(
                 ErrorCode.preferred_leader_not_available,
-                "The first of its replicas is not alive, or not in sync, or about to stop.",
+                "The preferred leader (the first replica) is not alive, not in sync, or about to "
+                "stop.",
             )
     return change_of(topic, index, after)
 
@@ -103,7 +106,7 @@ def _topic(snapshot: ClusterSnapshot, key: Key) -> TopicInfo:
 
 def _changed_meanwhile() -> ApiError:
     return ApiError(
-        ErrorCode.operation_not_attempted, "It changed at the same moment: ask once more."
+        ErrorCode.operation_not_attempted, "The partition changed at the same time: try again."
     )
 
 
@@ -112,7 +115,7 @@ def _shows(
     changes: Sequence[StateChange],
     stand: Sequence[PartitionInfo | None],
 ) -> bool:
-    """Whether all that was written can be seen, or what came after it."""
+    """Whether the snapshot has all that was written, or something newer."""
     return all(
         _version(snapshot, change) >= stands.version
         for change, stands in zip(changes, stand, strict=True)
@@ -123,5 +126,5 @@ def _shows(
 def _version(snapshot: ClusterSnapshot, change: StateChange) -> float:
     topic = snapshot.topics.get(change.topic)
     if topic is None or topic.topic_id != change.topic_id:
-        return float("inf")  # there is nothing more to be seen
+        return float("inf")  # there is nothing more to wait for
     return topic.partitions[change.partition].version

@@ -1,7 +1,7 @@
-"""Where a broker listens, and what it asks of who comes there: `listeners:` of its configuration.
+"""A broker's listeners, with their protocols and logins: `listeners:` of its configuration.
 
-A client is told the addresses of the listener that it came to, of every broker that has one of that
-name.
+A client is told the addresses of the listener that it uses, of every broker that has a listener of
+that name.
 """
 
 import re
@@ -19,39 +19,43 @@ from ground.settings import Port, WholeSeconds
 
 PLAINTEXT: Final = "PLAINTEXT"
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-_READABLE: Final = frozenset({Mechanism.PLAIN, Mechanism.OAUTHBEARER})  # for who is on the network
+_READABLE: Final = frozenset({Mechanism.PLAIN, Mechanism.OAUTHBEARER})  # readable on the network
 
 
 class ListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One address, and what is asked of who connects to it."""
+    """One address, and the requirements for clients that connect to it."""
 
     name: str
-    """What brokers know it by: clients are told the addresses of the listeners with this name."""
+    """The listener's name in the cluster: clients are told the addresses of the listeners with this
+    name."""
     host: str = "127.0.0.1"
     """The address that it listens on."""
     port: Port
     """The port that it listens on; 0: any that is free."""
     advertised_host: str = ""
-    """The host that clients are told to connect to. Without it: `host`."""
+    """The host that clients connect to. Default: `host`."""
     advertised_port: Port = 0
-    """The port that clients are told to connect to; 0: `port`."""
+    """The port that clients connect to; 0: `port`."""
     tls: ListenerTls | None = None
-    """TLS, and which certificates of clients are believed."""
+    """TLS, and the certificates that are accepted from clients."""
     certificate_names: tuple[NameRule, ...] = ()
-    """Who a client's certificate stands for: the first rule that matches its subject. Without any,
+    """The principal of a client's certificate: the first rule that matches its subject. Default:
     its common name."""
     logins: tuple[Mechanism, ...] = ()
-    """How clients log in: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`; any of them. A
-    certificate that is `asked` for stands for a login."""
+    """The login mechanisms: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`. A certificate
+    that is `asked` for replaces a login."""
     login_seconds: WholeSeconds = 0
-    """How long a login is good; clients make it anew before that, or are cut off. 0: as long as the
-    connection lives, or a token."""
+    """The lifetime of a login; clients renew it before that, or are disconnected. 0: as long as the
+    connection or the token."""
     without_tls: bool = False
-    """Allows PLAIN and OAUTHBEARER without `tls`: whoever is on the network reads the secret."""
+    """Allows PLAIN and OAUTHBEARER without `tls`: the secrets can then be read on the network."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError("`name` has letters, digits, - and _, a letter first, 64 at most")
+            raise ValueError(
+                "`name` must consist of letters, digits, - and _, begin with a letter, and have "
+                "at most 64 characters"
+            )
         for name in ("port", "advertised_port"):
             if not 0 <= getattr(self, name) < 65536:
                 raise ValueError(f"`{name}` must be between 0 and 65535")
@@ -60,28 +64,28 @@ class ListenerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         if self.certificate_names and not (self.tls and self.tls.client_ca):
             raise ValueError("`certificate_names` needs `tls` with a `client_ca`")
         if Mechanism.GSSAPI in self.logins:
-            raise ValueError("`logins: [GSSAPI]`: Penstock's brokers take no tickets of Kerberos")
+            raise ValueError("`logins: [GSSAPI]`: Penstock's brokers do not support Kerberos")
         readable = _READABLE.intersection(self.logins)
         if readable and not self.tls and not self.without_tls:
             raise ValueError(
-                f"`logins: [{min(readable)}]` has secrets sent as they are: add `tls`, or "
-                "`without_tls: true` where nobody listens"
+                f"`logins: [{min(readable)}]` sends secrets unencrypted: add `tls`, or "
+                "`without_tls: true` on a trusted network"
             )
 
     @property
     def protocol(self) -> str:
-        """Kafka's name for what is spoken there."""
+        """Kafka's name for the security protocol."""
         secured = "SSL" if self.tls else PLAINTEXT
         return f"SASL_{secured}" if self.logins else secured
 
     @property
     def knows_everybody(self) -> bool:
-        """Whether nobody is served there who has not proven who it is."""
+        """Whether every client must authenticate."""
         return bool(self.logins) or (self.tls is not None and self.tls.requires_certificates)
 
     @property
     def is_open(self) -> bool:
-        """Whether it takes everybody, without TLS."""
+        """Whether it accepts every client, without TLS."""
         return not self.logins and not self.tls
 
 
@@ -89,9 +93,9 @@ class BetweenBrokers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """How this broker's own processes, and other brokers, connect to it."""
 
     listener: str
-    """The name of the listener for that."""
+    """The name of the listener."""
     security: Security = Security()
-    """TLS and login of a client, as for any other."""
+    """The client's TLS and login."""
 
 
 def check_listeners(
@@ -100,21 +104,21 @@ def check_listeners(
     *,
     insecure: bool,
 ) -> None:
-    """ValueError unless they fit each other, and none is open to the world unless that is meant."""
-    names = [each.name for each in listeners]
+    """Raise ValueError if they contradict each other, or one is unintentionally open."""
+    names = [listener.name for listener in listeners]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"`listeners`: two are called {twice}")
-    ports = [(each.host, each.port) for each in listeners if each.port]
+        raise ValueError(f"`listeners`: two have the name {twice}")
+    ports = [(listener.host, listener.port) for listener in listeners if listener.port]
     if len(set(ports)) < len(ports):
         raise ValueError("`listeners`: two have the same address")
-    for each in listeners:
-        check_exposed("host", each.host, insecure=insecure or each.knows_everybody)
+    for listener in listeners:
+        check_exposed("host", listener.host, insecure=insecure or listener.knows_everybody)
     if between is not None and between.listener not in names:
-        raise ValueError(f"`between_brokers`: no listener is called {between.listener}")
+        raise ValueError(f"`between_brokers`: no listener has the name {between.listener}")
 
 
 class Listener(msgspec.Struct, frozen=True):
-    """One as it runs; it listens on `port`."""
+    """A running listener; it listens on `port`."""
 
     config: ListenerConfig
     port: int
@@ -126,7 +130,6 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """As Kafka writes it."""
         return f"{self.name}://{self.config.host}:{self.port}"
 
     @property
@@ -141,14 +144,12 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def advertised(self) -> tuple[str, int]:
-        """Where clients are told to reach it."""
         config = self.config
         return config.advertised_host or config.host, config.advertised_port or self.port
 
     @property
     def from_here(self) -> tuple[str, int]:
-        """Where a process of this machine reaches it: by the name that the certificate is for, if
-        it shows one."""
+        """The address for processes of this machine: the name in the certificate, if it has one."""
         if self.tls is not None:
             return self.advertised
         host = self.config.host
@@ -158,15 +159,15 @@ class Listener(msgspec.Struct, frozen=True):
 
     @property
     def certifies(self) -> bool:
-        """Whether a client's certificate says who it is. Where certificates are required beside a
-        login, the login does."""
+        """Whether a client's certificate determines its principal. If certificates are required
+        besides a login, the login does."""
         tls = self.config.tls
         if tls is None or not tls.client_ca:
             return False
         return not (self.config.logins and tls.requires_certificates)
 
     def certificate_name(self, connection: ssl.SSLSocket) -> str:
-        """Who the client's certificate stands for; "" if it has shown none."""
+        """The principal of the client's certificate; "" if it has shown none."""
         shown = connection.getpeercert()
         if not shown:
             return ""

@@ -1,9 +1,9 @@
-"""What a broker counts, and how Prometheus gets to see it.
+"""What a broker counts, and how it is exposed to Prometheus.
 
 Counting is on the hot path and costs as little as it can: plain integers and lists, written by the
-event loop alone. What Prometheus calls them is decided when it asks, on the thread that asks; it
-may catch a histogram between its count and its sum, which no one can tell. A restart begins at
-zero, as Prometheus expects of counters.
+event loop alone. Prometheus's names are assigned during a scrape, on the scraping thread. That may
+read a histogram between updates of its count and its sum, which makes no visible difference.
+Counters restart at zero, as Prometheus expects.
 """
 
 import time
@@ -26,28 +26,28 @@ from wire.errors import ErrorCode
 
 _PREFIX: Final = "penstock_broker_"
 _OF_LOGS: Final = {
-    "log_start_offset": "First offset that is still there.",
+    "log_start_offset": "First available offset.",
     "log_end_offset": "Offset of the next message to be appended.",
-    "exposed_offset": "First offset that consumers do not get yet.",
+    "exposed_offset": "First offset that consumers cannot read yet.",
     "log_bytes": "Size of the log's segments.",
 }
 _OF_PARTITIONS: Final = {
-    "partition_online": "1 while a partition serves, 0 offline.",
+    "partition_online": "1 if the partition is served, 0 if it is offline.",
     **_OF_LOGS,
-    "follower_lag": "Committed messages that are not on disk here, of what others lead.",
+    "follower_lag": "Committed messages of partitions followed here that are not on disk here yet.",
 }
 _SUMS: Final = {
     "led_partitions": "Partitions that this broker leads.",
-    "followed_partitions": "Partitions of which it keeps a copy that another leads.",
-    "under_replicated_partitions": "Led here, and fewer replicas are in sync than there are.",
-    "below_min_in_sync_partitions": "Led here, and too few are in sync for acks=all.",
+    "followed_partitions": "Partitions that this broker follows.",
+    "under_replicated_partitions": "Partitions led here with replicas that are not in sync.",
+    "below_min_in_sync_partitions": "Partitions led here with too few in sync for acks=all.",
 }
 _ESCAPED: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _AT_ONCE: Final = 200  # partitions, before others get their turn
 
 
 class TopicTraffic:
-    """What has gone in and out of one topic; whoever moves it adds to it."""
+    """Traffic of one topic, counted by the code that moves it."""
 
     __slots__ = ("bytes_in", "bytes_out", "messages_in")
 
@@ -58,8 +58,8 @@ class TopicTraffic:
 
 
 class ReplicaTraffic:
-    """What followers have fetched here, and how often replicas that are led here were in sync no
-    more, or again; whoever sees it adds to it."""
+    """Bytes that followers have fetched here, and how often replicas of partitions led here left or
+    joined the in-sync set; counted where it happens."""
 
     __slots__ = ("bytes_out", "fetches", "joined", "left")
 
@@ -71,7 +71,7 @@ class ReplicaTraffic:
 
 
 class PartitionGauge(msgspec.Struct, frozen=True, kw_only=True):
-    """How one partition stands; an offline one has no offsets to speak of."""
+    """The state of one partition; an offline one has no meaningful offsets."""
 
     topic: str
     partition: int
@@ -85,11 +85,11 @@ class PartitionGauge(msgspec.Struct, frozen=True, kw_only=True):
     in_sync: int = 1
     min_in_sync: int = 1
     follower_lag: int | None = None
-    """None where nothing is copied."""
+    """None if nothing is copied."""
 
 
 class LossGauge(NamedTuple):
-    """Something that a log has lost; `offsets` is -1 where nobody knows how many."""
+    """A log's loss; `offsets` is -1 if their number is unknown."""
 
     topic: str
     partition: int
@@ -97,9 +97,9 @@ class LossGauge(NamedTuple):
 
 
 class CheckedGauge(NamedTuple):
-    """What was found of what is stored: damaged batches by topic and partition, bytes read again,
-    and when all had been read, in seconds; below 0 if never. And of each log when its young
-    segments and all of its segments were last read again."""
+    """Results of re-reading stored data: damaged batches by topic and partition, bytes read, when
+    everything had been read, in seconds; below 0 if never. For each log, when its young segments
+    and all of its segments were last read."""
 
     damaged: Mapping[tuple[str, int], int]
     scrubbed_bytes: int
@@ -108,7 +108,7 @@ class CheckedGauge(NamedTuple):
 
 
 class BrokerMetrics:
-    """All counters of a broker. What is handed in is called at every scrape, on that thread."""
+    """All counters of a broker. Callables passed in are called at every scrape, on its thread."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class BrokerMetrics:
         allowed: Mapping[str, int] = MappingProxyType({}),
         more: Callable[[], Iterable[Metric]] = tuple,
     ) -> None:
-        """`allowed`: how many there may be, by what it is. `more` than what is counted here."""
+        """`allowed`: the limits, by what they limit. `more`: metrics counted elsewhere."""
         self._more = more
         self.connections = 0
         self.replicas = ReplicaTraffic()
@@ -135,7 +135,7 @@ class BrokerMetrics:
         self._written = exposition_of(self.families)
 
     def topic(self, name: str) -> TopicTraffic:
-        """The counters of a topic, to be kept by whoever counts."""
+        """The counters of a topic, which the caller may keep."""
         traffic = self._topics.get(name)
         if traffic is None:
             traffic = self._topics[name] = TopicTraffic()
@@ -146,26 +146,24 @@ class BrokerMetrics:
         self._topics.pop(name, None)
 
     def request(self, api_name: str, seconds: float) -> None:
-        """A request has been answered, `seconds` after it was there."""
+        """A request was answered, `seconds` after it arrived."""
         histogram = self._requests.get(api_name)
         if histogram is None:
             histogram = self._requests[api_name] = Histogram()
         histogram.observe(seconds)
 
     def flush(self, seconds: float) -> None:
-        """An fdatasync has returned."""
         self._flushes.observe(seconds)
 
     def rejected(self, error: ErrorCode) -> None:
-        """A batch was refused."""
         self._rejected[error] = self._rejected.get(error, 0) + 1
 
     def complained(self, kind: str) -> None:
-        """Something was wrong with a client, whether or not there is a line about it in the log."""
+        """A problem with a client, whether or not it was logged."""
         self._complaints[kind] = self._complaints.get(kind, 0) + 1
 
     def exposition(self) -> bytes:
-        """Everything, in Prometheus's text format: EXPOSITION_TYPE."""
+        """All metrics in Prometheus's text format: EXPOSITION_TYPE."""
         text = self._written()
         for name, samples in self._partition_samples().items():
             head = f"# TYPE {_PREFIX}{name} gauge\n".encode()
@@ -179,22 +177,24 @@ class BrokerMetrics:
         yield from self._loss_families()
         yield from self._checked_families()
         requests = HistogramMetricFamily(
-            _PREFIX + "request_seconds", "From a request received to its answer.", labels=["api"]
+            _PREFIX + "request_seconds", "Time from a request to its answer.", labels=["api"]
         )
         for api, histogram in tuple(self._requests.items()):
             histogram.add_to(requests, [api])
         yield requests
-        flushes = HistogramMetricFamily(_PREFIX + "flush_seconds", "What a flush takes.")
+        flushes = HistogramMetricFamily(_PREFIX + "flush_seconds", "Duration of a flush.")
         self._flushes.add_to(flushes, [])
         yield flushes
         rejected = CounterMetricFamily(
-            _PREFIX + "rejected_batches", "Batches refused, by Kafka's error.", labels=["error"]
+            _PREFIX + "rejected_batches", "Batches rejected, by Kafka's error.", labels=["error"]
         )
         for error, count in tuple(self._rejected.items()):
             rejected.add_metric([error.name.upper()], count)
         yield rejected
         complaints = CounterMetricFamily(
-            _PREFIX + "complaints", "What was wrong with clients, as the log says.", labels=["kind"]
+            _PREFIX + "complaints",
+            "Problems with clients, by the kinds in the log.",
+            labels=["kind"],
         )
         for kind, count in tuple(self._complaints.items()):
             complaints.add_metric([kind], count)
@@ -202,12 +202,8 @@ class BrokerMetrics:
         yield GaugeMetricFamily(
             _PREFIX + "connections", "Connections of clients.", value=self.connections
         )
-        yield GaugeMetricFamily(
-            _PREFIX + "log_files", "Files that logs have open.", value=len(OPEN)
-        )
-        allowed = GaugeMetricFamily(
-            _PREFIX + "allowed", "How many there may be, of each.", labels=["of"]
-        )
+        yield GaugeMetricFamily(_PREFIX + "log_files", "Open files of logs.", value=len(OPEN))
+        allowed = GaugeMetricFamily(_PREFIX + "allowed", "The limit of each kind.", labels=["of"])
         for name, most in self._allowed.items():
             allowed.add_metric([name], most)
         yield allowed
@@ -226,15 +222,15 @@ class BrokerMetrics:
             yield family
 
     def _partition_families(self) -> Iterator[Metric]:
-        """Without samples: those are written by `_partition_samples`."""
+        """Families without samples, which `_partition_samples` writes."""
         for name, documentation in _OF_PARTITIONS.items():
             yield GaugeMetricFamily(_PREFIX + name, documentation, labels=["topic", "partition"])
         for name, documentation in _SUMS.items():
             yield GaugeMetricFamily(_PREFIX + name, documentation)
 
     def _partition_samples(self) -> Mapping[str, bytes]:
-        """Of each family, its lines. There may be tens of thousands, and each would be an object
-        that is looked at a dozen times; the event loop waits while this thread computes."""
+        """The lines of each family. There may be tens of thousands; as objects, each would be
+        visited a dozen times, while the event loop waits for this thread."""
         lines: dict[str, list[str]] = {name: [] for name in _OF_PARTITIONS}
         sums = dict.fromkeys(_SUMS, 0)
         for number, gauge in enumerate(self._partitions()):
@@ -258,7 +254,7 @@ class BrokerMetrics:
                 sums["below_min_in_sync_partitions"] += gauge.in_sync < gauge.min_in_sync
             elif gauge.online:
                 sums["followed_partitions"] += 1
-        samples = {name: "".join(found).encode() for name, found in lines.items()}
+        samples = {name: "".join(parts).encode() for name, parts in lines.items()}
         return samples | {
             name: f"{_PREFIX}{name} {count}\n".encode() for name, count in sums.items()
         }
@@ -267,14 +263,14 @@ class BrokerMetrics:
         replicas = self.replicas
         changes = CounterMetricFamily(
             _PREFIX + "in_sync_changes",
-            "Replicas of what is led here that were in sync no more, or again.",
+            "In-sync changes of partitions led here.",
             labels=["change"],
         )
         changes.add_metric(["joined"], replicas.joined)
         changes.add_metric(["left"], replicas.left)
         yield changes
         for name, documentation, value in (
-            ("follower_fetches", "Requests of followers that were answered.", replicas.fetches),
+            ("follower_fetches", "Fetches of followers answered.", replicas.fetches),
             ("follower_bytes_out", "Bytes of batches sent to followers.", replicas.bytes_out),
         ):
             yield CounterMetricFamily(_PREFIX + name, documentation, value=value)
@@ -288,8 +284,8 @@ class BrokerMetrics:
             times[values] += 1
             offsets[values] += max(0, loss.offsets)
         for name, documentation, counted in (
-            ("withdrawals", "Times that acknowledged messages were found to be gone.", times),
-            ("withdrawn_offsets", "Acknowledged offsets that are gone, at least.", offsets),
+            ("withdrawals", "Losses of acknowledged messages found.", times),
+            ("withdrawn_offsets", "Acknowledged offsets lost, at least.", offsets),
         ):
             family = GaugeMetricFamily(_PREFIX + name, documentation, labels=labels)
             for values, value in counted.items():
@@ -300,24 +296,24 @@ class BrokerMetrics:
         checked = self._checked()
         damaged = CounterMetricFamily(
             _PREFIX + "damaged_batches",
-            "Batches that are stored, and are not what was sent.",
+            "Stored batches that are damaged.",
             labels=["topic", "partition"],
         )
         for (topic, partition), count in checked.damaged.items():
             damaged.add_metric([topic, str(partition)], count)
         yield damaged
         yield CounterMetricFamily(
-            _PREFIX + "scrubbed_bytes", "Stored bytes read again.", value=checked.scrubbed_bytes
+            _PREFIX + "scrubbed_bytes", "Stored bytes re-read.", value=checked.scrubbed_bytes
         )
         yield GaugeMetricFamily(
             _PREFIX + "scrubbed_time_seconds",
-            "When all that is stored had been read again, since 1970; below 0 if not yet.",
+            "When the last complete re-reading of stored data ended, since 1970; below 0 if never.",
             value=checked.scrubbed_time,
         )
         logs = GaugeMetricFamily(
             _PREFIX + "log_checked_time_seconds",
-            "When the last complete reading of a log's young segments, or of all of them, began,"
-            " since 1970; below 0 if there was none.",
+            "When the last complete reading of a log's young segments, or of all of them, began, "
+            "since 1970; below 0 if never.",
             labels=["topic", "partition", "segments"],
         )
         for (topic, partition), times in checked.logs.items():

@@ -1,21 +1,21 @@
-"""How many files this process may have open, what may have how many, and which logs have theirs.
+"""Limits on open files: the shares of the process's limit, and the logs that have files open.
 
-A connection is one; a log that is read or appended to has up to three, and two more segments that
-were read. So the limit of the system is cut into shares, once, and none of them can take another's:
+A connection takes one file; a log in use takes up to three, and two for segments that were read. So
+the system's limit is divided into shares, once, and none can use another's:
 
-    kept             for the map, pages, threads that open, flush and remove, and who administers
+    kept             for the map, pages, threads that open, flush and remove, administration
     connections      what the configuration asks for, if it fits into three quarters of the rest
-    log files        what is left; logs that rest have none open
+    log files        the remainder; resting logs have none open
 
-A log rests until it is read or appended to. Where there is no room for its files, others are sent
-to rest, one after the other; who was used since it was last looked at is passed over once. Logs
-whose batches are not on disk yet are flushed first, and no file is taken from a log that is at
-work. Where that leaves nothing, who wants to write is refused, and tries again; who wants to read
-finds nothing yet. So that nobody shuts out the client that writes to one partition, the last of the
-room is not everybody's: of a client that has woken many logs a quarter stays free, whatever the
-disk takes its time for, and an eighth of all who read, since answers may be long in being sent.
+A log rests until it is read or appended to. If there is no room for its files, other logs are put
+to rest, one after the other; one that was used since the last look is passed over once. Logs with
+unflushed batches are flushed first, and a log at work keeps its files. If that frees nothing, a
+producer is refused, and retries; a consumer gets no records yet. So that no client shuts out one
+that writes to a single partition, the last of the room is reserved: a client that has woken many
+logs must leave a quarter free, however slow the disk is, and readers together an eighth, since
+answers may take long to send.
 
-Now and then those come to rest that nobody has used.
+Logs that have not been used for a while are put to rest, too.
 """
 
 import logging
@@ -32,9 +32,9 @@ from broker.storage.files import OPEN
 from wire.errors import ErrorCode
 
 _FILES_OF_A_LOG: Final = 3
-_FEW: Final = 2  # logs that are awake for a client that is not one of those with many
-_AT_ONCE: Final = 256  # files that are closed when there is no room
-_PAUSE_S: Final = 0.02  # before it is looked for again, where there was none
+_FEW: Final = 2  # logs that a client may have awake before it counts as one with many
+_AT_ONCE: Final = 256  # files to close when there is no room
+_PAUSE_S: Final = 0.02  # seconds before the next search, if the last one found nothing
 log = logging.getLogger(__name__)
 
 _LEAST: Final = 256
@@ -42,7 +42,7 @@ _KEPT: Final = 96
 
 
 class Descriptors(msgspec.Struct, frozen=True):
-    """The shares."""
+    """The shares of the limit."""
 
     most: int
     connections: int
@@ -50,13 +50,13 @@ class Descriptors(msgspec.Struct, frozen=True):
 
     @classmethod
     def claim(cls, connections: int) -> Self:
-        """As many as the system allows; told if that is less than what is wanted."""
+        """Raise the limit as far as the system allows; warn if that is less than wanted."""
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         shares = cls.of(most, connections)
         if shares.connections < connections:
             log.warning(
-                "few files: %d may be open (ulimit -Hn, LimitNOFILE): connections=%d wanted=%d "
+                "low limit of open files: %d (ulimit -Hn, LimitNOFILE): connections=%d wanted=%d "
                 "log_files=%d",
                 most,
                 shares.connections,
@@ -69,8 +69,8 @@ class Descriptors(msgspec.Struct, frozen=True):
     def of(cls, most: int, connections: int) -> Self:
         if most < _LEAST:
             raise BrokerError(
-                f"this process may have {most} files open, a broker needs {_LEAST} at least: raise "
-                "the limit (ulimit -Hn, or LimitNOFILE in its unit)"
+                f"the limit of open files is {most}, a broker needs at least {_LEAST}: raise it "
+                "(ulimit -Hn, or LimitNOFILE in its unit)"
             )
         shared = most - _KEPT
         allowed = min(connections, shared * 3 // 4)
@@ -78,43 +78,43 @@ class Descriptors(msgspec.Struct, frozen=True):
 
 
 class NoRoom(ApiError):
-    """All files that logs may have open are in use; in a moment it may be otherwise."""
+    """All files that logs may have open are in use; a retry may succeed soon."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(
             ErrorCode.kafka_storage_error,
-            f"all {limit} files are in use that logs may have open: try again, or raise the limit "
-            "(ulimit -Hn, LimitNOFILE)",
+            f"all {limit} files that logs may open are in use: retry, or raise the limit (ulimit "
+            "-Hn, LimitNOFILE)",
         )
 
 
 class RestingLog(Protocol):
-    """A partition's log, as it is seen here."""
+    """The part of a partition's log that this module uses."""
 
     used: bool
-    """Set whenever it is read or appended to."""
+    """Set by every read and append."""
 
     def rest(self) -> bool:
-        """Close all files, if nothing is owed to the disk."""
+        """Close all files, unless something is still to be flushed."""
         ...
 
     def flush(self) -> None: ...
 
 
 class OpenLogs:
-    """Belongs to the event loop. `on_short` is called where only clients hold what is needed: it
-    may let go of files that are waiting to be sent."""
+    """Belongs to the event loop. `on_short` is called if clients alone hold the files that are
+    needed: it may drop responses that wait to be sent."""
 
     def __init__(self, limit: int, on_short: Callable[[], None] = lambda: None) -> None:
         self.limit = limit
         self.on_short = on_short
-        self._awake: dict[RestingLog, Hashable] = {}  # for whom; who was looked at last stands last
-        self._awake_for: Counter[Hashable] = Counter()  # how many of them, by client
-        self._not_before: dict[int, float] = {}  # by how much of the room was asked for
+        self._awake: dict[RestingLog, Hashable] = {}  # by client; looked at last: last
+        self._awake_for: Counter[Hashable] = Counter()  # the number of them, by client
+        self._not_before: dict[int, float] = {}  # how much of the room was asked for
 
     @property
     def a_response(self) -> int:
-        """Of how many files one response may be made."""
+        """The number of files that one response may use."""
         return max(8, self.limit // 8)
 
     @property
@@ -122,7 +122,7 @@ class OpenLogs:
         return not self._has_room(self.limit)
 
     def admit(self, log: RestingLog, client: Hashable, *, to_read: bool = False) -> None:
-        """Raises `NoRoom` if there is none for the files of one more log of this client."""
+        """Raises `NoRoom` if there is no room for the files of one more log of this client."""
         limit = self._room(client, to_read=to_read)
         if not self._has_room(limit) and not self._make_room(limit):
             raise NoRoom(self.limit)
@@ -139,7 +139,7 @@ class OpenLogs:
                 del self._awake_for[client]
 
     def rest_unused(self) -> None:
-        """Send to rest what nobody has used since this was last asked."""
+        """Put logs to rest that have not been used since the last call."""
         for log in tuple(self._awake):
             if log.used:
                 log.used = False
@@ -153,7 +153,7 @@ class OpenLogs:
 
     @property
     def _taken(self) -> int:
-        """Files that are open, or that logs which are awake may open at any moment."""
+        """Open files, and those that awake logs may open at any moment."""
         return max(len(OPEN), _FILES_OF_A_LOG * len(self._awake))
 
     def _has_room(self, limit: int) -> bool:

@@ -1,15 +1,15 @@
-"""A replica of a partition: its log, the flushes of that, and who waits for it.
+"""A replica of a partition: its log, its flushes, and the requests that wait for it.
 
 One of the replicas leads, as the map says; the others follow it (replication/copying.py). A leader
-takes batches of clients, and what all replicas in sync have flushed is committed. A follower takes
-its leader's batches as they are, and goes back where its log says something else.
+appends batches of clients, and what all in-sync replicas have flushed is committed. A follower
+appends its leader's batches unchanged, and truncates its log where that differs.
 
-Invariants: consumers are shown nothing above `log.exposed_offset`: what is committed, as far as it
-is known here, and flushed here. A producer that asked for it is answered only when its batch, or
-the original of its duplicate, is committed. A flush that failed takes the partition offline until
-the broker is started again: what the kernel did with those pages cannot be known, so it is never
-retried. Everyone who waits is answered, whatever becomes of the partition. A `client` is told from
-others by its value: whose the files are, and whose turn it is to have them flushed.
+Invariants: consumers see nothing above `log.exposed_offset`: what this broker knows to be
+committed, and has flushed itself. A producer with acks=all is answered only when its batch, or the
+original of its duplicate, is committed. A failed flush takes the partition offline until the broker
+restarts: it cannot be known what the kernel did with those pages, so it is never retried. Every
+waiting request is answered, whatever becomes of the partition. A `client` is compared by its value:
+it determines who is charged for files, and whose turn it is to flush.
 
 Specified in docs/replication-spec.md: `Produce`, `Learn` (R3, R4, R9).
 """
@@ -31,10 +31,10 @@ from broker.open_files import OpenLogs
 from broker.replication.followers import Followers
 from broker.replication.in_sync import InSyncChanges
 from broker.storage.batches import Appended
-from broker.storage.compared import append_kept
 from broker.storage.errors import DiskFull
 from broker.storage.flush import FlushTicket
 from broker.storage.log import Log
+from broker.storage.mirrored_batches import append_kept
 from broker.storage.timestamps import TimestampedOffset
 from broker.topic_config import TopicConfig
 from broker.topic_config_table import FOLLOWER_REPLICAS, LEADER_REPLICAS
@@ -46,8 +46,8 @@ from wire.slices import FileSlice
 log = logging.getLogger(__name__)
 
 _GLANCE_SECONDS = 0.005
-_REPLICATION = "replication"  # whose the files are that followers write to
-_MUCH_COPIED = 1024 * 1024  # bytes; less is flushed beside others
+_REPLICATION = "replication"  # the client to which followers' files are charged
+_MUCH_COPIED = 1024 * 1024  # bytes; smaller flushes run beside others
 
 Committed = Callable[[ErrorCode], None]
 Moved = Callable[[], None]
@@ -57,7 +57,7 @@ class Partition:
     """One replica. Belongs to the event loop.
 
     `unavailable` is why it is not served: `(code for clients, reason for people)`, or None.
-    `followers` is what a leader knows of the others; None for who follows, or is alone.
+    `followers` is what a leader knows of the others; None for a follower and for a single replica.
     """
 
     __slots__ = (
@@ -87,8 +87,7 @@ class Partition:
         in_sync_changes: InSyncChanges,
         ended: Callable[[], None],
     ) -> None:
-        """It follows nobody and leads nothing until it is told. `ended` is called once, when it is
-        served no more."""
+        """Without a role at first. `ended` is called once, when it stops being served."""
         self.topic = topic
         self.index = index
         self.broker_id = broker_id
@@ -108,21 +107,21 @@ class Partition:
         self._open_logs = open_logs
         self._in_sync_changes = in_sync_changes
         self._ended = ended
-        self._rests = True  # the log has no file open
-        self.used = False  # read or appended to, since `open_logs` has last looked
+        self._rests = True  # the log has no open files
+        self.used = False  # read or appended to since `open_logs` last looked
         self._flushing = False
         self._copied = 0  # bytes since the last flush
-        self._written_for: Hashable = None  # the client who did so last
-        self.acknowledged = 0  # where the last batch ends that somebody was told of unflushed
-        self._begins_at = 0  # where the log ended when this broker began to lead
+        self._written_for: Hashable = None  # the client that appended last
+        self.acknowledged = 0  # the end of the last batch that was acknowledged before its flush
+        self._begins_at = 0  # the log's end when this broker began to lead
         self._going_back: asyncio.Future[None] | None = None
-        self._awaiting_commit: deque[tuple[int, Committed]] = deque()  # of which offset
+        self._awaiting_commit: deque[tuple[int, Committed]] = deque()  # by end offset
         self._awaiting_exposure: set[Moved] = set()
         self._awaiting_append: set[Moved] = set()
         self._awaiting_flush: list[asyncio.Future[None]] = []
 
     def configure(self, config: TopicConfig) -> None:
-        """Go by `config` from now on. What every append asks for is read out of it once."""
+        """Apply `config`. What every append needs is read from it once."""
         self.config = config
         self.compacts = config.compacts
         self.mirror_of = config.mirror_of
@@ -137,7 +136,7 @@ class Partition:
         self._timing.configure(config.number("flush.messages"), config.number("flush.ms"))
         self.log.reconfigure(config.log_config())
 
-    # Whether it is served
+    # Availability
 
     @property
     def offline_reason(self) -> str:
@@ -152,7 +151,7 @@ class Partition:
             raise ApiError(*self.unavailable)
 
     def check_leader(self, current_leader_epoch: int = -1) -> None:
-        """Raise unless this broker may answer for the partition, at the epoch the client knows."""
+        """Raise unless this broker leads the partition, at the client's leader epoch."""
         self.check_available()
         if not self.leads:
             raise self._not_leader()
@@ -160,17 +159,17 @@ class Partition:
 
     def _not_leader(self) -> ApiError:
         leader = self.info.leader
-        led = "nobody leads it" if leader == NO_LEADER else f"it is led by broker {leader}"
+        led = "it has no leader" if leader == NO_LEADER else f"it is led by broker {leader}"
         return ApiError(ErrorCode.not_leader_or_follower, f"{self.topic}-{self.index}: {led}")
 
     def check_isolation(self, isolation_level: int) -> None:
-        """Raise if messages of open or aborted transactions would have to be told from others."""
+        """Raise if the log holds transactions and the client asks for committed messages only."""
         if isolation_level and self.log.holds_transactions:
             why = f"{self.topic}-{self.index} holds transactions: isolation.level=read_uncommitted"
             raise ApiError(ErrorCode.unsupported_version, why)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
-        """Raise unless this broker knows of the same leader as the client, if that says so."""
+        """Raise if the client states a leader epoch other than the one known here."""
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             code = (
                 ErrorCode.fenced_leader_epoch
@@ -181,7 +180,7 @@ class Partition:
 
     @contextmanager
     def noticing_failure(self) -> Iterator[Log]:
-        """The log, for whatever may fail it; if it did, the partition is taken offline."""
+        """The log, for work that may fail it; if it did, the partition is taken offline."""
         try:
             yield self.log
         finally:
@@ -189,7 +188,7 @@ class Partition:
                 self.take_offline(self.log.offline)
 
     def take_offline(self, reason: str) -> None:
-        """Serve this partition no more; whoever waits for it is told."""
+        """Stop serving this partition, and answer all waiting requests."""
         if self.unavailable is None:
             log.error(
                 "partition offline topic=%s partition=%d reason=%r", self.topic, self.index, reason
@@ -200,10 +199,11 @@ class Partition:
             )
 
     def close(self) -> None:
-        """Stop serving because the partition is no more to be here, or the broker stops."""
+        """Stop serving because the partition is removed from here, or the broker stops."""
         if self.unavailable is None:
             self._end(
-                ErrorCode.not_leader_or_follower, f"{self.topic}-{self.index} is served no more"
+                ErrorCode.not_leader_or_follower,
+                f"{self.topic}-{self.index} is no longer on this broker",
             )
 
     def _end(self, code: ErrorCode, reason: str) -> None:
@@ -214,7 +214,7 @@ class Partition:
         self._turn_away(code)
 
     def _turn_away(self, code: ErrorCode) -> None:
-        """Whoever waits is told, or looks again."""
+        """Answer waiting requests, or have them look again."""
         self._copies_flushed()
         waiting, self._awaiting_commit = self._awaiting_commit, deque()
         for _, callback in waiting:
@@ -222,14 +222,14 @@ class Partition:
         for moved in (*self._awaiting_exposure, *self._awaiting_append):
             moved()
 
-    # Whom it follows, or who follows it
+    # Roles
 
     @property
     def topic_id(self) -> UUID:
         return self.log.topic_id
 
     def lead(self, info: PartitionInfo) -> None:
-        """The map says that this broker leads. News of the same epoch are about who is in sync."""
+        """This broker leads, by the map. A call with the same epoch changes the in-sync set."""
         if self.leads and info.leader_epoch == self.leader_epoch:
             self.follow_in_sync(info)
             return
@@ -241,7 +241,7 @@ class Partition:
         self._commit()
 
     def follow_in_sync(self, info: PartitionInfo) -> None:
-        """Replicas, or who of them is in sync, have changed under this leader."""
+        """The replicas or the in-sync set have changed under this leader."""
         if not self.leads or info.version < self.info.version or info == self.info:
             return
         self._count_in_sync(info)
@@ -258,7 +258,7 @@ class Partition:
         self._metrics.replicas.joined += len(now - before)
 
     def follow_leader(self, info: PartitionInfo) -> None:
-        """The map says that another broker leads, or nobody."""
+        """Another broker leads, or none, by the map."""
         if self.leads or info.leader_epoch != self.leader_epoch:
             self._change_epoch(info)
         self.info = info
@@ -266,22 +266,22 @@ class Partition:
     def _change_epoch(self, info: PartitionInfo) -> None:
         self.info, self.leader_epoch = info, info.leader_epoch
         self.leads, self.followers = False, None
-        # What this broker knows to be committed stays so; of more only the next leader knows.
+        # The known committed offset stays; only the next leader knows of more.
         self.log.replicated(self.log.exposed_offset)
         self._turn_away(ErrorCode.not_leader_or_follower)
 
     @property
     def knows_committed(self) -> bool:
-        """Whether all is exposed that an earlier leader may have exposed."""
+        """Whether everything that an earlier leader may have exposed is exposed."""
         return self.log.exposed_offset >= self._begins_at
 
     @property
     def in_sync(self) -> int:
-        """How many replicas are."""
+        """The number of in-sync replicas."""
         return 1 if self.followers is None else len(self.followers.in_sync)
 
     def follower_fetched(self, broker_id: int, offset: int) -> None:
-        """It has flushed all before this offset, and asks for more. Raises `ApiError`."""
+        """The follower has flushed everything before this offset. Raises `ApiError`."""
         followers, log_ = self.followers, self.log
         if followers is None or not followers.knows(broker_id):
             raise ApiError(
@@ -294,14 +294,14 @@ class Partition:
             self._in_sync_changes.propose(self, followers.in_sync | {broker_id})
 
     def sends_throttled_to(self, broker_id: int) -> bool:
-        """Whether what that follower gets counts against the rate of this leader."""
+        """Whether the follower's fetches count against this leader's throttle."""
         followers = self.followers
         return (
             self._sends_throttled and followers is not None and broker_id not in followers.in_sync
         )
 
     def drop_lagging(self, patience: float) -> None:
-        """Who has not caught up for so long is in sync no more."""
+        """Propose to remove in-sync replicas that have not caught up for this long."""
         if self.followers is not None and self.unavailable is None:
             now = self._loop.time()
             lagging = self.followers.lagging(self.log.end_offset, now, patience)
@@ -309,14 +309,14 @@ class Partition:
                 self._in_sync_changes.propose(self, self.followers.in_sync - lagging)
 
     def _commit(self) -> None:
-        """As far as the other replicas have come."""
+        """Advance the committed offset to where the other replicas are."""
         before = self.log.exposed_offset
         self.log.replicated(inf if self.followers is None else self.followers.committed)
         if self.log.exposed_offset > before:
             self._committed()
 
     def _committed(self) -> None:
-        """More is exposed than was."""
+        """More is exposed than before."""
         exposed, waiting = self.log.exposed_offset, self._awaiting_commit
         while waiting and waiting[0][0] <= exposed:
             waiting.popleft()[1](self._after_append)
@@ -332,17 +332,16 @@ class Partition:
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether this replica is, by the map: then others wait for what it flushes."""
+        """Whether this replica is in sync, by the map: the leader then waits for its flushes."""
         return self.broker_id in self.info.isr
 
     @property
     def copies_throttled(self) -> bool:
-        """Whether what is copied here counts against the rate of this broker."""
+        """Whether this replica's copying counts against this broker's throttle."""
         return self._copies_throttled and not self.is_in_sync
 
     def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
-        """Append checked batches of the leader's, as they stand there. They are on disk when
-        `flushed_copy` says so."""
+        """Append checked batches of the leader unchanged. `flushed_copy` waits for their flush."""
         self.used = True
         if self._rests:
             self._wake(_REPLICATION)
@@ -364,7 +363,7 @@ class Partition:
         self._has_room()
 
     def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
-        """So much is committed, and so much the leader has deleted."""
+        """Apply the leader's committed offset and its start offset."""
         log_ = self.log
         before = log_.exposed_offset
         log_.replicated(high_watermark)
@@ -374,7 +373,7 @@ class Partition:
             log_.delete_before(min(log_start_offset, log_.exposed_offset))
 
     def _copies_flushed(self) -> None:
-        """Or never will be: whoever waits looks."""
+        """Copies are flushed, or never will be: wake those that wait."""
         copied, self._awaiting_flush = self._awaiting_flush, []
         for done in copied:
             if not done.done():
@@ -391,18 +390,18 @@ class Partition:
         self.check_available()
 
     async def truncate(self, offset: int) -> None:
-        """Take back what the leader does not have."""
+        """Remove what the leader does not have."""
         await self._go_back(lambda now_ms: self.log.truncate(offset, now_ms))
 
     async def begin_anew(self, offset: int) -> None:
-        """Take back everything: the leader begins there."""
+        """Remove everything: the leader's log begins at this offset."""
         await self._go_back(lambda now_ms: self.log.begin_anew(offset, now_ms))
 
     async def _go_back(self, act: Callable[[int], None]) -> None:
-        """On a thread. Nobody else uses the log meanwhile: the partition is unavailable."""
+        """Runs on a thread, while the partition is unavailable: nothing else uses the log."""
         self.check_available()
         code = ErrorCode.not_leader_or_follower
-        self.unavailable = code, f"{self.topic}-{self.index} is brought in line with its leader"
+        self.unavailable = code, f"{self.topic}-{self.index} is being truncated to match its leader"
         self._going_back = going_back = self._loop.create_future()
         self._timing.cancel()
         try:
@@ -417,11 +416,11 @@ class Partition:
 
     @property
     def goes_back(self) -> bool:
-        """Whether it does so now: files of the log go and come meanwhile."""
+        """Whether its log is being truncated: its files may be missing meanwhile."""
         return self._going_back is not None
 
     async def gone_back(self) -> None:
-        """Return when the log is in use by nobody else."""
+        """Return when nothing else uses the log."""
         while self._going_back is not None:
             await asyncio.shield(self._going_back)
 
@@ -436,7 +435,7 @@ class Partition:
         *,
         keeps_offset: bool = False,
     ) -> Appended:
-        """Write one checked batch of a client's. It is committed when `when_committed` says so."""
+        """Append one checked batch of a client. `when_committed` reports when it is committed."""
         self.used = True
         if self._rests:
             self._wake(client)
@@ -464,22 +463,23 @@ class Partition:
 
     @property
     def acknowledged_end(self) -> int:
-        """Where what producers were told of ends, as far as that is known here."""
+        """The end of what producers have had acknowledged, as far as this broker knows."""
         return max(self.log.exposed_offset, min(self.acknowledged, self.log.end_offset))
 
     def _is_full(self) -> None:
         if not self.read_only:
             self.read_only = True
-            log.error("disk full, read-only topic=%s partition=%d", self.topic, self.index)
+            log.error(
+                "disk full, partition is read-only topic=%s partition=%d", self.topic, self.index
+            )
 
     def _has_room(self) -> None:
         if self.read_only:
             self.read_only = False
-            log.warning("writable again topic=%s partition=%d", self.topic, self.index)
+            log.warning("partition is writable again topic=%s partition=%d", self.topic, self.index)
 
     def when_committed(self, end_offset: int, callback: Committed) -> None:
-        """Call back when everything before `end_offset` is on the disks of all replicas in sync,
-        or never will be."""
+        """Call back when everything before `end_offset` is committed, or never will be."""
         if self.unavailable is not None:
             callback(self.unavailable[0])
         elif not self.leads:
@@ -528,7 +528,7 @@ class Partition:
         if self.unavailable is not None:
             return
         self._committed()
-        # What came while this flush was under way waits for the next.
+        # What came during this flush waits for the next.
         is_awaited = self._awaiting_commit and self.log.flushed_offset < self.log.end_offset
         if is_awaited or self._timing.is_due:
             self._flush_now()
@@ -538,12 +538,12 @@ class Partition:
     # Files
 
     def _wake(self, client: Hashable, *, to_read: bool = False) -> None:
-        """Before the log opens files that it has not open."""
+        """Called before the log opens files that are closed."""
         self._open_logs.admit(self, client, to_read=to_read)
         self._rests = False
 
     def rest(self) -> bool:
-        """Close all files until they are needed; whether that could be done."""
+        """Close all files until they are needed; whether that was possible."""
         self._rests = not self._flushing and self.log.rest()
         return self._rests
 
@@ -564,7 +564,7 @@ class Partition:
         return self.log.read(offset, max_bytes, committed=False)
 
     def watch_end(self, callback: Moved) -> None:
-        """Call back whenever something was appended, or this broker leads no more."""
+        """Call back whenever something was appended, or this broker stops leading."""
         self._awaiting_append.add(callback)
 
     def unwatch_end(self, callback: Moved) -> None:
@@ -583,8 +583,8 @@ class Partition:
         return self.log.latest_timestamp()
 
     def watch(self, callback: Moved, *, reads: bool = False) -> None:
-        """Call back whenever more is exposed, or the partition is served no more. For who `reads`,
-        what is written is exposed as soon as can be."""
+        """Call back whenever more is exposed, or the partition stops being served. For clients with
+        `reads`, what is written is exposed as soon as possible."""
         self._awaiting_exposure.add(callback)
         if reads:
             self._timing.reads(callback)

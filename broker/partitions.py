@@ -1,16 +1,16 @@
 """The replicas on this broker, kept in step with the cluster's map.
 
-Invariants: data is deleted only where the map says so, by a mark, by another topic's id under the
-name, or by replicas that are all elsewhere. What has gone from the map without a mark is closed and
-kept, and named in the log: the map may have been lost, and `penstock topics recover` rebuilds
-it from the directories. A directory belongs to a partition only if its topic id is the map's, so a
-topic that was deleted and created again never shows its predecessor's data. A partition whose log
-cannot be opened is offline with a reason; the others are served. One whose files somebody removes
-while it is open is opened anew, with what is left of it: what is gone is said (opening.py), and
+Invariants: data is deleted only if the map says so: by a mark, by another topic id under the name,
+or by an assignment without this broker. If a topic has left the map without a mark, its partitions
+are closed, kept, and named in the log: the map may have been lost, and `penstock topics recover`
+rebuilds it from the directories. A directory belongs to a partition only if its topic id is the
+map's, so a topic that was deleted and created again never shows its predecessor's data. A partition
+whose log cannot be opened is offline with a reason; the others are served. If the files of an open
+partition are removed, it is reopened with what is left: the loss is reported (log_opening.py), and
 nothing is written for long into files that have no name.
 
-The map changes on ZooKeeper's threads; what follows from it is done on the event loop, one change
-after the other, with files opened and deleted in worker threads.
+The map changes on ZooKeeper's threads; it is applied on the event loop, one change after the other,
+with files opened and deleted in worker threads.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ from uuid import UUID
 
 import msgspec
 
-from broker.cutting import Cutting
 from broker.data_directory import Checkpoint, DataDirectory
 from broker.errors import ApiError
 from broker.flusher import Flusher
+from broker.log_cuts import LogCuts
+from broker.log_opening import LogOpener
 from broker.metrics import BrokerMetrics, PartitionGauge
 from broker.open_files import OpenLogs
-from broker.opening import Opening
 from broker.partition import Partition
 from broker.replication.replication import Replication
 from broker.storage import directories
@@ -51,7 +51,7 @@ _RETRY_SECONDS = 1.0
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """What the map says of one partition that should be here."""
+    """The map's state of one partition that should be here."""
 
     topic_id: UUID
     info: PartitionInfo
@@ -59,7 +59,7 @@ class _Wanted(msgspec.Struct, frozen=True):
 
 
 class _Followed(msgspec.Struct, frozen=True):
-    """What followed from the map for one topic; it need not be looked at while these two stay."""
+    """The topic's state that was applied; nothing has to be done while these two stay."""
 
     info: TopicInfo
     overrides: Mapping[str, str] | None
@@ -68,11 +68,11 @@ class _Followed(msgspec.Struct, frozen=True):
 
 
 class _Strays(msgspec.Struct, frozen=True):
-    """What the map said when directories without a partition were last looked for."""
+    """The map's state when stray directories were last looked for."""
 
     topics: Set[str]
     deleting: Set[str]
-    deleted: Set[UUID]  # topics that went while this broker was away
+    deleted: Set[UUID]  # topics deleted while this broker was away
 
 
 class Partitions:
@@ -84,8 +84,8 @@ class Partitions:
         data: DataDirectory,
         defaults: TopicDefaults,
         *,
-        opening: Opening,
-        cutting: Cutting,
+        opening: LogOpener,
+        cutting: LogCuts,
         flusher: Flusher[FlushTicket],
         metrics: BrokerMetrics,
         open_logs: OpenLogs,
@@ -103,33 +103,33 @@ class Partitions:
         self._replication = replication
         self._partitions: dict[Key, Partition] = {}
         self._offline: dict[Key, tuple[UUID, str]] = {}  # could not be opened, and why
-        self._removed: set[Key] = set()  # somebody has removed their files, as we saw
-        self._elsewhere: set[Key] = set()  # other brokers have their replicas
+        self._removed: set[Key] = set()  # their files were removed, as was noticed
+        self._elsewhere: set[Key] = set()  # their replicas are on other brokers
         self._followed: dict[str, _Followed] = {}
-        self._unsettled: set[str] = set()  # topics that were not followed to their end yet
+        self._unsettled: set[str] = set()  # topics whose state was not applied completely
         self._changes: Counter[str] = Counter()
-        self.applied = ClusterSnapshot()  # the last snapshot that was followed to its end
+        self.applied = ClusterSnapshot()  # the last snapshot that was applied completely
         directories.remove_unfinished(data.path)
         self._threads = ThreadPoolExecutor(_OPENING_THREADS, thread_name_prefix="open-log")
-        # Gigabytes take the file system a while; nobody waits for that.
+        # Deleting gigabytes takes the file system a while; nothing waits for that.
         self._remover = ThreadPoolExecutor(1, thread_name_prefix="remove-log")
         self._told = ClusterSnapshot()  # by the map, last
         self._pending: ClusterSnapshot | None = None
         self._applying: asyncio.Task[None] | None = None
         self._warned: set[Path] = set()
-        self._strays: _Strays | None = None  # what was known when they were last looked for
+        self._strays: _Strays | None = None  # the state when strays were last looked for
         self._watchers: list[Callable[[], None]] = []
 
     # Looking up
 
     def find(self, topic: str, index: int) -> Partition:
-        """The partition, if it is here."""
+        """The partition, if it is here. Raises ApiError."""
         partition = self._partitions.get((topic, index))
         if partition is None:
-            raise self._missing((topic, index))
+            raise self._not_here((topic, index))
         return partition
 
-    def _missing(self, key: Key) -> ApiError:
+    def _not_here(self, key: Key) -> ApiError:
         topic, index = key
         if key in self._offline:
             _, reason = self._offline[key]
@@ -143,7 +143,7 @@ class Partitions:
         )
 
     def changes(self, topic: str) -> int:
-        """How often one of a topic's partitions began to be served, or was it no more."""
+        """How often one of a topic's partitions has started or stopped being served."""
         return self._changes[topic]
 
     def __iter__(self) -> Iterator[Partition]:
@@ -154,7 +154,7 @@ class Partitions:
 
     @property
     def offline(self) -> dict[Key, str]:
-        """Why partitions are not served: those that could not be opened, and those that failed."""
+        """The reasons of partitions that could not be opened, or failed."""
         reasons = {key: reason for key, (_, reason) in tuple(self._offline.items())}
         for key, partition in tuple(self._partitions.items()):
             if partition.offline_reason:
@@ -162,7 +162,6 @@ class Partitions:
         return reasons
 
     def gauges(self) -> Iterator[PartitionGauge]:
-        """How every partition stands. Any thread."""
         lags = self._replication.copying.lags
         for topic, index in self.offline:
             yield PartitionGauge(topic=topic, partition=index, online=False)
@@ -185,7 +184,7 @@ class Partitions:
                 )
 
     def settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> bool:
-        """Whether these partitions of a topic are here, or offline, as far as they should be."""
+        """Whether these partitions are open here, or offline, if they belong here."""
         return all(
             key in self._elsewhere
             or key in self._offline
@@ -194,7 +193,6 @@ class Partitions:
         )
 
     async def wait_settled(self, topic: str, topic_id: UUID, indexes: Iterable[int]) -> None:
-        """Return when `settled`."""
         wanted = tuple(indexes)
         while not self.settled(topic, topic_id, wanted):
             changed = self._loop.create_future()
@@ -208,7 +206,7 @@ class Partitions:
     # Following the map
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """Bring the partitions here in line with `snapshot`, after what is under way."""
+        """Apply `snapshot` to the partitions here, after what is under way."""
         self._told = self._pending = snapshot
         if self._applying is None or self._applying.done():
             self._applying = self._loop.create_task(self._apply_pending())
@@ -225,18 +223,18 @@ class Partitions:
                 await self._apply(snapshot)
                 self.applied = snapshot
             except Exception:
-                log.exception("the cluster's map could not be followed, trying again")
+                log.exception("cannot apply the cluster's map, retrying")
                 await asyncio.sleep(_RETRY_SECONDS)
-                self._again(snapshot)
+                self._apply_again(snapshot)
             for watcher in tuple(self._watchers):
                 watcher()
 
-    def _again(self, snapshot: ClusterSnapshot) -> None:
+    def _apply_again(self, snapshot: ClusterSnapshot) -> None:
         if self._pending is None:
             self._pending = snapshot
 
     async def _apply(self, snapshot: ClusterSnapshot) -> None:
-        """Only what changed is looked at: there may be thousands of others."""
+        """Looks only at what changed: there may be thousands of other partitions."""
         self._unsettled |= self._changed(snapshot)
         await self._drop_removed()
         topics = frozenset(self._unsettled)
@@ -258,27 +256,27 @@ class Partitions:
         self._unsettled -= topics
 
     async def _open_all(self, wanted: Sequence[tuple[Key, _Wanted]]) -> None:
-        """Some at a time: clients are served meanwhile, also where there are thousands."""
-        left = iter(wanted)
+        """A few at a time: clients are served in between, even with thousands of partitions."""
+        remaining = iter(wanted)
 
         async def open_some() -> None:
-            for key, want in left:
+            for key, want in remaining:
                 await self._open(key, want)
 
         openers = (open_some() for _ in range(2 * _OPENING_THREADS))
-        # Where the map did not answer, or no file could be had, all is followed once more.
+        # If the map did not answer, or no file could be opened, everything is applied again.
         for failed in await asyncio.gather(*openers, return_exceptions=True):
             if failed is not None:
                 raise failed
 
     async def look_for_removed(self) -> None:
-        """Open anew what somebody has removed under us: what is lost with it is then said. A log
-        that goes back removes its files itself."""
-        active = {key: each.log.active_path for key, each in tuple(self._partitions.items())}
+        """Reopen partitions whose files were removed while they were open: their loss is then
+        reported. A log that truncates itself removes its own files, and is left out."""
+        active = {key: held.log.active_path for key, held in tuple(self._partitions.items())}
         gone = await self._loop.run_in_executor(self._threads, _missing_of, active)
         for key in gone:
             partition = self._partitions.get(key)
-            # It may have been retired meanwhile, as it should.
+            # It may have been removed by retention meanwhile.
             if partition is None or partition.goes_back:
                 continue
             if not partition.log.active_path.exists():
@@ -287,23 +285,23 @@ class Partitions:
             self.follow(self._told)
 
     def rest_unused(self) -> None:
-        """Close the files of logs that nobody has used since this was last asked."""
+        """Close the files of logs that were not used since the last call."""
         self._open_logs.rest_unused()
 
     async def _drop_removed(self) -> None:
-        """What somebody has removed is to be opened anew."""
+        """Stop serving partitions whose files were removed: they are to be reopened."""
         while self._removed:
             key = self._removed.pop()
             partition = self._partitions.get(key)
             if partition is not None:
-                await partition.gone_back()  # two would work in the same directory
+                await partition.gone_back()  # otherwise two would work in the same directory
                 del self._partitions[key]
                 self._unsettled.add(key[0])
                 partition.take_offline(f"{partition.log.active_path} was removed while it was open")
                 await partition.flushed()
 
     def _changed(self, snapshot: ClusterSnapshot) -> set[str]:
-        """Topics of which the map says something else than what was followed last."""
+        """Topics whose state in the map differs from the one applied last."""
         changed = set()
         followed, configs = self._followed, snapshot.topic_configs
         for name, info in snapshot.topics.items():
@@ -342,7 +340,7 @@ class Partitions:
     async def _drop(
         self, topics: Set[str], wanted: Mapping[Key, _Wanted], snapshot: ClusterSnapshot
     ) -> None:
-        """Of these topics, stop serving what is not wanted any more; delete what was deleted."""
+        """Close these topics' partitions that no longer belong here; delete what was deleted."""
         for key, (topic_id, _) in tuple(self._offline.items()):
             if key[0] in topics and (key not in wanted or wanted[key].topic_id != topic_id):
                 del self._offline[key]
@@ -356,7 +354,7 @@ class Partitions:
             log.info("partitions deleted topic=%s count=%d", topic, count)
 
     async def _let_go(self, key: Key, partition: Partition, snapshot: ClusterSnapshot) -> bool:
-        """Whether it was deleted: with its topic, or because the map has its replicas elsewhere."""
+        """Whether it was deleted: with its topic, or because its replicas are elsewhere now."""
         topic, index = key
         current = snapshot.topics.get(topic)
         is_deleted = (
@@ -376,17 +374,17 @@ class Partitions:
             partition.log.delete()
         else:
             await self._loop.run_in_executor(self._threads, partition.log.close)
-            log.warning("partition closed, its data is kept topic=%s partition=%d", topic, index)
-        if not any(each == topic for each, _ in self._partitions):
+            log.warning("partition closed, data kept topic=%s partition=%d", topic, index)
+        if not any(key == topic for key, _ in self._partitions):
             self._metrics.forget_topic(topic)
             del self._changes[topic]
         return is_deleted
 
     async def _look_for_strays(self, snapshot: ClusterSnapshot) -> None:
-        """Delete directories of topics that are marked, or were while this broker was away; name
+        """Delete directories of topics that are marked, or were while this broker was away; report
         those that the map does not know.
 
-        Where topics were only added there can be no new ones.
+        If topics were only added, there can be no new ones.
         """
         deleted = self._deleted_meanwhile(snapshot)
         known, now = self._strays, _Strays(snapshot.topics.keys(), snapshot.deleting, deleted)
@@ -398,23 +396,23 @@ class Partitions:
         ):
             return
         scan = directories.scan
-        for found in await self._loop.run_in_executor(self._threads, scan, self._data.path):
-            if found.topic in snapshot.deleting or (
-                deleted and directories.topic_id(found.path) in deleted
+        for stray in await self._loop.run_in_executor(self._threads, scan, self._data.path):
+            if stray.topic in snapshot.deleting or (
+                deleted and directories.topic_id(stray.path) in deleted
             ):
-                directories.mark_deleted(found.path)
-            elif found.topic not in snapshot.topics and found.path not in self._warned:
-                self._warned.add(found.path)
+                directories.mark_deleted(stray.path)
+            elif stray.topic not in snapshot.topics and stray.path not in self._warned:
+                self._warned.add(stray.path)
                 log.warning(
-                    "the map has no such topic, its data is left alone path=%s; if the map was "
-                    "lost, run `penstock topics recover`",
-                    found.path,
+                    "the map has no such topic, data kept path=%s; if the map was lost, run "
+                    "`penstock topics recover`",
+                    stray.path,
                 )
         self._remover.submit(_remove_deleted, self._data.path)
         self._strays = now
 
     def _deleted_meanwhile(self, snapshot: ClusterSnapshot) -> Set[UUID]:
-        """Topics that the map knows no more, and that this broker is to have no part of."""
+        """Topics that have left the map, and of which this broker is to delete its part."""
         return {
             topic_id
             for topic_id, owing in snapshot.owed_deletions.items()
@@ -431,7 +429,7 @@ class Partitions:
             )
         except ClusterError:
             raise
-        except Exception as error:  # whatever it is, the others are to be served
+        except Exception as error:  # whatever the error, the others are to be served
             if is_out_of_files(error):
                 raise
             self._offline[key] = (want.topic_id, str(error))
@@ -463,7 +461,7 @@ class Partitions:
         self._note_change(topic)
 
     async def _take_role(self, partition: Partition, info: PartitionInfo) -> None:
-        """Lead, or follow, as the map says. Its news of what was changed here may be behind."""
+        """Lead or follow, as the map says. The map may lag behind changes made here."""
         if info.version < partition.info.version:
             return
         if info.leader == self._broker_id:
@@ -475,13 +473,13 @@ class Partitions:
             self._replication.copying.assign(partition, info.leader, info.leader_epoch)
 
     async def _stop_copying(self, partition: Partition) -> None:
-        """From then on the log is its owner's alone."""
+        """Returns when the replication no longer uses the log."""
         self._replication.copying.remove(partition)
         await self._replication.copying.idle(partition)
         await partition.gone_back()
 
     def _ended(self, key: Key) -> None:
-        """It is served no more; if it cannot be, another is to lead."""
+        """It is no longer served; if it has failed, another replica is to lead."""
         self._note_change(key[0])
         partition = self._partitions.get(key)
         if partition is not None and partition.log.offline and partition.info.is_replicated:
@@ -497,9 +495,10 @@ class Partitions:
     # The end
 
     async def close(self) -> tuple[dict[Key, Checkpoint], bool]:
-        """Close every log as a clean stop does: their last checkpoints, and whether all could be.
+        """Close every log as in a clean stop; returns their last checkpoints, and whether all were
+        closed.
 
-        A partition that is offline keeps the checkpoint it had, and is recovered at the next start.
+        A partition that is offline keeps its checkpoint, and is recovered at the next start.
         """
         self._pending = None
         if self._applying is not None:
@@ -535,7 +534,7 @@ def _remove_deleted(data_dir: Path) -> None:
     try:
         directories.remove_deleted(data_dir)
     except OSError as error:
-        log.warning("deleted data not removed yet path=%s error=%r", data_dir, str(error))
+        log.warning("cannot remove deleted data yet path=%s error=%r", data_dir, str(error))
 
 
 def _resolve(future: "asyncio.Future[None]") -> Callable[[], None]:

@@ -1,22 +1,22 @@
-"""What a principal may do: one answer, from one immutable set of ACLs, by Kafka's rules.
+"""Evaluates permissions: what a principal may do by one immutable set of ACLs, by Kafka's rules.
 
 Rule 1: a super user may do everything.
-Rule 2: ACLs count that stand on the name itself, on `*`, or on a beginning of the name; that are
-        for this principal or for `User:*`; and for this host or for `*`.
-Rule 3: what one of them denies is denied, whatever another allows. ALL is every operation.
-Rule 4: else what one of them allows is allowed. Who may READ, WRITE, DELETE or ALTER may DESCRIBE,
-        and who may ALTER_CONFIGS may DESCRIBE_CONFIGS. Denying the one does not deny the other.
-Rule 5: else it is denied; unless no ACL at all stands on the resource, and the broker is told to
-        allow that (`allow_if_no_acl`).
+Rule 2: an ACL applies if its pattern is the name itself, `*`, or a prefix of the name; if it is for
+        this principal or for `User:*`; and for this host or for `*`.
+Rule 3: what an ACL denies is denied, whatever others allow. ALL stands for every operation.
+Rule 4: otherwise, what an ACL allows is allowed. READ, WRITE, DELETE and ALTER imply DESCRIBE, and
+        ALTER_CONFIGS implies DESCRIBE_CONFIGS. Denying the former does not deny the latter.
+Rule 5: otherwise it is denied; unless no ACL at all matches the resource, and the broker is
+        configured to allow that (`allow_if_no_acl`).
 
-Operations are bits, each at the place of its code, so all answers about a resource are one number;
-what a rule denies stands in the same number, above what it allows. The ACLs are indexed by name,
-principal and host. Of the beginnings of a name the longest is found by bisection: it is the nearest
-below the name, or one of those that this one itself begins with. What was asked is remembered, up
-to a bound, as the same clients ask about the same topics. What is asked for the first time costs
-most where it is in no cache of the processor; so patterns with equal rules share them.
+Operations are bits, at the positions of their codes, so all answers about a resource are one
+number; denied operations are in the same number, above the allowed ones. ACLs are indexed by name,
+principal and host. The longest matching prefix is found by bisection: it is the nearest below the
+name, or one of those that this one itself begins with. Answers are cached, up to a bound, as the
+same clients ask about the same topics. A first question costs most when its data is in no processor
+cache; so patterns with equal rules share them.
 
-No I/O. Any thread; a race in what is remembered computes an answer twice.
+No I/O. Any thread; a race in the cache computes an answer twice.
 """
 
 from bisect import bisect_right
@@ -41,12 +41,12 @@ from wire.acls import (
     ResourceType,
 )
 
-_REMEMBERED: Final = 50_000  # of a kind of resource: ten megabytes
+_REMEMBERED: Final = 50_000  # cached answers for a kind of resource: ten megabytes
 _FEW: Final = 8
-_LONGEST_REMEMBERED: Final = 256  # of principal, host and name together; longer ones are nobody's
+_LONGEST_REMEMBERED: Final = 256  # of principal, host and name together; longer ones are not cached
 
-_DENIED: Final = 16  # where the bits of what is denied begin
-_Rule = tuple[str, str, int]  # principal, host; what is allowed, and above it what is denied
+_DENIED: Final = 16  # where the bits of denied operations begin
+_Rule = tuple[str, str, int]  # principal, host; allowed operations, and above them the denied ones
 _Rules = tuple[_Rule, ...]
 
 
@@ -54,7 +54,7 @@ def bits(operations: Iterable[Operation]) -> int:
     return sum(1 << operation for operation in operations)
 
 
-_EVERYTHING: Final = bits(each for each in Operation if each > Operation.ALL)
+_EVERYTHING: Final = bits(operation for operation in Operation if operation > Operation.ALL)
 _IMPLIED: Final = {
     Operation.READ: Operation.DESCRIBE,
     Operation.WRITE: Operation.DESCRIBE,
@@ -63,7 +63,7 @@ _IMPLIED: Final = {
     Operation.ALTER_CONFIGS: Operation.DESCRIBE_CONFIGS,
 }
 ON: Final = {kind: bits(operations) for kind, operations in OPERATIONS_ON.items()}
-"""What can be done to a kind of resource at all."""
+"""The operations that exist for each kind of resource."""
 
 
 def _allowed_by(operation: Operation) -> int:
@@ -78,7 +78,7 @@ def _denied_by(operation: Operation) -> int:
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """An answer, and what it goes by: an ACL and where it stands, or `why`."""
+    """An answer with its source: an ACL and its pattern, or `why`."""
 
     allowed: bool
     why: str
@@ -87,8 +87,8 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 class _Standing:
-    """The ACLs on one pattern: as one rule for each principal and host. Few rules, as there are
-    nearly always, are looked through; many are found by principal."""
+    """The ACLs on one pattern, as one rule for each principal and host. A few rules, the usual
+    case, are searched one by one; many are found by principal."""
 
     __slots__ = ("_by_principal", "acls", "allowed", "few")
 
@@ -102,7 +102,7 @@ class _Standing:
             else:
                 rights = _denied_by(acl.operation) << _DENIED
             merged[whom] = merged.get(whom, 0) | rights
-        rules = tuple((principal, host, each) for (principal, host), each in merged.items())
+        rules = tuple((principal, host, gives) for (principal, host), gives in merged.items())
         self.allowed = frozenset(
             whom for whom, rights in merged.items() if rights & _EVERYTHING
         )  # principals and hosts
@@ -114,26 +114,28 @@ class _Standing:
                 self._by_principal.setdefault(rule[0], []).append(rule)
 
     def rules_for(self, principals: Iterable[str]) -> Iterable[_Rule]:
-        """Those for some principals, where there are not just a few."""
-        return chain.from_iterable(self._by_principal.get(each, ()) for each in principals)
+        """The rules for these principals, if there are more than a few."""
+        return chain.from_iterable(
+            self._by_principal.get(principal, ()) for principal in principals
+        )
 
 
 class _OneKind:
-    """The ACLs for one kind of resource, and what was asked about it."""
+    """The ACLs for one kind of resource, and cached answers about it."""
 
     def __init__(self) -> None:
         self.literal: dict[str, _Standing] = {}
         self.prefixed: dict[str, _Standing] = {}
         self.on_all: _Standing | None = None
         self.prefixes: list[str] = []
-        self.shorter: dict[str, str] = {}  # the longest of the prefixes that begins another
+        self.shorter: dict[str, str] = {}  # the longest other prefix that this one begins with
         self.answers: dict[tuple[str, str, str], int] = {}
 
     def of_type(self, pattern_type: PatternType) -> dict[str, _Standing]:
         return self.prefixed if pattern_type is PatternType.PREFIXED else self.literal
 
     def order(self) -> None:
-        """All that stands is there: make ready to be asked."""
+        """All ACLs are added: prepare for questions."""
         self.on_all = self.literal.get(ANYTHING)
         self.prefixes = sorted(self.prefixed)
         open_: list[str] = []
@@ -145,7 +147,7 @@ class _OneKind:
             open_.append(prefix)
 
     def on(self, name: str) -> Iterator[tuple[PatternType, str, _Standing]]:
-        """All that stands on a name, and on which pattern."""
+        """All ACLs that apply to a name, and their patterns."""
         for literal in dict.fromkeys((name, ANYTHING)):
             if literal in self.literal:
                 yield PatternType.LITERAL, literal, self.literal[literal]
@@ -157,8 +159,8 @@ class _OneKind:
             prefix = self.shorter.get(prefix)
 
     def rights(self, principal: str, host: str, name: str) -> int | None:
-        """What stands on a name for somebody; None if nothing stands there at all. As `on`, with
-        few steps: whatever is asked for the first time comes by here."""
+        """What applies to a name for a principal; None if no ACL is on it at all. Like `on`, in few
+        steps: every first question comes through here."""
         standing = []
         if (on_it := self.literal.get(name)) is not None:
             standing.append(on_it)
@@ -174,17 +176,15 @@ class _OneKind:
             return None
         whom, hosts = (USER + principal, EVERYBODY), (ANYTHING, host)
         rights = 0
-        for each in standing:
-            few = each.few
-            for who, where, gives in each.rules_for(whom) if few is None else few:
+        for entry in standing:
+            few = entry.few
+            for who, where, gives in entry.rules_for(whom) if few is None else few:
                 if who in whom and where in hosts:
                     rights |= gives
         return rights
 
 
 class Permissions:
-    """What everybody may do by one set of ACLs."""
-
     def __init__(
         self,
         acls: Acls,
@@ -193,8 +193,8 @@ class Permissions:
         allow_if_no_acl: bool = False,
         before: "Permissions | None" = None,
     ) -> None:
-        """`super_users` are names of principals, without `User:`. Of `before`, what stands on
-        unchanged patterns is taken over: it need not be computed anew."""
+        """`super_users` are names of principals, without `User:`. Unchanged patterns are taken over
+        from `before`, so that they need not be computed again."""
         self.acls = acls
         self._super_users = super_users
         self._if_no_acl = _EVERYTHING if allow_if_no_acl else 0
@@ -235,7 +235,7 @@ class Permissions:
         return answer
 
     def allows_something(self, principal: str, host: str) -> bool:
-        """Whether an ACL allows `alice` anything at all. Something else may deny it."""
+        """Whether an ACL allows `alice` anything at all. Another ACL may deny it."""
         if self._if_no_acl or principal in self._super_users:
             return True
         return any(
@@ -247,8 +247,8 @@ class Permissions:
     def allows_somewhere(
         self, principal: str, host: str, operation: Operation, kind: ResourceType
     ) -> bool:
-        """Whether there can be a resource of this kind to which `alice` may do this: something
-        allows it that nothing denies wholly."""
+        """Whether there could be a resource of this kind on which `alice` may do this: an ACL
+        allows it that no other wholly denies."""
         if principal in self._super_users:
             return True
         key = principal, host, operation, kind
@@ -256,13 +256,13 @@ class Permissions:
         if answer is None:
             if len(self._anywhere) >= _REMEMBERED:
                 self._anywhere.clear()
-            answer = self._anywhere[key] = self._somewhere(principal, host, operation, kind)
+            answer = self._anywhere[key] = self._allowed_somewhere(principal, host, operation, kind)
         return answer
 
     def explain(
         self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str
     ) -> Explanation:
-        """The answer of `allows`, and by which rule; slower."""
+        """The answer of `allows`, with the rule behind it; slower."""
         if principal in self._super_users:
             return Explanation(True, f"{principal} is a super user")
         stands = False
@@ -285,12 +285,13 @@ class Permissions:
         if stands:
             return Explanation(False, "no ACL allows it")
         if self._if_no_acl:
-            return Explanation(True, "there is no ACL for it, and the broker allows what has none")
+            return Explanation(
+                True, "there is no ACL for it, and the broker allows what has no ACL"
+            )
         return Explanation(False, "there is no ACL for it")
 
     @property
     def remembered(self) -> int:
-        """How many answers are kept at the moment."""
         return sum(len(of_kind.answers) for of_kind in self._kinds.values())
 
     def _compute(self, principal: str, host: str, of_kind: _OneKind, name: str) -> int:
@@ -301,10 +302,10 @@ class Permissions:
             return self._if_no_acl
         return rights & ~(rights >> _DENIED) & _EVERYTHING
 
-    def _somewhere(
+    def _allowed_somewhere(
         self, principal: str, host: str, operation: Operation, kind: ResourceType
     ) -> bool:
-        """As Kafka's `authorizeByResourceType`: what is implied does not count."""
+        """As Kafka's `authorizeByResourceType`: implied operations do not count."""
         allowed: list[ResourcePattern] = []
         denied: set[ResourcePattern] = set()
         for whom in (USER + principal, EVERYBODY):
@@ -323,17 +324,17 @@ class Permissions:
 
     def _by_principal(self) -> dict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]]:
         if not self._for_whom and self.acls:
-            found: defaultdict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]]
-            found = defaultdict(list)
+            prefixes: defaultdict[tuple[ResourceType, str], list[tuple[ResourcePattern, Acl]]]
+            prefixes = defaultdict(list)
             for pattern, standing in self.acls.items():
                 for acl in standing:
-                    found[pattern.resource_type, acl.principal].append((pattern, acl))
-            self._for_whom = found
+                    prefixes[pattern.resource_type, acl.principal].append((pattern, acl))
+            self._for_whom = prefixes
         return self._for_whom
 
 
 def _is_denied(pattern: ResourcePattern, denied: set[ResourcePattern]) -> bool:
-    """Whether all that falls under a pattern is denied."""
+    """Whether everything that a pattern matches is denied."""
     if pattern in denied:
         return True
     return any(

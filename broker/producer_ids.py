@@ -1,13 +1,13 @@
-"""Producer ids: they cannot be guessed, and each tells the brokers which principal it belongs to.
+"""Producer ids: they cannot be guessed, and each identifies its principal to the brokers.
 
-An id is a positive int64: 40 random bits, then 23 of a keyed hash of these and of the principal
-that it was given to. The key is the cluster's, and only brokers can read it. So an id belongs to
-its principal on every broker and in every partition, without anything to remember or to replicate:
-under a new leader, after a restart, and when a partition has long forgotten the producer.
+An id is a positive int64: 40 random bits, then 23 bits of a keyed hash of these and of the
+principal that it was assigned to. The key is the cluster's, and only brokers can read it. So every
+broker can verify an id in every partition, without stored or replicated state: under a new leader,
+after a restart, and when a partition has long forgotten the producer.
 
-Ids that another cluster has made, or this one before its key was lost, belong to nobody here. A
-client that is refused one has to take another, which many do only when they start again. The
-mirror's batches keep the ids that they have, and are not asked about.
+Ids of another cluster, or from before this one's key was lost, belong to no principal here. A
+client whose id is rejected has to request another, which many do only when they restart. The
+mirror's batches keep their ids, which are not checked.
 
 Ids that earlier brokers of this cluster assigned in sequence have no owner: after an upgrade their
 producers keep them, and any principal with WRITE on a topic can use them there, as before.
@@ -23,15 +23,16 @@ from cluster.earlier_producer_ids import COUNTING_BITS
 
 _RANDOM_BITS: Final = 40
 _MARK_BITS: Final = 23
-_REMEMBERED: Final = 16_384  # of ids that are in use, that they belong to whoever uses them
+_REMEMBERED: Final = 16_384  # ids whose ownership is cached
 
 
 class ProducerIds:
-    """Makes ids, and knows them again. `key` is the same on all brokers of the cluster.
+    """Makes and verifies ids. `key` is the same on all brokers of the cluster.
 
-    Clients that do not log in are one principal, whose ids cannot be told apart. They may use any
-    id, unless they have rights of their own (`guards_anonymous`). `earlier`: the upper bits of ids
-    that earlier brokers handed out."""
+    Clients without login are one principal, whose ids cannot be told apart. They may use any id,
+    unless anonymous clients have rights of their own (`guards_anonymous`). `earlier`: the upper
+    bits of ids that earlier brokers assigned.
+    """
 
     def __init__(self, key: bytes, *, guards_anonymous: bool, earlier: int | None = None) -> None:
         self._key = key
@@ -40,12 +41,11 @@ class ProducerIds:
         self.belongs = lru_cache(_REMEMBERED)(self._belongs)
 
     def new(self, principal: str) -> int:
-        """An id that nobody had before."""
         drawn = secrets.randbits(_RANDOM_BITS)
         return drawn << _MARK_BITS | self._mark(drawn, principal)
 
     def _belongs(self, producer_id: int, principal: str) -> bool:
-        """Whether that principal may use it. Asked for every batch: answers are kept."""
+        """Whether the principal may use the id. Checked for every batch: answers are cached."""
         if principal == ANONYMOUS and not self._guards_anonymous:
             return True
         if producer_id >> COUNTING_BITS == self._earlier:
@@ -54,6 +54,6 @@ class ProducerIds:
         return self._mark(producer_id >> _MARK_BITS, principal) == mark
 
     def _mark(self, drawn: int, principal: str) -> int:
-        told = drawn.to_bytes(8) + principal.encode()
-        digest = blake2b(told, digest_size=8, key=self._key, person=b"producer id").digest()
+        message = drawn.to_bytes(8) + principal.encode()
+        digest = blake2b(message, digest_size=8, key=self._key, person=b"producer id").digest()
         return int.from_bytes(digest) >> 64 - _MARK_BITS

@@ -1,12 +1,12 @@
-"""`penstock broker`: one broker in this process, until it is told to stop.
+"""`penstock broker`: runs one broker in this process, until it is told to stop.
 
 SIGTERM and SIGINT stop it gracefully, a second one at once. The embedded ZooKeeper, if there is
 one, starts before the broker and stops after it; it dies with this process however that ends.
 
-A broker that starts needs ZooKeeper. One that never answers is not waited for: its address may be
-wrong. One that has answered, and then hesitates, is: all is undone and begun again.
+A broker needs ZooKeeper to start. If ZooKeeper does not answer at all, the start fails: the address
+may be wrong. If it has answered, and then stops responding, everything is undone and tried again.
 
-systemd is told when clients are served, and from then on that the event loop turns.
+systemd is notified when clients are served, and from then on that the event loop is alive.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from ground.supervisor import READY, STOPPING, Supervisor, stay_alive
 
 log = logging.getLogger(__name__)
 
-# A thread that has just synced a file waits this long, at most, for the interpreter.
+# A thread that has just synced a file waits this long, at most, for the interpreter lock.
 _SWITCH_INTERVAL = 0.0005
 _LOOK_AFTER_SECONDS = 2.0
 _AGAIN_SECONDS = 1.0
@@ -42,11 +42,11 @@ CANNOT_START = 1
 STOPPED_BY_ITSELF = 1
 _GC_THRESHOLDS = (20_000, 20, 20)
 _FULL = 2  # the oldest generation
-_COUNTED_EVERY = 16  # full collections: counting takes a tenth of what looking does
+_COUNTED_EVERY = 16  # full collections: counting takes a tenth of the time of examining
 
 
 def run(config: BrokerConfig) -> int:
-    """Serve until a signal comes; the process's exit code."""
+    """Serve until a signal comes; returns the process's exit code."""
     sys.setswitchinterval(_SWITCH_INTERVAL)
     with ExitStack() as stack:
         try:
@@ -58,7 +58,7 @@ def run(config: BrokerConfig) -> int:
 
 
 def _zookeeper(config: BrokerConfig, stack: ExitStack) -> tuple[str, str | None]:
-    """Where ZooKeeper is and what it asks for; starts the embedded one."""
+    """ZooKeeper's address and security settings; starts the embedded one."""
     if not config.embeds_zookeeper:
         return config.zookeeper, config.zookeeper_secret or None
     zookeeper = EmbeddedZooKeeper.start(
@@ -77,12 +77,12 @@ def _zookeeper(config: BrokerConfig, stack: ExitStack) -> tuple[str, str | None]
 
 
 def _keep_running(zookeeper: EmbeddedZooKeeper, ended: threading.Event) -> None:
-    """Start ZooKeeper again when it has ended by itself; the broker serves meanwhile."""
+    """Restart ZooKeeper if it has ended by itself; the broker serves meanwhile."""
     while not ended.wait(_LOOK_AFTER_SECONDS):
         try:
             zookeeper.ensure_running()
         except EmbeddedError as error:
-            log.error("embedded zookeeper does not start error=%r", str(error))
+            log.error("cannot start embedded zookeeper error=%r", str(error))
 
 
 async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> int:
@@ -113,7 +113,7 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
             has_answered = has_answered or not isinstance(error, NobodyThere)
             if not has_answered:
                 raise
-            log.warning("not started, tried again reason=%r", str(error))
+            log.warning("start failed, retrying reason=%r", str(error))
         finally:
             await broker.stop()
         with contextlib.suppress(TimeoutError):
@@ -130,9 +130,9 @@ async def _serve(config: BrokerConfig, zookeeper: str, secret: str | None) -> in
 async def _started(broker: Broker, zookeeper: str, secret: str | None) -> bool:
     """Whether the broker came up before it was told to stop."""
     starting = asyncio.ensure_future(broker.start(zookeeper, secret))
-    told = asyncio.ensure_future(broker.gone.wait())
-    await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
-    told.cancel()
+    ended = asyncio.ensure_future(broker.gone.wait())
+    await asyncio.wait((starting, ended), return_when=asyncio.FIRST_COMPLETED)
+    ended.cancel()
     if not starting.done():
         starting.cancel()
         await asyncio.wait((starting,))
@@ -142,16 +142,17 @@ async def _started(broker: Broker, zookeeper: str, secret: str | None) -> bool:
 
 
 def look_at_what_is_new() -> None:
-    """The garbage collector looks, from now on, not again and again at what stays.
+    """From now on, have the garbage collector examine new objects, and not the permanent ones
+    again.
 
     Topics, partitions and their logs are objects by the hundred thousand, and live as long as the
-    broker. A full collection looks at all of them and holds up every client meanwhile: for 60 ms
-    where there are 2,000 partitions. So what a full collection has left is set aside, and the next
-    looks at what came since. What was set aside and became a cycle of garbage later is found when
-    everything is looked at again: as soon as there is twice as much as there was the last time.
+    broker. A full collection examines all of them and delays every client meanwhile: by 60 ms with
+    2,000 partitions. So the survivors of a full collection are frozen, and the next one examines
+    only newer objects. Frozen objects that have become garbage are found when everything is
+    examined again: as soon as there are twice as many as last time.
 
-    What is there now was loaded to stay. And it looks seldom: what requests make comes in tens of
-    thousands and goes without it.
+    The objects that exist at the call were loaded to stay. Collections are rare: requests make
+    objects by the tens of thousands, which are freed without them.
     """
     gc.set_threshold(*_GC_THRESHOLDS)
     gc.collect()

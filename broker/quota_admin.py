@@ -1,7 +1,7 @@
-"""Quotas as clients change and ask for them, on one broker.
+"""Quotas as clients change and read them, on one broker.
 
-Changes go to ZooKeeper, one transaction for each entity, from a worker thread; whoever asked is
-answered when this broker goes by them. Other brokers do within a second.
+Changes are written to ZooKeeper, one transaction for each entity, in a worker thread; a client is
+answered when this broker has applied them. Other brokers do within a second.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from cluster.errors import ClusterError, Unavailable
 from cluster.quotas import ADDRESS, CLIENT, USER, Entity, QuotaSnapshot, QuotasView
 from cluster.session import Session
 
-Changes = Mapping[str, float | None]  # by the quota's name; None: it goes
+Changes = Mapping[str, float | None]  # by the quota's name; None: remove it
 
 _LONGEST_NAME = 200
 _KINDS = frozenset({USER, CLIENT, ADDRESS})
@@ -31,17 +31,16 @@ class QuotaAdmin:
 
     @property
     def quotas(self) -> QuotaSnapshot:
-        """As they were read last."""
         return self._view.quotas
 
     async def alter(self, entity: Entity, changes: Changes) -> None:
-        """Raises ApiError."""
+        """Change quotas. Raises ApiError."""
         await asyncio.to_thread(self._alter, entity, changes)
 
     def _alter(self, entity: Entity, changes: Changes) -> None:
         def changed(before: Mapping[str, float]) -> Mapping[str, float]:
-            after = {key: each for key, each in before.items() if key not in changes}
-            return after | {key: each for key, each in changes.items() if each is not None}
+            after = {key: limit for key, limit in before.items() if key not in changes}
+            return after | {key: limit for key, limit in changes.items() if limit is not None}
 
         try:
             quotas.alter(self._session, entity, changed)
@@ -54,27 +53,27 @@ class QuotaAdmin:
 
 
 def checked_entity(parts: list[tuple[str, str | None]]) -> Entity:
-    """In order. Raises ApiError unless quotas can be said of it."""
+    """The entity in canonical order. Raises ApiError unless it can have quotas."""
     kinds = [kind for kind, _ in parts]
     if unknown := next((kind for kind in kinds if kind not in _KINDS), None):
         raise _invalid(f"Unhandled client quota entity type: {unknown:.50}")
     if not kinds or len(set(kinds)) < len(kinds):
-        raise _invalid("an entity has one part or two, of different types")
+        raise _invalid("an entity must have one part, or two of different types")
     if ADDRESS in kinds and len(kinds) > 1:
-        raise _invalid("an address stands alone")
+        raise _invalid("an ip entity cannot be combined with another")
     for _, name in parts:
         if name is not None and not (name and name.isprintable() and len(name) <= _LONGEST_NAME):
-            raise _invalid(f"a name has letters that can be shown, {_LONGEST_NAME} at most")
+            raise _invalid(f"a name must have printable characters only, at most {_LONGEST_NAME}")
     return tuple(sorted(parts, key=lambda part: part[0]))
 
 
 def check_changes(entity: Entity, changes: Changes) -> None:
-    """Raises ApiError unless these are quotas of such an entity."""
+    """Raises ApiError unless the entity can have these quotas."""
     of_address = entity[0][0] == ADDRESS
-    known = {str(each) for each in Quota if (each in OF_ADDRESSES) == of_address}
+    known = {str(quota) for quota in Quota if (quota in OF_ADDRESSES) == of_address}
     for key, value in changes.items():
         if key not in known:
-            raise _invalid(f"{key:.50} is none of {', '.join(sorted(known))}")
+            raise _invalid(f"{key:.50} is not one of {', '.join(sorted(known))}")
         if value is not None and not (math.isfinite(value) and value > 0):
             raise _invalid(f"{key} must be positive")
 

@@ -1,21 +1,20 @@
-"""How much of a broker its clients may have, and what of that is used: Kafka's client quotas.
+"""Kafka's client quotas: how much of a broker its clients may use, and how much they have used.
 
-A quota is said of an entity, which is a user, a client id, or both, by name or for all others. Of
-those that fit a client the first counts:
+A quota is set for an entity: a user, a client id, or both, by name or for all others. Of those that
+match a client, the first in this order applies:
 
     user and client id · user, any client id · user · any user and client id ·
-    any user, any client id · any user · client id · any client id
+    any user, any client id · user · client id · any client id
 
-What counts for a user is shared by all of the user's connections, what counts for a client id by
-all that say so; a default is the same number for each, not one for all. What was used beyond a
-second's worth is waited for: the answer says how long, and until then nothing more is read from the
-connection that has used it.
+A user's quota is shared by all its connections, a client id's by all clients with that id; a
+default is the same number for each, not one for all. Use beyond one second's worth is throttled:
+the response says for how long, and until then nothing more is read from that connection.
 
-Who may do nothing by the ACLs, and has no quota of its own, has a small share of the time that
-requests take (`limits.percent_without_rights`).
+A client without any rights by the ACLs, and without a quota of its own, gets a small share of the
+request time (`limits.percent_without_rights`).
 
-Partitions that are created and deleted are counted by the broker that does it, the controller, with
-eleven seconds' worth at once, as Apache Kafka's defaults have it (KIP-599).
+Created and deleted partitions are counted by the broker that does it, the controller, with a burst
+of eleven seconds' worth, as in Apache Kafka's defaults (KIP-599).
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +31,7 @@ _WITHOUT_RIGHTS: Final = "user without rights"  # no entity of Kafka's
 
 
 class Quota(StrEnum):
-    """What is counted, by Kafka's names."""
+    """What is limited, by Kafka's names."""
 
     PRODUCE = "producer_byte_rate"
     FETCH = "consumer_byte_rate"
@@ -45,7 +44,7 @@ OF_ADDRESSES: Final = frozenset({Quota.CONNECTIONS})
 
 
 class Share:
-    """What one client may have; None: as much as there is."""
+    """The shares of one client; None: unlimited."""
 
     __slots__ = ("fetch", "mutations", "produce", "request")
 
@@ -57,10 +56,10 @@ class Share:
 
 
 class Mutations:
-    """What one request may create and delete, of what its client may have.
+    """What one request may create and delete, of its client's share.
 
-    A `strict` one is refused what comes when too much was used before; else it is done, and waited
-    for afterwards. Either way `wait_s` is for how long the client is to wait then.
+    A `strict` one is rejected after overuse; otherwise the request is done, and throttled
+    afterwards. In both cases `wait_s` is then the throttle time.
     """
 
     __slots__ = ("_meter", "_now", "_strict", "wait_s")
@@ -90,20 +89,20 @@ UNLIMITED: Final = Mutations(None, lambda: 0.0, strict=False)
 
 
 class Quotas:
-    """All that is used, by everybody. Belongs to the event loop."""
+    """All usage of all clients. Belongs to the event loop."""
 
     def __init__(self, percent_without_rights: float) -> None:
         self._percent_without_rights = percent_without_rights
         self.active = False
-        """Whether anything is to be counted at all."""
+        """Whether there is any quota."""
         self.generation = 0
-        """Another one whenever shares are others."""
+        """Changes whenever shares may have changed."""
         self._snapshot = NONE
         self._meters: dict[tuple[Quota, Entity], Meter] = {}
         self._shares: dict[tuple[str, str | None, bool], Share] = {}
 
     def follow(self, snapshot: QuotaSnapshot, now: float) -> None:
-        """Go by these from now on. What was used of a quota that stays is not forgotten."""
+        """Apply these quotas. The usage of a quota that stays is kept."""
         self._snapshot = snapshot
         self.active = bool(snapshot)
         self.generation += 1
@@ -118,7 +117,7 @@ class Quotas:
     def share_of(
         self, user: str, client: str | None, now: float, *, may_nothing: bool = False
     ) -> Share:
-        """The same for the same, until `generation` is another."""
+        """The same client gets the same share, until `generation` changes."""
         key = user, client, may_nothing
         share = self._shares.get(key)
         if share is None:
@@ -128,8 +127,8 @@ class Quotas:
                 quota: self._meter(quota, whose, rate, now)
                 for quota in Quota
                 if quota not in OF_ADDRESSES
-                if (found := find(self._snapshot, quota, user, client)) is not None
-                for whose, rate in [found]
+                if (match := find(self._snapshot, quota, user, client)) is not None
+                for whose, rate in [match]
             }
             if may_nothing and Quota.REQUEST not in meters:
                 rate = self._percent_without_rights
@@ -140,7 +139,7 @@ class Quotas:
         return share
 
     def connection_from(self, address: str, now: float) -> float:
-        """Somebody connects from there: how long it should have waited."""
+        """A client connects from this address; returns how long it should have waited."""
         for whose in (((ADDRESS, address),), ((ADDRESS, None),)):
             rate = self._snapshot.get(whose, {}).get(Quota.CONNECTIONS)
             if rate is not None:
@@ -162,11 +161,11 @@ class Quotas:
                 if (rate := self._snapshot.get(entity, {}).get(quota)) is not None:
                     return rate
             return None
-        found = find(self._snapshot, quota, parts.get(USER) or "", parts.get(CLIENT))
-        return found[1] if found is not None and found[0] == whose else None
+        match = find(self._snapshot, quota, parts.get(USER) or "", parts.get(CLIENT))
+        return match[1] if match is not None and match[0] == whose else None
 
     def _forget_idle(self, now: float) -> None:
-        """Names are the clients' to choose."""
+        """Names are chosen by clients, so their number is not bounded otherwise."""
         self._shares.clear()
         self.generation += 1
         for key, meter in tuple(self._meters.items()):
@@ -183,7 +182,7 @@ def _new_meter(quota: Quota, rate: float, now: float) -> Meter:
 def find(
     snapshot: QuotaSnapshot, quota: Quota, user: str, client: str | None
 ) -> tuple[Entity, float] | None:
-    """Who shares what counts for this client, and how much it is a second."""
+    """The key under which the client's usage is counted, and its limit a second."""
     name = client or ""
     both: Entity = ((CLIENT, name), (USER, user))
     one_user: Entity = ((USER, user),)

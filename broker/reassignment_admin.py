@@ -1,7 +1,7 @@
-"""Replicas of partitions moved to other brokers, as clients ask for it.
+"""Partition reassignments that clients ask for.
 
-Only the controller does it, and it finishes by itself what was begun (controller/leaders.py).
-Whoever asked is answered when it has begun.
+Only the controller serves them; once begun, it completes them by itself (controller/leaders.py). A
+client is answered when its reassignment has begun.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from cluster.session import Session
 from cluster.values import ClusterSnapshot, PartitionInfo, TopicInfo
 from cluster.view import ClusterView
 
-Targets = Mapping[int, tuple[int, ...] | None]  # by partition; None: no move any more
+Targets = Mapping[int, tuple[int, ...] | None]  # by partition; None: cancel the move
 Outcomes = dict[int, ApiError | None]
 
 _TRIES: Final = 10
@@ -38,13 +38,13 @@ class ReassignmentAdmin:
         self._most_partitions = most_partitions
 
     async def reassign(self, name: str, targets: Targets, timeout_ms: int) -> Outcomes:
-        """What came of it for each partition of a topic. Where a leader changes the in-sync set of
-        one at the same moment, it is begun again from the new state."""
+        """Returns the outcome for each partition of a topic. If a leader changes an in-sync set at
+        the same time, it is tried again from the new state."""
         for _ in range(_TRIES - 1):
             outcomes, is_overtaken = await self._begin(name, targets, timeout_ms)
             if not is_overtaken:
                 return outcomes
-            await asyncio.sleep(_PAUSE_SECONDS)  # the view hears of it meanwhile
+            await asyncio.sleep(_PAUSE_SECONDS)  # the view gets the change meanwhile
         outcomes, _ = await self._begin(name, targets, timeout_ms)
         return outcomes
 
@@ -93,12 +93,12 @@ class ReassignmentAdmin:
         if target is None:
             if partition.move is None:
                 raise ApiError(
-                    ErrorCode.no_reassignment_in_progress, "Its replicas are not being moved."
+                    ErrorCode.no_reassignment_in_progress, "The partition is not being reassigned."
                 )
             after = cancelled(partition, brokers)
         else:
             wanted = check_target(target, snapshot)
-            more = tuple(each for each in wanted if each not in partition.replicas)
+            more = tuple(replica for replica in wanted if replica not in partition.replicas)
             check_room((more,), snapshot, (), self._most_partitions)
             after = begun(partition, wanted, brokers)
         if after is None:

@@ -1,9 +1,8 @@
-"""The listening sockets, and the connections they have accepted.
+"""The listening sockets, and the connections that they have accepted.
 
-One event loop, one thread. What comes to a listener with TLS has its handshake first. Connections
-share one buffer to receive into and one allowance of memory for unfinished requests. Once a second,
-stalled and idle connections are looked for; nothing else is done for a connection that says
-nothing.
+One event loop, one thread. Connections to a TLS listener begin with a handshake. Connections share
+one receive buffer, and one memory allowance for unfinished requests. Stalled and idle connections
+are closed once a second; otherwise a silent connection costs nothing.
 """
 
 import asyncio
@@ -17,9 +16,9 @@ from broker.config import BrokerConfig
 from broker.connection import Connection
 from broker.dispatch import Dispatcher
 from broker.errors import BrokerError
-from broker.gate import Gate
 from broker.handshakes import Handshakes
 from broker.listeners import Listener, ListenerConfig
+from broker.login_gate import LoginGate
 from broker.logins.logins import Logins
 from broker.metrics import BrokerMetrics
 from broker.quotas import Quotas
@@ -33,7 +32,7 @@ from wire.frame_memory import SHARED_BUFFER, FrameMemory
 _BACKLOG = 1024
 _ACCEPTS_A_TURN = 64
 _OUT_OF_FILES_PAUSE = 1.0
-_TROUBLE_S = 10.0  # since somebody was turned away, and it counts as trouble
+_TROUBLE_S = 10.0  # for which a rejected connection counts as trouble
 _SLOW_S = 1.0
 
 
@@ -60,10 +59,10 @@ class Server:
         self._dispatcher: Dispatcher
         self._logins: Logins
         self._limit = most_connections
-        self._sockets: dict[str, socket.socket] = {}  # that listen, by their listeners' names
-        self._handshakes = Handshakes(self._loop, complaints, self._shaken, self._count)
+        self._sockets: dict[str, socket.socket] = {}  # listening sockets, by their listeners' names
+        self._handshakes = Handshakes(self._loop, complaints, self._handshake_done, self._count)
         try:
-            self.listeners = [self._listen(each) for each in config.every_listener]
+            self.listeners = [self._listen(listener) for listener in config.every_listener]
         except BaseException:
             self._close_sockets()
             raise
@@ -71,7 +70,7 @@ class Server:
         self._check_timer: asyncio.TimerHandle | None = None
 
     def _listen(self, config: ListenerConfig) -> Listener:
-        """Its certificates are read, too: what cannot be used is said before anybody comes."""
+        """Also reads its certificates: unusable ones are reported before any client comes."""
         tls = None if config.tls is None else ServerTls(config.tls)
         if tls is not None:
             try:
@@ -84,11 +83,10 @@ class Server:
 
     @property
     def port(self) -> int:
-        """Of the first listener."""
         return self.listeners[0].port
 
     def start(self, dispatcher: Dispatcher, logins: Logins) -> None:
-        """Accept connections from now on, and have their requests served; until then they wait."""
+        """Accept connections and serve their requests; until then they wait."""
         self._dispatcher = dispatcher
         self._logins = logins
         for listener in self.listeners:
@@ -96,7 +94,7 @@ class Server:
         self._check_timer = self._loop.call_later(1.0, self._check)
 
     async def drain(self, seconds: float) -> None:
-        """Accept and serve nothing more, and give replies that are owed some time to leave."""
+        """Accept and serve nothing more, and give owed replies some time to leave."""
         self._close_sockets()
         self._handshakes.close()
         for connection in self._connections:
@@ -108,7 +106,6 @@ class Server:
             await asyncio.sleep(0.01)
 
     def close(self) -> None:
-        """Close everything."""
         if self._check_timer is not None:
             self._check_timer.cancel()
         for connection in tuple(self._connections):
@@ -124,11 +121,11 @@ class Server:
         self._sockets.clear()
 
     def let_go_of_files(self) -> None:
-        """No log can open files any more: who has not read its answer for longest is closed."""
-        waiting = [each for each in self._connections if each.holds_files]
-        slowest = min(waiting, key=lambda each: each.last_active, default=None)
+        """Logs cannot open files: close the connection that has not read for longest."""
+        waiting = [connection for connection in self._connections if connection.holds_files]
+        slowest = min(waiting, key=lambda connection: connection.last_active, default=None)
         if slowest is not None and self._loop.time() - slowest.last_active > _SLOW_S:
-            slowest.close("error='responses are not read, and files are needed that wait for it'")
+            slowest.close("error='client does not read its responses, and their files are needed'")
 
     @property
     def trouble(self) -> str:
@@ -148,12 +145,12 @@ class Server:
             except OSError as error:
                 why = f"error={error.strerror!r}"
                 self._complaints.say(ComplaintKind.CANNOT_ACCEPT, "", why, like=why)
-                self._be_in_trouble(f"connections cannot be accepted: {error.strerror}")
+                self._note_trouble(f"connections cannot be accepted: {error.strerror}")
                 self._pause(listener, listens)
                 return
             if len(self._connections) + len(self._handshakes) >= self._limit:
-                # First: who is turned away may ask for the reason at once, of another thread.
-                self._be_in_trouble(f"all {self._limit} connections are taken")
+                # First: a rejected client may ask another thread for the reason at once.
+                self._note_trouble(f"all {self._limit} connections are in use")
                 sock.close()
                 text = f"client={address[0]}:{address[1]} limit={self._limit}"
                 self._complaints.say(ComplaintKind.CONNECTION_REFUSED, str(address[0]), text)
@@ -165,7 +162,7 @@ class Server:
                 self._complaints.say(
                     ComplaintKind.CONNECTION_REFUSED,
                     str(address[0]),
-                    f"client={address[0]}:{address[1]} reason='too many in a second for its quota'",
+                    f"client={address[0]}:{address[1]} reason='connection rate quota exceeded'",
                     like="quota",
                 )
                 continue
@@ -182,11 +179,13 @@ class Server:
                 self._handshakes.begin(listener, sock, came_from)
             self._count()
 
-    def _shaken(self, listener: Listener, sock: ssl.SSLSocket, address: tuple[str, int]) -> None:
+    def _handshake_done(
+        self, listener: Listener, sock: ssl.SSLSocket, address: tuple[str, int]
+    ) -> None:
         name = listener.certificate_name(sock)
         if not name and listener.certifies and sock.getpeercert():
             sock.close()
-            text = f"client={address[0]}:{address[1]} reason='its certificate stands for nobody'"
+            text = f"client={address[0]}:{address[1]} reason='its certificate matches no principal'"
             self._complaints.say(ComplaintKind.LOGIN_REFUSED, address[0], text, like="nobody")
         else:
             self._serve(listener, Encrypted(sock), address, name)
@@ -195,7 +194,7 @@ class Server:
     def _serve(
         self, listener: Listener, transport: Transport, address: tuple[str, int], name: str = ""
     ) -> None:
-        """`name` is who it is by its certificate."""
+        """`name` is the principal of its certificate."""
         host, port = address
         config = listener.config
         caller = Caller(host, principal=name or ANONYMOUS, listener=listener.name)
@@ -213,7 +212,7 @@ class Server:
             limits=self._config.limits,
         )
         if config.logins and not (name and listener.certifies):
-            gate = Gate(
+            gate = LoginGate(
                 self._logins,
                 config.logins,
                 host,
@@ -224,11 +223,11 @@ class Server:
             connection.pass_gate(gate)
         self._connections.add(connection)
 
-    def _be_in_trouble(self, why: str) -> None:
+    def _note_trouble(self, why: str) -> None:
         self._trouble, self._trouble_until = why, self._loop.time() + _TROUBLE_S
 
     def _pause(self, listener: Listener, listens: socket.socket) -> None:
-        """Stop accepting for a moment: the queue of the kernel keeps who comes."""
+        """Stop accepting for a moment: the kernel's queue keeps new connections."""
         self._loop.remove_reader(listens.fileno())
         self._loop.call_later(_OUT_OF_FILES_PAUSE, partial(self._accept_on, listener))
 

@@ -1,9 +1,8 @@
-"""The configs of one topic: what was set for it, over what its broker's file sets for all.
+"""The configs of one topic: its overrides, on top of the defaults in the broker's file.
 
-Text that clients send is checked here before it reaches the shared map: an unknown name, a value
-out of bounds or a contradiction is an `ApiError`. What comes back from the map may have been
-written by another release or by hand, and a broker has to live with it: `salvage` reads what can
-be read.
+Text from clients is checked here before it reaches the shared map: an unknown name, a value out of
+bounds or a contradiction is an `ApiError`. What is in the map may have been written by another
+release or by hand, and a broker has to live with it: `salvage` reads what can be read.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,11 +23,11 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 MIN_IN_SYNC: Final = "min.insync.replicas"
 _MOST_FOREIGN: Final = 50
-_MANY_REPLICAS: Final = 3  # from so many on, one may be missing and acks=all still mean two
+_MANY_REPLICAS: Final = 3  # with as many, one may be missing and acks=all still mean two
 
 
 class TopicDefaults(msgspec.Struct, frozen=True):
-    """What `topic_defaults` in a broker's file says: for topics that do not say otherwise."""
+    """The `topic_defaults` of a broker's file, for topics without overrides."""
 
     partitions: int = 1
     replication_factor: int = 1
@@ -41,7 +40,7 @@ class TopicDefaults(msgspec.Struct, frozen=True):
         TopicConfig.parse(configs)
         for key in (MIRROR_OF, ACCEPT_GAP, CUT):
             if key in configs:
-                raise ValueError(f"`{key}` is of one topic, and no default of all")
+                raise ValueError(f"`{key}` can be set for single topics only, not as a default")
         return cls(
             partitions=_count(settings, "partitions"),
             replication_factor=_count(settings, "replication_factor"),
@@ -49,24 +48,24 @@ class TopicDefaults(msgspec.Struct, frozen=True):
         )
 
     def for_replicas(self, count: int) -> Mapping[str, str]:
-        """The configs of a topic with so many replicas that sets none itself."""
+        """The configs of a topic with this replication factor and no overrides."""
         if MIN_IN_SYNC in self.configs or count < _MANY_REPLICAS:
             return self.configs
         return {**self.configs, MIN_IN_SYNC: built_in(topic_config_key(MIN_IN_SYNC), count)}
 
 
 class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """All configs of one topic, read. What is needed for every batch has a field of its own."""
+    """All configs of one topic, parsed. What every batch needs has a field of its own."""
 
     overrides: Mapping[str, str]
     values: Mapping[str, Value]
     max_message_bytes: int
     min_insync_replicas: int
-    timestamp_before_max_ms: int  # how far behind the broker's clock a batch's timestamp may be
+    timestamp_before_max_ms: int  # how far a batch's timestamp may lie behind the broker's clock
     timestamp_after_max_ms: int  # how far ahead of it
     stamps_append_time: bool
     compacts: bool
-    mirror_of: MirrorOf | None  # what it is a copy of
+    mirror_of: MirrorOf | None  # the topic that it is a copy of
 
     @classmethod
     def parse(
@@ -79,7 +78,7 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
         texts = {**defaults, **canonical}
         foreign = [name for name in texts if name not in TOPIC_CONFIG_KEYS]
         if len(foreign) > _MOST_FOREIGN:
-            why = f"{len(foreign)} configs of others, {_MOST_FOREIGN} are allowed"
+            why = f"{len(foreign)} foreign configs, at most {_MOST_FOREIGN} are allowed"
             raise ApiError(ErrorCode.invalid_config, why)
         values = {
             name: key.read(texts.get(name, key.default)) for name, key in TOPIC_CONFIG_KEYS.items()
@@ -101,7 +100,7 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
     def salvage(
         cls, overrides: Mapping[str, str], defaults: Mapping[str, str] = NOTHING
     ) -> tuple["TopicConfig", list[str]]:
-        """Overrides as the shared map has them, and what is wrong with those left aside."""
+        """Overrides as the map has them, and the problems of those that were ignored."""
         sound: dict[str, str] = {}
         problems: list[str] = []
         for name, text in overrides.items():
@@ -115,7 +114,7 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unused(self) -> dict[str, str]:
-        """What was set, changes nothing, and is not what holds anyway."""
+        """Overrides that have no effect in Penstock, and differ from what applies anyway."""
         keys = {name: topic_config_key(name) for name in self.overrides}
         return {
             name: self.overrides[name]
@@ -127,7 +126,6 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
         return _number(self.values, name)
 
     def log_config(self) -> LogConfig:
-        """What storage needs of it."""
         return LogConfig(
             segment_bytes=self.number("segment.bytes"),
             segment_ms=self.number("segment.ms"),
@@ -144,17 +142,16 @@ class TopicConfig(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def throttles(self, name: str, partition: int, broker_id: int) -> bool:
-        """Whether a list of throttled replicas has that one."""
         listed = cast(tuple[str, ...], self.values[name])
         return ALL_REPLICAS in listed or replica(partition, broker_id) in listed
 
     def accepts_gap(self, partition: int, end_offset: int, base_offset: int) -> bool:
-        """Whether a copy that ends at one offset may go on at the other."""
+        """Whether a copy that ends at one offset may continue at the other."""
         listed = cast(tuple[str, ...], self.values[ACCEPT_GAP])
         return (partition, end_offset, base_offset) in map(gap, listed)
 
     def cut_of(self, topic_id: str, partition: int) -> MirrorCut | None:
-        """What an operator has said is to be gone from the end of a partition's log."""
+        """What an operator has ordered to be cut off from the end of a partition's log."""
         begins = f"{topic_id}/{partition}:"
         for word in cast(tuple[str, ...], self.values[CUT]):
             if word.startswith(begins):
@@ -185,7 +182,7 @@ def changed(
     for change in changes:
         name = change.name
         if change.operation is ConfigOperation.DELETE:
-            # Also an unknown name can be removed: another release may have written it.
+            # An unknown name can be removed, too: another release may have written it.
             result.pop(name, None)
             continue
         key = key_of(name)
@@ -197,7 +194,7 @@ def changed(
         if key.type.kind is not ConfigType.LIST:
             raise ApiError(
                 ErrorCode.invalid_request,
-                f"{change.operation.name.lower()} is for lists, and {name} is not a list",
+                f"{change.operation.name.lower()} requires a list, and {name} is not one",
             )
         before = result.get(name, defaults.get(name, key.default)).split(",")
         words = change.value.split(",")
@@ -210,13 +207,12 @@ def changed(
 
 
 def built_in(key: ConfigKey, replicas: int) -> str:
-    """What holds where nobody has set anything."""
+    """The value without any override or default."""
     return "2" if key.name == MIN_IN_SYNC and replicas >= _MANY_REPLICAS else key.default
 
 
 def is_on(name: str, overrides: Mapping[str, str], defaults: Mapping[str, str]) -> bool:
-    """A config that is true or false, of a topic of which no more is to be known. What cannot be
-    read is off."""
+    """The value of a boolean config of a topic; an unreadable one is off."""
     text = overrides.get(name, defaults.get(name, topic_config_key(name).default))
     return text.strip().lower() == "true"
 
@@ -227,7 +223,7 @@ _SHAPE = ("partitions", "replication_factor")
 def _count(settings: Mapping[str, Any], key: str) -> int:
     value = settings.get(key, 1)
     if type(value) is not int or not 1 <= value < 2**15:
-        raise ValueError(f"`{key}` must be a whole number from 1 on, not {value!r}")
+        raise ValueError(f"`{key}` must be a whole number of at least 1, not {value!r}")
     return value
 
 
@@ -245,7 +241,7 @@ def _number(values: Mapping[str, Value], name: str) -> int:
 
 
 def _timestamp_bound(values: Mapping[str, Value], name: str) -> int:
-    """The newer config where it was set, else the older one that stands for both directions."""
+    """The newer config if it is set, otherwise the older one, which covers both directions."""
     bound = _number(values, name)
     if bound == MAX_LONG:
         return _number(values, "message.timestamp.difference.max.ms")
@@ -253,7 +249,6 @@ def _timestamp_bound(values: Mapping[str, Value], name: str) -> int:
 
 
 def _check_together(values: Mapping[str, Value]) -> None:
-    """What no single config can say about itself."""
     low = _number(values, "min.compaction.lag.ms")
     high = _number(values, "max.compaction.lag.ms")
     if low > high:

@@ -1,9 +1,8 @@
-"""The configs that a topic can have: Kafka's names, with what they mean in Penstock.
+"""The configs that a topic can have: Kafka's names, with their meaning in Penstock.
 
-Every name that Kafka 3.2 knows is here, and later ones that templates have, so that tools which set
-one find it. Confluent's are taken as long as they switch nothing on. Where Penstock does not act on
-a config, or gives it another meaning or default, its documentation says so: that text is what
-`describe configs` shows to a person.
+Every name of Kafka 3.2 is here, and later ones that templates have, so that tools can set them.
+Confluent's are accepted as long as they switch nothing on. If Penstock does not act on a config, or
+gives it another meaning or default, its documentation says so: `describe configs` shows that text.
 """
 
 import re
@@ -36,7 +35,7 @@ from wire.mirrored import ACCEPT_GAP, CUT, MIRROR_OF, PAUSED
 
 
 class ConfigKey(msgspec.Struct, frozen=True):
-    """One config: its type, its default, and the name that brokers have for that, if any."""
+    """One config: its type, its default, and the name of that default on brokers, if any."""
 
     name: str
     type: ValueType
@@ -44,7 +43,7 @@ class ConfigKey(msgspec.Struct, frozen=True):
     broker_name: str
     documentation: str
     is_used: bool = True
-    """Whether anything goes by it. If not, it is kept as it was set, and the log says so."""
+    """Whether Penstock acts on it. If not, it is kept, and the log says so."""
 
     def read(self, text: str) -> Value:
         try:
@@ -71,7 +70,7 @@ _KEYS = (
         some_of("delete", "compact"),
         "delete",
         "log.cleanup.policy",
-        "What becomes of old records: 'delete' removes whole segments by retention.ms and "
+        "What happens to old records: 'delete' removes whole segments by retention.ms and "
         "retention.bytes, 'compact' keeps the last record of each key; both may be set.",
     ),
     ConfigKey(
@@ -79,8 +78,8 @@ _KEYS = (
         one_of("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
         "producer",
         "compression.type",
-        "Batches are stored and served in the bytes that the producer sent, whatever this says. "
-        "Another value than 'producer' is kept for Kafka's tools; Penstock does not act on it.",
+        "Batches are stored and served as the producer sent them, whatever this says. Values "
+        "other than 'producer' are kept for Kafka's tools; Penstock does not act on them.",
         is_used=False,
     ),
     *(
@@ -103,16 +102,17 @@ _KEYS = (
         long(0),
         "86400000",
         "log.cleaner.delete.retention.ms",
-        "How long a compacted topic keeps the tombstones of deleted keys, so that a reader who "
-        "began at the start sees them.",
+        "How long a compacted topic keeps the tombstones of deleted keys, so that a consumer "
+        "that reads from the beginning sees them.",
     ),
     ConfigKey(
         "file.delete.delay.ms",
         long(0),
         "60000",
         "log.segment.delete.delay.ms",
-        "How long the files of removed segments stay." + _UNUSED + " Files go at once; whoever "
-        "still reads one holds it open.",
+        "How long the files of removed segments are kept."
+        + _UNUSED
+        + " Files are removed at once; consumers that still read one keep it open.",
         is_used=False,
     ),
     ConfigKey(
@@ -120,15 +120,15 @@ _KEYS = (
         long(1),
         str(MAX_LONG),
         "log.flush.interval.messages",
-        "Flush to disk after so many messages. Messages become visible to consumers when they are "
-        "flushed. acks=all waits for a flush in any case, where a partition has one replica.",
+        "Flush to disk after this many messages. Messages become visible to consumers when they "
+        "are flushed. acks=all waits for a flush in any case.",
     ),
     ConfigKey(
         "flush.ms",
         long(0),
         "100",
         "log.flush.interval.ms",
-        "Flush to disk at the latest so long after a message was appended. Messages become visible "
+        "Flush to disk at most this long after a message was appended. Messages become visible "
         "to consumers when they are flushed, so this bounds how long those of acks=0 and acks=1 "
         "stay unseen. (Kafka's default is never.)",
     ),
@@ -137,23 +137,24 @@ _KEYS = (
         throttled_replicas(),
         "",
         "",
-        "Replicas that are copied throttled while they are not in sync, as partition:broker or "
-        "'*' for all: the broker has follower.replication.throttled.rate for all of them.",
+        "Replicas whose copying is throttled while they are not in sync, as partition:broker or "
+        "'*' for all: follower.replication.throttled.rate is the broker's rate for all of them.",
     ),
     ConfigKey(
         "index.interval.bytes",
         integer(0),
         "4096",
         "log.index.interval.bytes",
-        "An entry is added to the offset index after about so many bytes of log.",
+        "An entry is added to the offset index after about this many bytes of log.",
     ),
     ConfigKey(
         LEADER_REPLICAS,
         throttled_replicas(),
         "",
         "",
-        "Replicas from which others that are not in sync copy throttled, as partition:broker or "
-        "'*' for all: the broker has leader.replication.throttled.rate for all of them.",
+        "Replicas whose sending is throttled to replicas that are not in sync, as "
+        "partition:broker or '*' for all: leader.replication.throttled.rate is the broker's rate "
+        "for all of them.",
     ),
     *(
         ConfigKey(
@@ -161,7 +162,7 @@ _KEYS = (
             long(-2),
             "-2",
             f"log.local.retention.{unit}",
-            "What Kafka keeps of a log that it has in remote storage, too." + _UNUSED,
+            "How much Kafka keeps locally of a log in remote storage." + _UNUSED,
             is_used=False,
         )
         for unit in ("bytes", "ms")
@@ -171,7 +172,7 @@ _KEYS = (
         long(1),
         str(MAX_LONG),
         "log.cleaner.max.compaction.lag.ms",
-        "A record of a compacted topic waits at most so long until it may be compacted.",
+        "The longest time before a record of a compacted topic may be compacted.",
     ),
     ConfigKey(
         "max.message.bytes",
@@ -201,15 +202,15 @@ _KEYS = (
         long(0),
         str(MAX_LONG),
         "log.message.timestamp.after.max.ms",
-        "A batch is refused if its greatest timestamp is further than this ahead of the broker's "
-        "clock. Retention does not look at it: that goes by the time of append.",
+        "A batch is rejected if its greatest timestamp is further than this ahead of the "
+        "broker's clock. Retention does not use timestamps, but the time of append.",
     ),
     ConfigKey(
         "message.timestamp.before.max.ms",
         long(0),
         str(MAX_LONG),
         "log.message.timestamp.before.max.ms",
-        "A batch is refused if its greatest timestamp is further than this behind the broker's "
+        "A batch is rejected if its greatest timestamp is further than this behind the broker's "
         "clock.",
     ),
     ConfigKey(
@@ -218,7 +219,7 @@ _KEYS = (
         str(MAX_LONG),
         "log.message.timestamp.difference.max.ms",
         "The older name for message.timestamp.before.max.ms and message.timestamp.after.max.ms "
-        "together: holds for whichever of these is left at its default.",
+        "together: applies to those that are left at their defaults.",
     ),
     ConfigKey(
         "message.timestamp.type",
@@ -240,34 +241,34 @@ _KEYS = (
         long(0),
         "0",
         "log.cleaner.min.compaction.lag.ms",
-        "A record of a compacted topic is not compacted before it is so old.",
+        "The shortest time before a record of a compacted topic may be compacted.",
     ),
     ConfigKey(
         "min.insync.replicas",
         integer(1),
         "1",
         "min.insync.replicas",
-        "acks=all is refused while fewer replicas than this are in sync. Where a topic has three "
-        "replicas or more and nobody has set it, it is 2: what was acknowledged then lies on two "
-        "brokers at least, and one of three may be missing. (Kafka's default is always 1.)",
+        "acks=all is rejected while fewer replicas than this are in sync. For a topic with three "
+        "replicas or more, the default is 2: what was acknowledged is then on at least two "
+        "brokers, and one of three may be down. (Kafka's default is always 1.)",
     ),
     ConfigKey(
         ACCEPT_GAP,
         gaps(),
         "",
         "",
-        "Of a copy: gaps in the offsets that are taken although its source does not compact, as "
-        "partition:from-to, where the log ends at one offset and the next batch begins at the "
-        "other. Penstock's own: `penstock mirror --accept-gap` sets it, and removes it.",
+        "For a copy: gaps in the offsets that are accepted although its source is not compacted, "
+        "as partition:from-to: the log's end, and the offset of the next batch. Penstock's own: "
+        "set and removed by `penstock mirror --accept-gap`.",
     ),
     ConfigKey(
         CUT,
         cuts(),
         "",
         "",
-        "What is thrown away from the ends of partitions, as topic-id/partition:from-to@epoch: "
-        "offsets in between, as far as they were written under leader epochs up to that one. "
-        "Penstock's own: `penstock mirror demote --cut` sets it, after it has named what that is.",
+        "What is cut off from the ends of partitions, as topic-id/partition:from-to@epoch: the "
+        "offsets in between, if written under leader epochs up to that one. Penstock's own: "
+        "`penstock mirror demote --cut` sets it, after it has shown what that is.",
     ),
     ConfigKey(
         MIRROR_OF,
@@ -275,17 +276,16 @@ _KEYS = (
         "",
         "",
         "Makes the topic a copy of another cluster's, as cluster/topic/topic-id: it has the "
-        "source's offsets and is written by the mirror alone, others are refused. Empty for an "
-        "ordinary topic. Penstock's own: `penstock mirror` sets it, and `penstock mirror promote` "
-        "removes it.",
+        "source's offsets, and only the mirror may write to it. Empty for an ordinary topic. "
+        "Penstock's own: `penstock mirror` sets it, and `penstock mirror promote` removes it.",
     ),
     ConfigKey(
         PAUSED,
         boolean(),
         "false",
         "",
-        "Of a copy: the mirror leaves it alone. Penstock's own: `penstock mirror pause` sets it, "
-        "and `penstock mirror resume` removes it.",
+        "For a copy: the mirror does not write to it. Penstock's own: `penstock mirror pause` "
+        "sets it, and `penstock mirror resume` removes it.",
     ),
     ConfigKey(
         "preallocate",
@@ -311,7 +311,7 @@ _KEYS = (
         never("Penstock has no remote storage"),
         "false",
         "",
-        "Always false: all of a log is with its brokers.",
+        "Always false: a log is stored on its brokers only.",
     ),
     ConfigKey(
         "retention.bytes",
@@ -326,9 +326,10 @@ _KEYS = (
         long(-1),
         "604800000",
         "log.retention.ms",
-        "Segments are removed so long after the last append to them; -1 for no limit. Unlike in "
-        "Kafka the time of append counts, not the records' timestamps: old data that is shipped "
-        "late is kept as long as any other, and a record dated in the future pins nothing.",
+        "Segments are removed this long after the last append to them; -1 for no limit. Unlike "
+        "in Kafka, the time of append counts, not the records' timestamps: old data that is "
+        "shipped late is kept as long as any other, and a record dated in the future does not "
+        "keep its segment.",
     ),
     ConfigKey(
         "segment.bytes",
@@ -349,8 +350,8 @@ _KEYS = (
         long(0),
         "0",
         "log.roll.jitter.ms",
-        "The most by which segment.ms is shortened at random, so that not all roll at once."
-        + _UNUSED,
+        "The most by which segment.ms is shortened at random, so that segments do not roll all "
+        "at once." + _UNUSED,
         is_used=False,
     ),
     ConfigKey(
@@ -365,8 +366,8 @@ _KEYS = (
         boolean(),
         "false",
         "unclean.leader.election.enable",
-        "Whether a replica that is not in sync may become leader where none that is in sync is "
-        "alive. What it does not have is lost.",
+        "Whether a replica that is not in sync may become leader if no in-sync one is alive. "
+        "What it does not have is lost.",
     ),
 )
 
@@ -374,14 +375,13 @@ TOPIC_CONFIG_KEYS: dict[str, ConfigKey] = {key.name: key for key in _KEYS}
 
 
 def is_known(name: str) -> bool:
-    """Whether a topic can have it."""
     return name in TOPIC_CONFIG_KEYS or _CONFLUENTS.fullmatch(name) is not None
 
 
 def topic_config_key(name: str) -> ConfigKey:
     key = TOPIC_CONFIG_KEYS.get(name)
     if key is None and _CONFLUENTS.fullmatch(name):
-        about = "One of Confluent's configs, which switches nothing on." + _UNUSED
+        about = "One of Confluent's configs, with a value that switches nothing on." + _UNUSED
         return ConfigKey(name, left_off(), "", "", about, is_used=False)
     if key is None:
         near = get_close_matches(name[:100], TOPIC_CONFIG_KEYS, n=1)

@@ -1,8 +1,8 @@
-"""What clients may ask for when they create or extend a topic, and where its partitions then go.
+"""Validates requests to create or extend topics, and assigns their partitions to brokers.
 
-Pure: a request, one snapshot of the map and a bit of chance give an assignment, or an `ApiError`
-with the code and the sentence that Kafka's tools expect. Counts are held against their caps before
-anything is made of them.
+Pure: a request, one snapshot of the map and a random number give an assignment, or an `ApiError`
+with the code and message that Kafka's tools expect. Counts are checked against their caps before
+anything is allocated for them.
 """
 
 from collections import Counter
@@ -18,12 +18,12 @@ from cluster.names import check_topic_name, colliding
 from cluster.values import ClusterSnapshot, TopicInfo
 
 MOST_PARTITIONS = 10_000  # of one request
-UNSAID = -1  # Kafka's word for "as the broker's defaults are"
+UNSAID = -1  # Kafka's value for "the broker's default"
 Assignment = tuple[tuple[int, ...], ...]
 
 
 class NewTopic(msgspec.Struct, frozen=True):
-    """A topic as a client wants it: by numbers, or by the brokers of each partition."""
+    """A requested topic: by counts, or by the brokers of each partition."""
 
     name: str
     partitions: int = UNSAID
@@ -33,9 +33,12 @@ class NewTopic(msgspec.Struct, frozen=True):
 
 
 def replication_factor(info: TopicInfo) -> int:
-    """How many replicas each partition is to have; while they are moved, it has more."""
+    """The intended number of replicas of each partition; while they are moved, it has more."""
     return min(
-        (len(each.move.target if each.move else each.replicas) for each in info.partitions),
+        (
+            len(partition.move.target if partition.move else partition.replicas)
+            for partition in info.partitions
+        ),
         default=0,
     )
 
@@ -59,7 +62,7 @@ def check_new_name(name: str, snapshot: ClusterSnapshot) -> None:
 def placement(
     topic: NewTopic, defaults: TopicDefaults, snapshot: ClusterSnapshot, chance: float
 ) -> Assignment:
-    """The brokers of each partition of a new topic; `chance`, from 0 to 1, picks the first."""
+    """The brokers of each partition of a new topic; `chance`, from 0 to 1, selects the first."""
     if topic.assignment is not None:
         return _given(topic.assignment, snapshot)
     partitions, factor = topic.partitions, topic.replication_factor
@@ -79,7 +82,7 @@ def extension(
     assignments: Sequence[Sequence[int]] | None,
     snapshot: ClusterSnapshot,
 ) -> Assignment:
-    """The replicas of the partitions that a topic is to get in addition."""
+    """The replicas of the partitions that are added to a topic."""
     present = len(info.partitions)
     if count == present:
         raise ApiError(ErrorCode.invalid_partitions, f"Topic already has {present} partitions.")
@@ -106,7 +109,7 @@ def extension(
 
 
 def check_target(target: Sequence[int], snapshot: ClusterSnapshot) -> tuple[int, ...]:
-    """Where a partition's replicas are to be, as a client said."""
+    """Check the replicas that a client has given for a partition."""
     return _checked([target], len(target), snapshot)[0]
 
 
@@ -119,13 +122,13 @@ def check_room(
     """Raise if a broker would have more than `most` partitions."""
     asked = _held(assignment)
     held = _held(
-        each.replicas for info in snapshot.topics.values() for each in info.partitions
+        partition.replicas for info in snapshot.topics.values() for partition in info.partitions
     ) + _held(chain.from_iterable(being_made))
     for broker, more in asked.items():
         if held[broker] + more > most:
             raise ApiError(
                 ErrorCode.invalid_partitions,
-                f"broker {broker} has {held[broker]} partitions, and {most} are allowed "
+                f"broker {broker} has {held[broker]} partitions, at most {most} are allowed "
                 f"(`limits.partitions`): there is no room for {more} more",
             )
 
@@ -161,7 +164,7 @@ def _check_factor(factor: int, brokers: int) -> None:
 
 
 def _given(assignment: Mapping[int, Sequence[int]], snapshot: ClusterSnapshot) -> Assignment:
-    """A new topic's assignment as a client gave it, checked."""
+    """A new topic's assignment as the client gave it, checked."""
     _check_count(len(assignment))
     if sorted(assignment) != list(range(len(assignment))):
         raise ApiError(
@@ -195,8 +198,8 @@ def _checked(
 
 
 def _racks(snapshot: ClusterSnapshot) -> dict[int, str | None]:
-    """Without one, brokers of one machine are one rack."""
-    return {each.broker_id: each.rack or each.machine for each in snapshot.brokers.values()}
+    """Without racks, brokers of one machine count as one rack."""
+    return {broker.broker_id: broker.rack or broker.machine for broker in snapshot.brokers.values()}
 
 
 def _listed(brokers: Sequence[int]) -> str:
@@ -228,7 +231,7 @@ def assign(
 
 
 def start_of(racks: Mapping[int, str | None], first_leader: int) -> int:
-    """The `start` that a topic was assigned with whose first partition has this leader."""
+    """The `start` of the assignment that gives a topic's first partition this leader."""
     brokers = _alternating(racks)
     return brokers.index(first_leader) if first_leader in brokers else 0
 
@@ -252,7 +255,7 @@ def _replicas(
 
 
 def _alternating(racks: Mapping[int, str | None]) -> list[int]:
-    """The brokers, one of each rack in turn."""
+    """The brokers, alternating between racks."""
     by_rack: dict[object, list[int]] = {}
     for broker in sorted(racks):
         by_rack.setdefault(_rack(broker, racks), []).append(broker)

@@ -1,15 +1,15 @@
-"""What clients may change about topics: create, delete, extend, configure.
+"""Creates, deletes, extends and configures topics on behalf of clients.
 
-Everything is decided here, against one snapshot of the map, before anything is written; a refusal
-is an `ApiError` with Kafka's code and a sentence for the person who asked. What is written goes to
-ZooKeeper in one transaction each, in a worker thread. Whoever asked is answered when this broker
-has followed the change, or told REQUEST_TIMED_OUT when that takes longer than they wait: then the
-change stands, or may stand, all the same.
+Everything is decided here, against one snapshot of the map, before anything is written; a rejection
+is an `ApiError` with Kafka's code and a message for people. Each change is written to ZooKeeper in
+one transaction, in a worker thread. A client is answered when this broker has applied the change,
+or told REQUEST_TIMED_OUT when that takes longer than it waits: the change is then made, or may be,
+all the same.
 
-Creating, deleting and extending is the controller's. Configs may be altered through any broker.
+Only the controller creates, deletes and extends topics. Configs may be altered through any broker.
 
-A crash between write and answer leaves a change that is complete: the broker finds it in the map
-when it starts.
+A crash between write and answer leaves a complete change: the broker finds it in the map when it
+starts.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ T = TypeVar("T")
 
 
 class CreatedTopic(msgspec.Struct, frozen=True):
-    """A topic as it was made; without an id if it was only validated."""
+    """A topic as it was created; without an id if it was only validated."""
 
     topic_id: UUID | None
     partitions: int
@@ -72,8 +72,6 @@ class CreatedTopic(msgspec.Struct, frozen=True):
 
 
 class TopicAdmin:
-    """Topics as clients change them, on one broker."""
-
     def __init__(
         self,
         broker_id: int,
@@ -88,7 +86,9 @@ class TopicAdmin:
         """`most_partitions` of a broker."""
         self.defaults = defaults
         self._most_partitions = most_partitions
-        self._being_made: dict[str, tuple[int, Assignment]] = {}  # up to how many, and where
+        self._being_made: dict[
+            str, tuple[int, Assignment]
+        ] = {}  # new total, new partitions' brokers
         self._broker_id = broker_id
         self._session = session
         self._view = view
@@ -128,8 +128,8 @@ class TopicAdmin:
         return CreatedTopic(info.topic_id, len(assignment), len(assignment[0]), config)
 
     async def auto_create(self, name: str, mutations: Mutations = UNLIMITED) -> bool:
-        """Create a topic that a client asked about, with the broker's defaults; False if somebody
-        else did."""
+        """Create a topic that a client asked about, with the broker's defaults; False if it was
+        created by another request."""
         try:
             try:
                 await self.create(NewTopic(name), timeout_ms=_AUTO_CREATE_MS, mutations=mutations)
@@ -137,7 +137,7 @@ class TopicAdmin:
             except ApiError as error:
                 if error.code is not ErrorCode.topic_already_exists:
                     raise
-                await within(_AUTO_CREATE_MS, self._appears(name))  # somebody else was faster
+                await within(_AUTO_CREATE_MS, self._appears(name))  # another request was faster
                 return False
         except ApiError as error:
             if error.code in {ErrorCode.not_controller, ErrorCode.request_timed_out}:
@@ -152,7 +152,7 @@ class TopicAdmin:
         timeout_ms: int,
         mutations: Mutations = UNLIMITED,
     ) -> None:
-        """Delete a topic; with an id, only if the topic of that name is still that one.
+        """Delete a topic; with an id, only if the topic of that name still has it.
 
         Returns once the name may be used again.
         """
@@ -167,7 +167,7 @@ class TopicAdmin:
             known = snapshot.topics.get(name)
             if known is not None:
                 return known.topic_id != info.topic_id
-            return name not in snapshot.deleting  # seen on its own, and maybe later
+            return name not in snapshot.deleting  # watched separately, and possibly seen later
 
         await within(timeout_ms, self.seen(is_gone))
 
@@ -199,7 +199,7 @@ class TopicAdmin:
 
     @contextmanager
     def _making(self, name: str, first: int, assignment: Assignment) -> Iterator[None]:
-        """Until the map shows these partitions they are counted here: others may be made now."""
+        """Count these partitions until the map shows them: others may be created meanwhile."""
         self._being_made[name] = first + len(assignment), assignment
         try:
             yield
@@ -209,10 +209,10 @@ class TopicAdmin:
 
     def _check_room(self, name: str, assignment: Assignment) -> None:
         known, making = self._view.snapshot.topics, self._being_made
-        for each, (count, _) in tuple(making.items()):
-            if each in known and len(known[each].partitions) >= count:
-                del making[each]
-        being_made = [where for each, (_, where) in making.items() if each != name]
+        for other, (count, _) in tuple(making.items()):
+            if other in known and len(known[other].partitions) >= count:
+                del making[other]
+        being_made = [where for topic, (_, where) in making.items() if topic != name]
         check_room(assignment, self._view.snapshot, being_made, self._most_partitions)
 
     # Configs
@@ -220,7 +220,6 @@ class TopicAdmin:
     async def set_configs(
         self, name: str, overrides: Mapping[str, str], *, validate_only: bool = False
     ) -> None:
-        """Replace all overrides of a topic."""
         defaults = self.defaults.for_replicas(replication_factor(self._existing(name)))
         config = TopicConfig.parse(overrides, defaults)
         keys = {*TOPIC_CONFIG_KEYS, *overrides}
@@ -230,13 +229,12 @@ class TopicAdmin:
     async def change_configs(
         self, name: str, changes: Iterable[ConfigChange], *, validate_only: bool = False
     ) -> None:
-        """Change some overrides of a topic and leave the others."""
         defaults = self.defaults.for_replicas(replication_factor(self._existing(name)))
         steps = tuple(changes)
 
         def change(before: Mapping[str, str]) -> Mapping[str, str]:
             after = changed(before, steps, defaults)
-            # What another release wrote is none of our business, but stays.
+            # Overrides of another release are not checked, but stay.
             foreign = {key: text for key, text in after.items() if not is_known(key)}
             ours = {key: text for key, text in after.items() if key not in foreign}
             return {**foreign, **TopicConfig.parse(ours, defaults).overrides}
@@ -252,8 +250,8 @@ class TopicAdmin:
         keys: Iterable[str],
         validate_only: bool,
     ) -> Mapping[str, str]:
-        """Write a change of `keys`, and wait until the partitions here go by it. What is set
-        now; nothing if it is not to be."""
+        """Write a change of `keys`, and wait until the partitions here apply it. Returns the new
+        overrides; without writing, if the change is only to be validated."""
         if validate_only:
             change(self._view.snapshot.topic_configs.get(name, NOTHING))
             return NOTHING
@@ -262,18 +260,22 @@ class TopicAdmin:
 
         def is_in_effect(snapshot: ClusterSnapshot) -> bool:
             known = [snapshot.topic_configs.get(name, NOTHING)]
-            known += [each.config.overrides for each in self._partitions if each.topic == name]
-            return all(each.get(key) == after.get(key) for each in known for key in keys)
+            known += [
+                partition.config.overrides
+                for partition in self._partitions
+                if partition.topic == name
+            ]
+            return all(before.get(key) == after.get(key) for before in known for key in keys)
 
-        with suppress(TimeoutError):  # it is written, and perhaps already overwritten
+        with suppress(TimeoutError):  # it is written, and may have been overwritten since
             async with asyncio.timeout(_CONFIGS_SEEN_SECONDS):
                 await self.seen(is_in_effect)
         return after
 
-    # What it goes by
+    # Preconditions
 
     async def controllership(self, timeout_ms: int) -> ControllerEpoch:
-        """The right to write the map. While the role is vacant, as when all starts, wait for it."""
+        """The right to write the map. If there is no controller yet, wait for one."""
         patience = min(max(timeout_ms, 0) / 1000, _ELECTION_SECONDS)
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
@@ -281,7 +283,7 @@ class TopicAdmin:
         epoch = self._controller_epoch()
         if epoch is None:
             known = self._view.snapshot.controller_id
-            hint = "there is none at the moment" if known is None else f"broker {known} is"
+            hint = "there is no controller at the moment" if known is None else f"broker {known} is"
             raise ApiError(
                 ErrorCode.not_controller,
                 f"broker {self._broker_id} is not the controller: {hint}",
@@ -309,23 +311,23 @@ class TopicAdmin:
         await self._partitions.wait_settled(name, info.topic_id, indexes)
 
     async def seen(self, predicate: Callable[[ClusterSnapshot], bool]) -> None:
-        """Return when the view shows it. A wait in the view would hold a thread for each of us."""
+        """Return when the view shows it. A wait in the view would hold a thread for each client."""
         while not predicate(self._view.snapshot):  # noqa: ASYNC110
             await asyncio.sleep(_GLANCE_SECONDS)
 
 
 def _tell_unused(topic: str, config: TopicConfig) -> None:
     if config.unused:
-        log.warning("configs kept and not acted on topic=%s configs=%s", topic, config.unused)
+        log.warning("configs without effect in Penstock topic=%s configs=%s", topic, config.unused)
 
 
 def _beginnings(
     assignment: Assignment, snapshot: ClusterSnapshot, epoch: ControllerEpoch
 ) -> tuple[PartitionInfo, ...]:
-    """New partitions: nothing is in them, so all live replicas are in sync; the first leads."""
+    """New partitions are empty, so all live replicas are in sync, and the first leads."""
     infos = []
     for replicas in assignment:
-        in_sync = tuple(each for each in replicas if each in snapshot.brokers)
+        in_sync = tuple(replica for replica in replicas if replica in snapshot.brokers)
         infos.append(
             PartitionInfo(
                 replicas=replicas,
@@ -339,7 +341,7 @@ def _beginnings(
 
 
 async def in_thread(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run what blocks on ZooKeeper in a worker thread; its errors in Kafka's words."""
+    """Run a blocking ZooKeeper call in a worker thread; its errors become Kafka's."""
     try:
         return await asyncio.to_thread(act, *args, **kwargs)
     except TopicExists as error:
@@ -352,19 +354,19 @@ async def in_thread(act: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
         raise ApiError(ErrorCode.not_controller, str(error)) from error
     except Conflict as error:
         raise ApiError(ErrorCode.operation_not_attempted, str(error)) from error
-    except Unavailable as error:  # it may have happened
+    except Unavailable as error:  # it may have been written
         raise ApiError(ErrorCode.request_timed_out, str(error)) from error
     except ClusterError as error:
         raise ApiError(ErrorCode.unknown_server_error, str(error)) from error
 
 
 async def within(timeout_ms: int, done: Awaitable[None]) -> None:
-    """Wait for what follows from a write, as long as the client does."""
+    """Wait for the effect of a write, for as long as the client waits."""
     try:
         async with asyncio.timeout(max(timeout_ms, 0) / 1000):
             await done
     except TimeoutError:
         raise ApiError(
             ErrorCode.request_timed_out,
-            f"written, and not yet in effect after {timeout_ms} ms",
+            f"written, but not in effect after {timeout_ms} ms",
         ) from None

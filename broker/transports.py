@@ -1,9 +1,9 @@
-"""How bytes come from a client and go to it: through the kernel alone, or through TLS.
+"""A connection's transport: plain sockets, or TLS.
 
-Both are of a socket that does not block. What cannot be done now raises `BlockingIOError`; whatever
-else goes wrong with the connection is an `OSError`. In the clear a slice goes from its file to the
-socket without being looked at; for TLS it is read first, into a buffer that all connections share,
-behind the few bytes that are to come before it: that is one record, and one packet, less.
+Both work on non-blocking sockets. What would block raises `BlockingIOError`; every other connection
+error is an `OSError`. Without TLS, a slice goes from its file to the socket without being copied
+through this process. With TLS it is read into a shared buffer, behind the few bytes that are to be
+sent before it: that saves a record, and a packet.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from wire.slices import FileSlice
 
-_BYTES_A_SLICE: Final = 4 * 1024 * 1024  # the kernel ends a packet with each, so: as many as may be
+_BYTES_A_SLICE: Final = 4 * 1024 * 1024  # the kernel ends a packet with each
 _BYTES_A_READ: Final = 128 * 1024
 _SHARED: Final = memoryview(bytearray(_BYTES_A_READ))
 _MOST_HELD: Final = 4 * 1024
@@ -22,24 +22,22 @@ Data = bytes | bytearray | memoryview
 
 
 class Transport(Protocol):
-    """The way to one client."""
-
     @property
     def descriptor(self) -> int: ...
 
     @property
     def has_more(self) -> bool:
-        """Whether bytes have come that the kernel does not tell of any more."""
+        """Whether received bytes are buffered that the kernel no longer reports."""
 
     def receive(self, targets: list[memoryview]) -> int:
-        """Into these, in this order; 0 where nothing will come any more."""
+        """Receive into these buffers, in this order; 0 at the end of the stream."""
 
     def send(self, data: Data, *, more: bool) -> int:
-        """How much of it is on its way; where it was none, the same is to be sent again before
-        anything else. `more` says that a slice follows at once."""
+        """The number of bytes sent; if it was none, the same bytes must be sent again before
+        anything else. `more` announces that a slice follows at once."""
 
     def send_slice(self, piece: FileSlice) -> int:
-        """As `send`; 0 where the file has ended before its slice."""
+        """As `send`; 0 if the file ended before its slice."""
 
     def is_gone(self) -> bool:
         """Whether the client has closed its side, as far as that shows without reading."""
@@ -48,8 +46,6 @@ class Transport(Protocol):
 
 
 class Clear:
-    """Nobody is kept from reading along."""
-
     __slots__ = ("_sock", "descriptor")
 
     has_more = False
@@ -64,7 +60,7 @@ class Clear:
         return self._sock.recvmsg_into(targets)[0]
 
     def send(self, data: Data, *, more: bool) -> int:
-        # One packet with the beginning of the file.
+        # In one packet with the beginning of the file.
         return self._sock.send(data, socket.MSG_MORE if more else 0)
 
     def send_slice(self, piece: FileSlice) -> int:
@@ -79,8 +75,8 @@ class Clear:
 
 
 class Encrypted:
-    """After its handshake. OpenSSL takes what it is given whole or not at all, and wants to be
-    given the same again: what is first in line stays first until it is taken."""
+    """TLS after its handshake. OpenSSL takes what it is given whole or not at all, and then
+    requires the same data again: the first part stays first until it is taken."""
 
     __slots__ = ("_held", "_sock", "descriptor")
 
@@ -94,7 +90,7 @@ class Encrypted:
         return self._sock.pending() > 0
 
     def receive(self, targets: list[memoryview]) -> int:
-        """A record of TLS has 16 KiB at most: as many as have come, and as there is room for."""
+        """A TLS record has at most 16 KiB: receive as many as have come and fit."""
         count = 0
         try:
             for target in targets:
@@ -102,7 +98,7 @@ class Encrypted:
                 while filled < len(target):
                     got = self._sock.recv_into(target[filled:])
                     if not got:
-                        return count  # if there was something, the end is told the next time
+                        return count  # after some data, the end is reported at the next call
                     filled += got
                     count += got
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -141,7 +137,7 @@ class Encrypted:
 
 def _is_gone(sock: socket.socket) -> bool:
     try:
-        # Of what the kernel has: TLS has no way to look without reading.
+        # Checks the kernel's buffer: TLS cannot look without reading.
         return not socket.socket.recv(sock, 1, socket.MSG_PEEK)
     except (BlockingIOError, InterruptedError):
         return False

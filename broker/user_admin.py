@@ -1,10 +1,10 @@
-"""Users as clients change them, on one broker: who there is, and what is kept of their passwords.
+"""Users and their SCRAM credentials, as clients change them on one broker.
 
-Changes go to ZooKeeper, one transaction for each user, from worker threads; whoever asked is
-answered when this broker goes by them. Other brokers do within a second. A refusal is an `ApiError`
-with Kafka's code and words.
+Changes are written to ZooKeeper, one transaction for each user, in worker threads; a client is
+answered when this broker has applied them. Other brokers do within a second. A rejection is an
+`ApiError` with Kafka's code and words.
 
-A login that was made stays: what is changed here counts for the next one.
+Existing logins stay valid: a change affects only the next one.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from ground.scram import ScramCredential, ScramMechanism
 
 _NO_SUCH: Final = "Attempt to delete a user credential that does not exist"
 
-Changes = Mapping[ScramMechanism, ScramCredential | None]  # None: it goes
+Changes = Mapping[ScramMechanism, ScramCredential | None]  # None: remove it
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +35,10 @@ class UserAdmin:
 
     @property
     def users(self) -> Users:
-        """As they were read last."""
         return self._view.users
 
     async def alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
-        """Do all that is to be done to each of these users, or nothing: then says why."""
+        """For each of these users, do all changes or none: the value is then the reason."""
         return await asyncio.to_thread(self._alter, changes)
 
     def _alter(self, changes: Mapping[str, Changes]) -> dict[str, ApiError | None]:
@@ -47,15 +46,15 @@ class UserAdmin:
         for name, wanted in changes.items():
             outcome[name] = None
             try:
-                users.alter(self._session, name, partial(_changed, wanted))
+                users.alter(self._session, name, partial(_merged, wanted))
             except ClusterError as error:
-                outcome[name] = _told(error)
+                outcome[name] = _api_error(error)
             else:
                 log.info("passwords altered user=%r mechanisms=%s", name, ",".join(sorted(wanted)))
         try:
             self._view.refresh()
         except Unavailable as error:
-            log.warning("altered passwords could not be read back yet error=%r", str(error))
+            log.warning("cannot read back altered passwords yet error=%r", str(error))
         return outcome
 
 
@@ -67,14 +66,14 @@ def check_name(name: str) -> None:
         raise ApiError(ErrorCode.unacceptable_credential, str(error)) from None
 
 
-def _changed(changes: Changes, before: Credentials) -> Credentials:
+def _merged(changes: Changes, before: Credentials) -> Credentials:
     if any(new is None and mechanism not in before for mechanism, new in changes.items()):
         raise UnknownUser(_NO_SUCH)
     merged = {**before, **changes}
     return {mechanism: new for mechanism, new in merged.items() if new is not None}
 
 
-def _told(error: ClusterError) -> ApiError:
+def _api_error(error: ClusterError) -> ApiError:
     code = ErrorCode.unknown_server_error
     match error:
         case UnknownUser():

@@ -1,10 +1,10 @@
-"""What logs of this broker have lost, from when it is found until everybody has been told.
+"""Losses of this broker's logs, kept from their discovery until everyone concerned has been told.
 
-A statement stands in `withdrawn.json` in the data directory before the log takes anything at those
-offsets. The counting process takes it over into the ledger, and says so; a crash in between tells
-it twice, which changes nothing. `/readyz` and the metrics show it until the broker is started again
-after a clean stop and the ledger has it: by then somebody has had a hand on this broker, and the
-audit keeps it. Any thread.
+A statement is written to `withdrawn.json` in the data directory before the log takes anything at
+those offsets. The counting process transfers it to the ledger and confirms that; a crash in between
+reports it twice, which changes nothing. `/readyz` and the metrics show it until the ledger has it
+and the broker is restarted after a clean stop: by then a person has attended to this broker, and
+the audit keeps the statement. Any thread.
 """
 
 import logging
@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
-    """Offsets that are gone: `count` from `first` on at least; UNKNOWN if nobody knows how many.
-    The log went on at `resumes`, under this leader epoch."""
+    """Lost offsets: at least `count` from `first` on; UNKNOWN if their number is unknown. The log
+    continued at `resumes`, under this leader epoch."""
 
     number: int
     topic: str
@@ -42,55 +42,59 @@ class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """For people, in one line."""
+        """One line for people."""
         which = (
-            f"messages {self.first:,} to {self.first + self.count - 1:,} are gone"
+            f"{self.first:,} to {self.first + self.count - 1:,}"
             if self.count > 0
-            else f"messages are gone, from {self.first:,} on; how many is not known"
+            else f"from {self.first:,} on (their number is unknown)"
         )
         return (
-            f"{self.topic}-{self.partition} has lost what it had acknowledged: {which}, "
-            f"leader epoch {self.leader_epoch} begins: {self.reason}"
+            f"{self.topic}-{self.partition} has lost acknowledged messages {which}, leader epoch "
+            f"{self.leader_epoch} begins: {self.reason}"
         )
 
 
 class Withdrawals:
-    """The file, and what stands in it."""
-
     def __init__(self, directory: Path, *, clean: bool, keeps_ledger: bool) -> None:
-        """`clean`: the last stop was one. Without a ledger there is nobody else to be told."""
+        """`clean`: the last stop was clean. Without a ledger, the audit need not be told."""
         self._path = directory / FILE_NAME
         self._lock = threading.Lock()
-        found = self._read()
-        self._all = [each for each in found if not (clean and (each.told or not keeps_ledger))]
-        if len(self._all) != len(found):
+        stored = self._read()
+        self._all = [
+            withdrawal
+            for withdrawal in stored
+            if not (clean and (withdrawal.told or not keeps_ledger))
+        ]
+        if len(self._all) != len(stored):
             self._write(self._all)
-        for each in self._all:
-            log.error("%s (found before this start)", each.words)
+        for withdrawal in self._all:
+            log.error("%s (found before this start)", withdrawal.words)
 
     def add(self, withdrawal: Withdrawal) -> None:
-        """It is numbered, and written down. Blocks. Raises OSError."""
+        """Number the statement, and write it down. Blocks. Raises OSError."""
         with self._lock:
-            number = max((each.number for each in self._all), default=0) + 1
+            number = max((withdrawal.number for withdrawal in self._all), default=0) + 1
             numbered = msgspec.structs.replace(withdrawal, number=number)
-            # What is not in the ledger is not asked for there: it is told already.
+            # Without a ledger there is nothing to wait for: it counts as told.
             if numbered.topic.startswith("_"):
                 numbered = msgspec.structs.replace(numbered, told=True)
             self._write([*self._all, numbered])
         log.error("%s", numbered.words)
 
     def told(self, numbers: Collection[int]) -> None:
-        """The ledger has these, or its journal does. Blocks. Raises OSError."""
+        """These are in the ledger, or in its journal. Blocks. Raises OSError."""
         with self._lock:
             self._write(
                 [
-                    msgspec.structs.replace(each, told=True) if each.number in numbers else each
-                    for each in self._all
+                    msgspec.structs.replace(withdrawal, told=True)
+                    if withdrawal.number in numbers
+                    else withdrawal
+                    for withdrawal in self._all
                 ]
             )
 
     def untold(self) -> list[Withdrawal]:
-        return [each for each in self._all if not each.told]
+        return [withdrawal for withdrawal in self._all if not withdrawal.told]
 
     def __iter__(self) -> Iterator[Withdrawal]:
         return iter(self._all)
@@ -101,7 +105,7 @@ class Withdrawals:
         except FileNotFoundError:
             return []
         except msgspec.DecodeError as error:
-            log.warning("statements of losses cannot be read path=%s error=%s", self._path, error)
+            log.warning("cannot read statements of losses path=%s error=%s", self._path, error)
             return []
 
     def _write(self, all_: list[Withdrawal]) -> None:

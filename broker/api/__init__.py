@@ -1,3 +1,3 @@
-"""The APIs that a broker serves: one file each, whose docstring says which versions and what is
-not done; and one table of them all.
+"""The APIs that a broker serves: one file each, whose docstring names the versions and what is not
+implemented; and one table of all of them.
 """

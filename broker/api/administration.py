@@ -1,8 +1,7 @@
-"""What clients change through one broker, noted in its administration log: who, when, from where.
+"""Records what clients change through one broker in its administration log: who, when, from where.
 
-Every administrative request leaves its entries there (`broker.api.changes`), also where a handler
-fails: then nobody knows what was done, and the entry says so. Belongs to the event loop, which
-waits for no disk here.
+Every administrative request leaves its entries there (`broker.api.changes`). If a handler fails,
+the entry says that the outcome is unknown. Belongs to the event loop, and never waits for the disk.
 """
 
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from ground.administration import Change, Kind, Who
 from ground.administration_log import AdministrationLog
 
 Ended = Callable[[Any], None]
-"""To be called with the response; with None if there is none."""
+"""To be called with the response, or with None if there is none."""
 
 
 class Administration:
@@ -23,7 +22,7 @@ class Administration:
         self._known = known
 
     def begins(self, key: int, request: Any, caller: Caller) -> Ended | None:
-        """Before a request is served; None if nothing of it is to be remembered."""
+        """Called before a request is served; None if nothing about it is recorded."""
         row = REMEMBERED.get(key)
         if row is None:
             return None
@@ -48,7 +47,7 @@ class Administration:
                 kind=Kind.TOPIC,
                 name=topic,
                 after=made,
-                message="by asking about it (auto_create_topics)",
+                message="on first use (auto_create_topics)",
             ),
         )
 
@@ -63,5 +62,5 @@ def _failed(action: str, kind: Kind) -> Change:
         kind=kind,
         name="",
         result="FAILED",
-        message="the request failed: see the broker's log; what was done of it is not known",
+        message="the request failed, and its outcome is unknown: see the broker's log",
     )

@@ -1,5 +1,4 @@
-"""AlterClientQuotas (key 49), versions 0–1: how much clients may have, by user, client id and
-address."""
+"""AlterClientQuotas (key 49), versions 0–1: sets the quotas of users, client ids and addresses."""
 
 import msgspec
 
@@ -28,20 +27,20 @@ async def handle(
     return AlterClientQuotasResponse(
         entries=tuple(
             [
-                await _one(needs.quotas, rights, entry, only_checks=request.validate_only)
+                await _alter_entry(needs.quotas, rights, entry, only_checks=request.validate_only)
                 for entry in request.entries
             ]
         )
     )
 
 
-async def _one(
+async def _alter_entry(
     quotas: QuotaAdmin, rights: Rights, entry: EntryData, *, only_checks: bool
 ) -> AlteredData:
     try:
         rights.check_cluster(Operation.ALTER_CONFIGS)
-        entity = checked_entity([(each.entity_type, each.entity_name) for each in entry.entity])
-        changes = {each.key: None if each.remove else each.value for each in entry.ops}
+        entity = checked_entity([(part.entity_type, part.entity_name) for part in entry.entity])
+        changes = {op.key: None if op.remove else op.value for op in entry.ops}
         check_changes(entity, changes)
         if not only_checks:
             await quotas.alter(entity, changes)

@@ -1,9 +1,10 @@
 """AlterConfigs (key 33), versions 0–2.
 
-Replaces all overrides of a topic, or of a broker, by those given, so what is not given returns to
-its default. Every value is checked first: either all of a resource's configs are set, or none.
+Replaces all overrides of a topic or a broker with those given, so a config that is left out returns
+to its default. Every value is checked first: either all configs of a resource are set, or none.
 
-Of brokers there are few (broker.dynamic_configs): the others are set in their files.
+Only a few broker configs can be changed here (broker.dynamic_configs); the others are set in the
+configuration file.
 
 Not here: broker loggers.
 """
@@ -38,7 +39,9 @@ async def handle(
     needs: Needs, request: AlterConfigsRequest, caller: Caller
 ) -> AlterConfigsResponse:
     rights = needs.authorization.of(caller)
-    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    times = Counter(
+        (resource.resource_type, resource.resource_name) for resource in request.resources
+    )
 
     async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
         try:
@@ -60,11 +63,13 @@ async def handle(
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )
 
-    return AlterConfigsResponse(responses=tuple([await alter(each) for each in request.resources]))
+    return AlterConfigsResponse(
+        responses=tuple([await alter(resource) for resource in request.resources])
+    )
 
 
 def check_rights(rights: Rights, resource_type: int, name: str) -> None:
-    """Raise unless configs of the resource may be altered, if it is one that there are."""
+    """Raise unless the client may alter configs of the resource, if such a resource exists."""
     if resource_type == ResourceType.BROKER:
         rights.check_cluster(Operation.ALTER_CONFIGS)
     elif resource_type == ResourceType.TOPIC:
@@ -72,11 +77,11 @@ def check_rights(rights: Rights, resource_type: int, name: str) -> None:
 
 
 def check_resource(resource_type: int, name: str, times: Counter[tuple[int, str]]) -> None:
-    """Raise unless the resource is one whose configs can be altered, and stands there once."""
+    """Raise unless the resource has configs that can be altered, and is named only once."""
     if resource_type not in {ResourceType.BROKER, ResourceType.TOPIC}:
         raise ApiError(
             ErrorCode.invalid_request,
-            f"resource type {resource_type} has no configs here: topics (2) and brokers (4) have",
+            f"resource type {resource_type} has no configs; topics (2) and brokers (4) have",
         )
     if times[resource_type, name] > 1:
         raise ApiError(ErrorCode.invalid_request, "Duplicate resource in request.")

@@ -1,8 +1,8 @@
 """AlterPartitionReassignments (key 45), version 0.
 
-Replicas of partitions moved to other brokers: the new ones follow until they are in sync, then the
-old ones go. Without brokers: what was begun is taken back. Only the controller does it; it is
-answered when that has begun.
+Moves replicas of partitions to other brokers: the new ones follow until they are in sync, then the
+old ones are removed. Without brokers, cancels a reassignment that is under way. Only the controller
+serves it; it answers when the reassignment has begun.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ async def handle(
 ) -> AlterPartitionReassignmentsResponse:
     try:
         needs.authorization.of(caller).check_cluster(Operation.ALTER)
-        if len({each.name for each in request.topics}) < len(request.topics):
+        if len({topic.name for topic in request.topics}) < len(request.topics):
             raise ApiError(ErrorCode.invalid_request, "Duplicate topic in request.")
     except ApiError as error:
         return AlterPartitionReassignmentsResponse(
@@ -42,14 +42,14 @@ async def handle(
         )
 
     async def reassign(topic: ReassignableTopic) -> ReassignableTopicResponse:
-        targets = {each.partition_index: each.replicas for each in topic.partitions}
+        targets = {partition.partition_index: partition.replicas for partition in topic.partitions}
         try:
             outcomes = await needs.reassignments.reassign(topic.name, targets, request.timeout)
         except ApiError as error:
             outcomes = dict.fromkeys(targets, error)
         return _response(topic.name, outcomes)
 
-    responses = await asyncio.gather(*(reassign(each) for each in request.topics))
+    responses = await asyncio.gather(*(reassign(topic) for topic in request.topics))
     return AlterPartitionReassignmentsResponse(responses=tuple(responses))
 
 

@@ -1,10 +1,10 @@
 """AlterUserScramCredentials (key 51), version 0.
 
-Sets and removes passwords, which the client has salted. All that a request wants of one user is
-done, or nothing of it; the others are not concerned. Any broker does it.
+Sets and removes passwords, which the client has salted. A request's changes to one user are all
+made or all rejected, independently of other users. Any broker serves it.
 
-Not here: users as such: who has no password left is gone. Requests about more than `MOST_USERS`
-are refused as a whole.
+Not here: users without passwords: a user whose last password is removed no longer exists. Requests
+about more than `MOST_USERS` users are rejected as a whole.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from wire.messages.alter_user_scram_credentials import (
 
 MOST_USERS: Final = 500
 _LONGEST_SALT: Final = 1_024
-_LONGEST_PASSWORD: Final = 1_024  # salted: of any length, as in Kafka, and nobody has a longer one
+_LONGEST_PASSWORD: Final = 1_024  # a salted hash: of any length in Kafka, none is longer than this
 
 _Altered = ScramCredentialDeletion | ScramCredentialUpsertion
 
@@ -41,13 +41,13 @@ class Needs(msgspec.Struct, frozen=True):
 async def handle(
     needs: Needs, request: AlterUserScramCredentialsRequest, caller: Caller
 ) -> AlterUserScramCredentialsResponse:
-    names = tuple(dict.fromkeys(each.name for each in _altered(request)))
+    names = tuple(dict.fromkeys(alteration.name for alteration in _altered(request)))
     outcome: dict[str, ApiError | None]
     denial = _denial(needs.authorization.of(caller))
     if denial is not None:
         outcome = dict.fromkeys(names, denial)
     elif len(names) > MOST_USERS:
-        why = f"{len(names)} users in one request, {MOST_USERS} are allowed"
+        why = f"{len(names)} users in one request, at most {MOST_USERS} are allowed"
         outcome = dict.fromkeys(names, ApiError(ErrorCode.invalid_request, why))
     else:
         refused = _refused(request)
@@ -74,23 +74,23 @@ def _denial(rights: Rights) -> ApiError | None:
 
 
 def _refused(request: AlterUserScramCredentialsRequest) -> dict[str, ApiError]:
-    """Users of whom nothing is done, and why."""
+    """The users whose changes are rejected, with the reason."""
     refused: dict[str, ApiError] = {}
     altered = _altered(request)
-    times = Counter((each.name, each.mechanism) for each in altered)
-    for each in altered:
+    times = Counter((alteration.name, alteration.mechanism) for alteration in altered)
+    for alteration in altered:
         try:
-            check_name(each.name)
-            _mechanism(each.mechanism)
-            if isinstance(each, ScramCredentialUpsertion):
-                _check(each)
-            if times[each.name, each.mechanism] > 1:
+            check_name(alteration.name)
+            _mechanism(alteration.mechanism)
+            if isinstance(alteration, ScramCredentialUpsertion):
+                _check(alteration)
+            if times[alteration.name, alteration.mechanism] > 1:
                 raise ApiError(
                     ErrorCode.duplicate_resource,
                     "A user credential cannot be altered twice in the same request",
                 )
         except ApiError as error:
-            refused.setdefault(each.name, error)
+            refused.setdefault(alteration.name, error)
     return refused
 
 

@@ -1,15 +1,15 @@
 """ApiVersions (key 18), versions 0–4.
 
-What clients may ask, as the table has it (table.py). Produce is listed from version 0, although
-versions below 3 are refused: librdkafka would not compress otherwise. A client's name and version
-(from version 3) must be printable as Kafka wants them.
+Lists the APIs and versions of the table (table.py). Produce is listed from version 0, although
+versions below 3 are rejected: librdkafka would not compress otherwise. A client's name and version
+(from version 3) must be printable, as in Kafka.
 
-librdkafka, and nobody else, is told of ConsumerGroupHeartbeat, which is then refused: a consumer of
-its with `group.protocol=consumer` ends with that, and where the API is not listed asks for the
-group's coordinator for ever, without a word. To others its absence says that there is none.
+ConsumerGroupHeartbeat is listed for librdkafka alone, and rejected when it is used: a consumer with
+`group.protocol=consumer` then fails, whereas without the entry it would look for the group's
+coordinator for ever, silently. Other clients conclude from its absence that it is not supported.
 
-Not here: requests of a version that is not served. The dispatch answers those in version 0, with
-this same table, before anything is decoded. Features: there are none.
+Not here: requests of a version that is not served. The dispatcher answers those in version 0, with
+the same table, before anything is decoded. Features: there are none.
 """
 
 import re

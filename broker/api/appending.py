@@ -1,7 +1,7 @@
-"""What a Produce request and a mirrored one have in common: who appends, and when that is answered.
+"""What Produce and mirrored Produce requests share: appending batches and deciding when to answer.
 
-Each batch is appended or refused, one by one. acks=all is answered once all of them are committed:
-flushed by all replicas in sync, or when the request's time is over.
+Each batch is appended or rejected on its own. acks=all is answered once all of them are committed
+(flushed by all in-sync replicas), or when the request times out.
 """
 
 import asyncio
@@ -29,19 +29,19 @@ from wire.produce import PartitionBatch, PartitionResult, ProduceRequest, respon
 from wire.record_check import RecordCheck
 from wire.requests import RequestHeader
 
-ALL: Final = -1  # the acks of who wants it committed
+ALL: Final = -1  # the acks of a client that waits for the commit
 _LONGEST_TIMEOUT_MS: Final = 3_600_000
 _WORTH_A_LINE: Final = frozenset({ErrorCode.invalid_record, ErrorCode.unknown_producer_id})
 
 
 class BatchChecks(Protocol):
-    """Large batches, looked through beside everything else that a broker does."""
+    """Checks the records of large batches beside everything else that a broker does."""
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
-        """Let the rest of a request be worked on."""
+        """Serve the rest of a request in a task."""
 
     async def check(self, batch: memoryview, *, keyed: bool) -> None:
-        """Raise `BatchError` if the batch's records are not what they must be."""
+        """Raise `BatchError` if the batch's records are invalid."""
 
 
 class Needs(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class Needs(msgspec.Struct, frozen=True):
 
 
 class Appending:
-    """One request, batch by batch. `results` says what became of each so far."""
+    """One request, batch by batch. `results` has the outcome of each batch so far."""
 
     __slots__ = (
         "_acks", "_batches", "_began", "_connection", "_denied", "_header", "_needs", "_now_ms",
@@ -78,17 +78,17 @@ class Appending:
         _, self._acks, self._timeout_ms, self._batches = request
         self._began = began
         self._now_ms = time.time_ns() // 1_000_000
-        self._rights: Rights | None = None  # where they are looked up
+        self._rights: Rights | None = None  # where partitions are looked up
         if needs.authorization.is_on:
             self._rights = needs.authorization.of(connection.caller)
-        self._denied: dict[str, bool] = {}  # topics, as far as they were looked up
-        self._seconds = 0.0  # of work that was done in turns
+        self._denied: dict[str, bool] = {}  # topics looked up so far
+        self._seconds = 0.0  # spent on work done in turns
         self.results: list[PartitionResult] = []
-        # Which of them are to be committed, up to which offset.
+        # The partitions to be committed, and up to which offset.
         self._uncommitted: list[tuple[int, Partition, int]] = []
 
     def _is_denied(self, topic: str) -> bool:
-        """Whether this client may not write there. That it is told so is noted once a request."""
+        """Whether this client may not write to the topic. A denial is logged once a request."""
         if self._rights is None:
             return False
         denied = self._denied.get(topic)
@@ -98,7 +98,6 @@ class Appending:
         return denied
 
     def refuse_all(self, code: ErrorCode, why: str) -> None:
-        """Nothing is appended."""
         self.results = [
             PartitionResult(batch.topic, batch.partition, code, message=why)
             for batch in self._batches
@@ -106,7 +105,7 @@ class Appending:
         self.answer(None)
 
     async def _worked_on(self, work: Coroutine[None, None, bool], reply: Reply) -> None:
-        """What is done in turns with others: answered when it is, if anybody waits for it."""
+        """Await work that is done in turns, then answer if the client still waits."""
         try:
             if not await work:
                 return
@@ -129,7 +128,7 @@ class Appending:
         end_offset: int,
         append_time: int = -1,
     ) -> None:
-        """It stands in the log, from one offset up to the other."""
+        """The batch is in the log, between these offsets."""
         if self._acks == ALL and end_offset > partition.log.exposed_offset:
             self._uncommitted.append((len(self.results), partition, end_offset))
         elif self._acks != ALL:
@@ -155,7 +154,7 @@ class Appending:
         )
 
     def answer(self, reply: Reply | None) -> None:
-        """All batches are appended or refused: say so, in `reply` or at once."""
+        """Answer, in `reply` or at once, now that all batches are appended or rejected."""
         needs, connection, results = self._needs, self._connection, self.results
         if self._uncommitted:
             reply = reply or connection.reply()
@@ -183,14 +182,13 @@ def check_in_sync(partition: Partition) -> None:
     if partition.min_insync_replicas > partition.in_sync:
         raise ApiError(
             ErrorCode.not_enough_replicas,
-            f"not enough replicas are in sync: {partition.in_sync} of "
-            f"{len(partition.info.replicas)}, min.insync.replicas is "
-            f"{partition.min_insync_replicas}",
+            f"not enough in-sync replicas: {partition.in_sync} of {len(partition.info.replicas)}, "
+            f"min.insync.replicas is {partition.min_insync_replicas}",
         )
 
 
 class _Answer:
-    """The answer to a request with acks=all, given when its batches are committed."""
+    """The answer to a request with acks=all, sent when its batches are committed."""
 
     __slots__ = ("_began", "_header", "_metrics", "_open", "_reply", "_results", "_timer")
 
@@ -214,22 +212,24 @@ class _Answer:
         self._open = {position for position, _, _ in uncommitted}
         if any(partition.followers is not None for _, partition, _ in uncommitted):
             seconds = min(max(timeout_ms, 0), _LONGEST_TIMEOUT_MS) / 1000
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._time_is_over)
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._time_out)
         for position, partition, end_offset in uncommitted:
             partition.when_committed(end_offset, partial(self._committed, position))
 
     def _committed(self, position: int, code: ErrorCode) -> None:
         if position not in self._open:
-            return  # it has been said that the time is over
+            return  # the timeout has already been reported
         if code:
-            self._refuse(position, code, "the batch could not be committed")
+            self._refuse(position, code, "the batch was not committed")
         self._open.discard(position)
         if not self._open:
             self._send()
 
-    def _time_is_over(self) -> None:
+    def _time_out(self) -> None:
         for position in self._open:
-            self._refuse(position, ErrorCode.request_timed_out, "not yet on all replicas in sync")
+            self._refuse(
+                position, ErrorCode.request_timed_out, "not yet flushed by all in-sync replicas"
+            )
         self._open.clear()
         self._send()
 
@@ -247,7 +247,7 @@ class _Answer:
 
 
 def kept(batches: list[PartitionBatch]) -> list[PartitionBatch]:
-    """The batches, in memory that is theirs as long as their connection waits for them."""
+    """The batches, copied out of the shared buffer while the connection waits for them."""
     return [
         batch._replace(records=memoryview(bytearray(batch.records)))
         if batch.records is not None and len(batch.records) <= SHARED_BUFFER

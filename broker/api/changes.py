@@ -1,14 +1,14 @@
-"""What each administrative API leaves in the administration log: one table.
+"""What each administrative API writes to the administration log: one table.
 
-An API's function is called before its handler, so that it can look at what there is then, and what
-it returns is called with the response: an entry for each thing that was asked for, whether it was
-done or refused. What only asked whether it would be done leaves a line if that was refused.
+An API's function is called before its handler, so that it can capture the previous state. What it
+returns is called with the response, and yields an entry for each thing that was requested, whether
+it was done or rejected. A validate-only request leaves an entry only if it was rejected.
 
-`before` is what this broker knew when the request came. Where somebody else was faster by less than
-a second, on another broker, it may be what that one has changed already.
+`before` is the state that this broker knew when the request came. If another broker made a change
+less than a second earlier, `before` may already include it, or not yet.
 
-An API that needs the right to create, alter or delete something and has no row here fails a test.
-Topics that are created by asking for them (Metadata) are noted where that is done.
+A test fails for every API that needs the right to create, alter or delete and has no row here.
+Topics that Metadata creates are recorded there.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,11 +52,11 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 Details = Mapping[str, str]
 NOTHING: Final[Details] = MappingProxyType({})
-CameOf = tuple[ErrorCode, str | None]  # the code, and what is said to the person behind it
+CameOf = tuple[ErrorCode, str | None]  # the code, and the message for the person
 
 
 class Known(msgspec.Struct, frozen=True):
-    """Where a broker looks up what there is."""
+    """Where a broker looks up the state before a change."""
 
     cluster: ClusterView
     partitions: Partitions
@@ -69,7 +69,7 @@ Changes = Callable[[Any], Iterable[Change]]
 
 
 class Remembered(msgspec.Struct, frozen=True):
-    """A row. What types its members share, `_row` has seen to."""
+    """A row of the table. `_row` checks that the types of its members agree."""
 
     action: str
     kind: Kind
@@ -93,13 +93,13 @@ def _topics_created(
 ) -> Callable[[create_topics.CreateTopicsResponse], Iterator[Change]]:
     def changes(response: create_topics.CreateTopicsResponse) -> Iterator[Change]:
         for asked, result in zip(request.topics, response.topics, strict=True):
-            if _only_asked(request.validate_only, result.error_code):
+            if _is_dry_run(request.validate_only, result.error_code):
                 continue
             count = asked.num_partitions
             if result.error_code == ErrorCode.none:
                 made = known.cluster.snapshot.topics.get(asked.name)
                 count = count if made is None else len(made.partitions)
-            configs = {each.name: each.value or "" for each in asked.configs}
+            configs = {config.name: config.value or "" for config in asked.configs}
             yield _change(
                 "create",
                 Kind.TOPIC,
@@ -119,11 +119,11 @@ def _topics_deleted(
     asked = (*request.topics, *named)
 
     def changes(response: delete_topics.DeleteTopicsResponse) -> Iterator[Change]:
-        for each, result in zip(asked, response.responses, strict=True):
-            by_id = "" if each.topic_id is None else str(each.topic_id)
-            name = each.name
-            if name is None and each.topic_id is not None:
-                name = snapshot.topic_names.get(each.topic_id, by_id)
+        for topic, result in zip(asked, response.responses, strict=True):
+            by_id = "" if topic.topic_id is None else str(topic.topic_id)
+            name = topic.name
+            if name is None and topic.topic_id is not None:
+                name = snapshot.topic_names.get(topic.topic_id, by_id)
             info = snapshot.topics.get(name or "")
             yield _change(
                 "delete",
@@ -143,7 +143,7 @@ def _partitions_added(
 
     def changes(response: create_partitions.CreatePartitionsResponse) -> Iterator[Change]:
         for asked, result in zip(request.topics, response.results, strict=True):
-            if _only_asked(request.validate_only, result.error_code):
+            if _is_dry_run(request.validate_only, result.error_code):
                 continue
             info = there.get(asked.name)
             yield _change(
@@ -162,32 +162,36 @@ def _records_deleted(
     known: Known, request: delete_records.DeleteRecordsRequest
 ) -> Callable[[delete_records.DeleteRecordsResponse], Iterator[Change]]:
     starts = {
-        (topic.name, each.partition_index): _start(known, topic.name, each.partition_index)
+        (topic.name, partition.partition_index): _start(
+            known, topic.name, partition.partition_index
+        )
         for topic in request.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     }
 
     def changes(response: delete_records.DeleteRecordsResponse) -> Iterator[Change]:
-        """One for each topic and outcome, with the starts of its partitions."""
+        """One entry for each topic and outcome, with its partitions' new start offsets."""
         for asked, topic in zip(request.topics, response.topics, strict=True):
-            wanted = {each.partition_index: each.offset for each in asked.partitions}
-            for code in dict.fromkeys(each.error_code for each in topic.partitions):
-                concerned = [each for each in topic.partitions if each.error_code == code]
+            wanted = {partition.partition_index: partition.offset for partition in asked.partitions}
+            for code in dict.fromkeys(partition.error_code for partition in topic.partitions):
+                concerned = [
+                    partition for partition in topic.partitions if partition.error_code == code
+                ]
                 done = code == ErrorCode.none
                 yield _change(
                     "delete",
                     Kind.RECORDS,
                     topic.name,
                     before={
-                        f"start of {each.partition_index}": start
-                        for each in concerned
-                        if (start := starts[topic.name, each.partition_index])
+                        f"start of {partition.partition_index}": start
+                        for partition in concerned
+                        if (start := starts[topic.name, partition.partition_index])
                     },
                     after={
-                        f"start of {each.partition_index}": str(
-                            each.low_watermark if done else wanted[each.partition_index]
+                        f"start of {partition.partition_index}": str(
+                            partition.low_watermark if done else wanted[partition.partition_index]
                         )
-                        for each in concerned
+                        for partition in concerned
                     },
                     came_of=(code, None),
                 )
@@ -201,11 +205,15 @@ def _leaders_elected(
     before = known.cluster.snapshot
 
     def changes(response: elect_leaders.ElectLeadersResponse) -> Iterator[Change]:
-        """One for each topic and outcome, with the leaders of its partitions."""
+        """One entry for each topic and outcome, with its partitions' leaders."""
         for topic in response.replica_election_results:
-            for code in dict.fromkeys(each.error_code for each in topic.partition_result):
-                concerned = [each for each in topic.partition_result if each.error_code == code]
-                indexes = [each.partition_id for each in concerned]
+            for code in dict.fromkeys(partition.error_code for partition in topic.partition_result):
+                concerned = [
+                    partition
+                    for partition in topic.partition_result
+                    if partition.error_code == code
+                ]
+                indexes = [partition.partition_id for partition in concerned]
                 yield _change(
                     "elect",
                     Kind.TOPIC,
@@ -230,16 +238,15 @@ def _replicas_moved(
     def changes(
         response: alter_partition_reassignments.AlterPartitionReassignmentsResponse,
     ) -> Iterator[Change]:
-        """One for each partition."""
         results = {
-            (topic.name, each.partition_index): (each.error_code, each.error_message)
+            (topic.name, partition.partition_index): (partition.error_code, partition.error_message)
             for topic in response.responses
-            for each in topic.partitions
+            for partition in topic.partitions
         }
         for topic in request.topics:
             info = there.get(topic.name)
-            for each in topic.partitions:
-                index = each.partition_index
+            for partition in topic.partitions:
+                index = partition.partition_index
                 is_there = info is not None and 0 <= index < len(info.partitions)
                 before = info.partitions[index].replicas if info and is_there else ()
                 yield _change(
@@ -247,7 +254,7 @@ def _replicas_moved(
                     Kind.TOPIC,
                     topic.name,
                     before={f"replicas of {index}": _listed(before)} if is_there else NOTHING,
-                    after={f"replicas of {index}": _listed(each.replicas)},
+                    after={f"replicas of {index}": _listed(partition.replicas)},
                     came_of=results.get(
                         (topic.name, index), (response.error_code, response.error_message)
                     ),
@@ -257,7 +264,7 @@ def _replicas_moved(
 
 
 def _listed(replicas: tuple[int, ...] | None) -> str:
-    return "as before" if replicas is None else ",".join(str(each) for each in replicas)
+    return "as before" if replicas is None else ",".join(str(replica) for replica in replicas)
 
 
 def _leaders_of(snapshot: ClusterSnapshot, topic: str, indexes: Iterable[int]) -> Details:
@@ -306,12 +313,12 @@ def _configs_altered(
         resources: Sequence[_Resource] = request.resources
         results: Sequence[_ResourceResult] = response.responses
         for asked, result in zip(resources, results, strict=True):
-            if not _only_asked(request.validate_only, result.error_code):
+            if not _is_dry_run(request.validate_only, result.error_code):
                 yield _configured(
                     known,
                     (asked.resource_type, asked.resource_name),
                     _overrides(before, asked.resource_type, asked.resource_name),
-                    {each.name: each.value or "" for each in asked.configs},
+                    {config.name: config.value or "" for config in asked.configs},
                     (result.error_code, result.error_message),
                 )
 
@@ -325,7 +332,7 @@ def _configured(
     wanted: Details,
     came_of: CameOf,
 ) -> Change:
-    """With what differs; of what was refused, what was wanted."""
+    """An entry with the configs that differ; if rejected, those that were requested."""
     kind, name = resource
     if came_of[0] != ErrorCode.none:
         before, after = NOTHING, wanted
@@ -345,7 +352,6 @@ def _configured(
 
 
 def _overrides(snapshot: ClusterSnapshot, kind: int, name: str) -> Details:
-    """Of a topic or broker, as far as there is one."""
     if kind != ConfigOf.BROKER:
         return snapshot.topic_configs.get(name, NOTHING)
     try:
@@ -384,19 +390,19 @@ def _acls_removed(
 ) -> Callable[[delete_acls.DeleteAclsResponse], Iterator[Change]]:
     def changes(response: delete_acls.DeleteAclsResponse) -> Iterator[Change]:
         for asked, result in zip(request.filters, response.filter_results, strict=True):
-            for each in result.matching_acls:
+            for rule in result.matching_acls:
                 yield _change(
                     "delete",
                     Kind.ACL,
-                    _resource(each.resource_type, each.resource_name),
+                    _resource(rule.resource_type, rule.resource_name),
                     before=_rule(
-                        each.pattern_type,
-                        each.principal,
-                        each.host,
-                        each.operation,
-                        each.permission_type,
+                        rule.pattern_type,
+                        rule.principal,
+                        rule.host,
+                        rule.operation,
+                        rule.permission_type,
                     ),
-                    came_of=(each.error_code, each.error_message),
+                    came_of=(rule.error_code, rule.error_message),
                 )
             if not result.matching_acls:
                 nothing = "there was no such rule"
@@ -412,24 +418,24 @@ def _acls_removed(
 
 
 def _resource(kind: int, name: str) -> str:
-    return f"{_word(ResourceType, kind).lower()}:{name}"
+    return f"{_name_of(ResourceType, kind).lower()}:{name}"
 
 
 def _rule(pattern: int, principal: str, host: str, operation: int, permission: int) -> Details:
     return {
         "principal": principal,
         "host": host,
-        "operation": _word(Operation, operation),
-        "permission": _word(Permission, permission),
-        "pattern": _word(PatternType, pattern),
+        "operation": _name_of(Operation, operation),
+        "permission": _name_of(Permission, permission),
+        "pattern": _name_of(PatternType, pattern),
     }
 
 
-def _word(
+def _name_of(
     codes: type[ResourceType] | type[PatternType] | type[Operation] | type[Permission], value: int
 ) -> str:
-    """What clients send need not be one."""
-    return next((each.words for each in codes if each == value), str(value))
+    """The name of an enum value that a client sent, or the value itself if it is none."""
+    return next((code.words for code in codes if code == value), str(value))
 
 
 # Users, quotas, groups
@@ -450,7 +456,7 @@ def _users_altered(
     def changes(
         response: alter_user_scram_credentials.AlterUserScramCredentialsResponse,
     ) -> Iterator[Change]:
-        """Nothing of the passwords but how often they are hashed."""
+        """Nothing about the passwords except their iterations."""
         for result in response.results:
             before = {
                 str(kind): f"{kept.iterations} iterations"
@@ -482,9 +488,9 @@ def _quotas_altered(
 
     def changes(response: alter_client_quotas.AlterClientQuotasResponse) -> Iterator[Change]:
         for asked, result in zip(request.entries, response.entries, strict=True):
-            if _only_asked(request.validate_only, result.error_code):
+            if _is_dry_run(request.validate_only, result.error_code):
                 continue
-            parts = [(each.entity_type, each.entity_name) for each in asked.entity]
+            parts = [(part.entity_type, part.entity_name) for part in asked.entity]
             parts.sort(key=lambda part: part[0])
             known_before = snapshot.get(tuple(parts), {})
             yield _change(
@@ -492,11 +498,11 @@ def _quotas_altered(
                 Kind.QUOTA,
                 ",".join(f"{kind}={'*' if name is None else name}" for kind, name in parts),
                 before={
-                    each.key: f"{known_before[each.key]:.12g}"
-                    for each in asked.ops
-                    if each.key in known_before
+                    op.key: f"{known_before[op.key]:.12g}"
+                    for op in asked.ops
+                    if op.key in known_before
                 },
-                after={each.key: f"{each.value:.12g}" for each in asked.ops if not each.remove},
+                after={op.key: f"{op.value:.12g}" for op in asked.ops if not op.remove},
                 came_of=(result.error_code, result.error_message),
             )
 
@@ -522,12 +528,11 @@ def _offsets_deleted(
     _known: Known, request: offset_delete.OffsetDeleteRequest
 ) -> Callable[[offset_delete.OffsetDeleteResponse], Iterator[Change]]:
     def changes(response: offset_delete.OffsetDeleteResponse) -> Iterator[Change]:
-        """One for each topic and outcome."""
         group = request.group_id
         if response.error_code != ErrorCode.none:
             yield _change("delete offsets", Kind.GROUP, group, came_of=(response.error_code, None))
         for topic in response.topics:
-            for code in dict.fromkeys(each.error_code for each in topic.partitions):
+            for code in dict.fromkeys(partition.error_code for partition in topic.partitions):
                 which = [e.partition_index for e in topic.partitions if e.error_code == code]
                 yield _change(
                     "delete offsets",
@@ -540,10 +545,10 @@ def _offsets_deleted(
     return changes
 
 
-# What came of it
+# Outcomes
 
 
-def _only_asked(validate_only: bool, code: ErrorCode) -> bool:
+def _is_dry_run(validate_only: bool, code: ErrorCode) -> bool:
     return validate_only and code == ErrorCode.none
 
 

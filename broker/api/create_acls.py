@@ -1,11 +1,11 @@
 """CreateAcls (key 30), versions 1–3.
 
-Rules are added, each on its own: one that is refused does not spoil the others. One that is there
-already is no error. They are in force on this broker when it answers, and on the others within a
-second. Needs ALTER on the cluster.
+Each rule is added on its own: a rejected rule does not affect the others. Adding a rule that exists
+is no error. Rules are in force on this broker when it answers, and on the others within a second.
+Needs ALTER on the cluster.
 
-Not here: version 0, which knows no prefixes. Whether the operation makes sense for that kind of
-resource is not looked at, as in Kafka.
+Not here: version 0, which has no prefixes. Whether an operation applies to that kind of resource is
+not checked, as in Kafka.
 """
 
 import msgspec
@@ -36,11 +36,11 @@ async def handle(needs: Needs, request: CreateAclsRequest, caller: Caller) -> Cr
         refused = AclCreationResult(error_code=error.code, error_message=error.message)
         return CreateAclsResponse(results=(refused,) * len(request.creations))
     understood = [_understood(creation) for creation in request.creations]
-    wanted = by_pattern(each for each in understood if not isinstance(each, ApiError))
+    wanted = by_pattern(rule for rule in understood if not isinstance(rule, ApiError))
     failed = await needs.admin.add(wanted, caller)
     results = []
-    for each in understood:
-        refusal = each if isinstance(each, ApiError) else failed.get(each[0])
+    for rule in understood:
+        refusal = rule if isinstance(rule, ApiError) else failed.get(rule[0])
         results.append(
             AclCreationResult()
             if refusal is None

@@ -1,11 +1,11 @@
 """CreatePartitions (key 37), versions 0–3.
 
-More partitions for topics that exist, up to a new total; only the controller does it. Where the
-client does not say which brokers take the new ones, they go on round the brokers where the topic's
+Extends existing topics to a new total of partitions; only the controller serves it. If the client
+does not name brokers for the new ones, assignment continues round the brokers where the topic's
 earlier partitions stopped.
 
-Whose quota of created and deleted partitions is used up is refused from version 3 on
-(THROTTLING_QUOTA_EXCEEDED), and made to wait before.
+A client that has used up its quota for creating and deleting partitions is rejected from version 3
+on (THROTTLING_QUOTA_EXCEEDED), and throttled before.
 
 Not here: fewer partitions: Kafka has no such thing.
 """
@@ -50,7 +50,7 @@ async def handle(
                 topic.count,
                 None
                 if topic.assignments is None
-                else tuple(each.broker_ids for each in topic.assignments),
+                else tuple(assignment.broker_ids for assignment in topic.assignments),
                 timeout_ms=request.timeout,
                 validate_only=request.validate_only,
                 mutations=caller.mutations,

@@ -1,14 +1,14 @@
 """CreateTopics (key 19), versions 2–7.
 
-Topics with their partitions, replicas and configs, by count or by explicit assignment; only the
-controller does it. A topic is answered when this broker serves its partitions, or with
-REQUEST_TIMED_OUT when that takes longer than the client waits: it exists all the same, as in Kafka.
-A topic that is refused does not spoil the others of its request, but a request for more than
-`MOST_PARTITIONS` is refused as a whole, before anything is made for it. Who may not read a topic's
-configs is not told those of the one that was made, nor its partitions and replicas.
+Creates topics with partitions, replicas and configs, by count or by explicit assignment; only the
+controller serves it. A topic is answered when this broker serves its partitions, or with
+REQUEST_TIMED_OUT if that takes longer than the client waits: the topic exists all the same, as in
+Kafka. A rejected topic does not affect the others of its request, but a request for more than
+`MOST_PARTITIONS` is rejected as a whole, before anything is allocated for it. The configs,
+partitions and replicas of a new topic are returned only to clients that may describe its configs.
 
-Whose quota of created and deleted partitions is used up is refused from version 6 on
-(THROTTLING_QUOTA_EXCEEDED), and made to wait before.
+A client that has used up its quota for creating and deleting partitions is rejected from version 6
+on (THROTTLING_QUOTA_EXCEEDED), and throttled before.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ async def handle(
             if wanted > MOST_PARTITIONS:
                 raise ApiError(
                     ErrorCode.invalid_partitions,
-                    f"{wanted} partitions in one request, {MOST_PARTITIONS} are allowed",
+                    f"{wanted} partitions in one request, at most {MOST_PARTITIONS} are allowed",
                 )
             created = await topics.create(
                 _new_topic(topic),
@@ -95,7 +95,9 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
             "Both numPartitions or replicationFactor and replicasAssignments were set. "
             "Both cannot be used at the same time.",
         )
-    assignment = {each.partition_index: each.broker_ids for each in topic.assignments}
+    assignment = {
+        assignment.partition_index: assignment.broker_ids for assignment in topic.assignments
+    }
     if len(assignment) < len(topic.assignments):
         raise ApiError(ErrorCode.invalid_replica_assignment, "a partition is assigned twice")
     configs: dict[str, str] = {}

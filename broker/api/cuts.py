@@ -1,17 +1,17 @@
-"""Where a request about many things can be cut, to be served in turns with everybody else's.
+"""Where requests about many things can be split, to be served in turns with other requests.
 
-An API is here whose answer says of each element what it would say of it alone. The sizes keep a
-piece below a few milliseconds, whoever asks. What is done together where it can be, as one
-transaction of ZooKeeper's, is cut into large pieces.
+An API is listed if its answer about each element does not depend on the others. The sizes keep a
+piece below a few milliseconds, whatever the client sends. Elements that can share a transaction in
+ZooKeeper are split into larger pieces.
 """
 
 from typing import Final
 
 from broker.large_requests import Cut
 
-_FEW: Final = 16  # each may have many of its own
-_COMMITTED: Final = 1024  # offsets: hardly a group has more
-_MANY: Final = 256  # done together, or refused together
+_FEW: Final = 16  # each element may have many members
+_COMMITTED: Final = 1024  # offsets: few groups have more
+_MANY: Final = 256  # in one transaction, or rejected together
 
 _TOPICS: Final = Cut("topics", "topics")
 _PARTITIONS: Final = Cut("topics.partitions", "topics.partitions")

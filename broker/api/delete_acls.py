@@ -1,10 +1,10 @@
 """DeleteAcls (key 31), versions 1–3.
 
-What each filter takes is removed, and told; a filter that takes nothing is no error. They are no
-longer in force on this broker when it answers, nor on the others within a second. Needs ALTER on
-the cluster.
+Removes and returns the ACLs that each filter matches; a filter without a match is no error. Removed
+ACLs are no longer in force on this broker when it answers, and on the others within a second. Needs
+ALTER on the cluster.
 
-Not here: version 0, which knows no prefixes.
+Not here: version 0, which has no prefixes.
 """
 
 from typing import Final
@@ -25,7 +25,7 @@ from wire.messages.delete_acls import (
     DeleteAclsResponse,
 )
 
-MOST_FILTERS: Final = 100  # each is held against every ACL that there is
+MOST_FILTERS: Final = 100  # each is compared with every ACL
 _Taken = list[tuple[ResourcePattern, Acl]]
 
 
@@ -44,16 +44,15 @@ async def handle(needs: Needs, request: DeleteAclsRequest, caller: Caller) -> De
     if len(request.filters) > MOST_FILTERS:
         refused = DeleteAclsFilterResult(
             error_code=ErrorCode.invalid_request,
-            error_message=f"{len(request.filters)} filters in one request, "
-            f"{MOST_FILTERS} are allowed",
+            error_message=f"{len(request.filters)} filters, at most {MOST_FILTERS} are allowed",
         )
         return DeleteAclsResponse(filter_results=(refused,) * len(request.filters))
-    taken = [_taken(needs.admin, each) for each in request.filters]
+    taken = [_taken(needs.admin, wanted) for wanted in request.filters]
     all_taken = by_pattern(
-        rule for each in taken if not isinstance(each, ApiError) for rule in each
+        rule for match in taken if not isinstance(match, ApiError) for rule in match
     )
     failed = await needs.admin.remove(all_taken, caller)
-    return DeleteAclsResponse(filter_results=tuple(_result(each, failed) for each in taken))
+    return DeleteAclsResponse(filter_results=tuple(_result(match, failed) for match in taken))
 
 
 def _taken(admin: AclAdmin, asked: DeleteAclsFilter) -> _Taken | ApiError:
@@ -61,8 +60,8 @@ def _taken(admin: AclAdmin, asked: DeleteAclsFilter) -> _Taken | ApiError:
         wanted = understood_filter(asked)
     except ApiError as error:
         return error
-    found = sorted(wanted.found(admin.acls).items())
-    return [(pattern, acl) for pattern, standing in found for acl in standing]
+    matches = sorted(wanted.found(admin.acls).items())
+    return [(pattern, acl) for pattern, standing in matches for acl in standing]
 
 
 def _result(

@@ -1,4 +1,4 @@
-"""DeleteGroups (key 42), versions 0–2: groups without members, with their offsets."""
+"""DeleteGroups (key 42), versions 0–2: deletes groups without members, and their offsets."""
 
 from broker.api.group_requests import REFUSED, Needs, refuses
 from broker.authorization import Rights

@@ -1,9 +1,9 @@
 """DeleteRecords (key 21), versions 0–2.
 
-Raises the start of partitions to an offset, or with -1 to the end of what consumers may read:
-what lies before is no longer served, and whole segments of it are removed. The new start is kept in
-a checkpoint. What a producer with acks=1 was told of is flushed first, where it is to be deleted. A
-topic that is only compacted refuses (POLICY_VIOLATION), as in Kafka.
+Raises the start of partitions to an offset, or with -1 to the end of what consumers can read.
+Records below it are no longer served, and segments that lie wholly below it are removed. The new
+start is kept in a checkpoint. Records acknowledged with acks=1 are flushed first, if they are to be
+deleted. A topic that is only compacted rejects this (POLICY_VIOLATION), as in Kafka.
 """
 
 from collections import Counter
@@ -39,7 +39,9 @@ async def handle(
 ) -> DeleteRecordsResponse:
     rights = needs.authorization.of(caller)
     times = Counter(
-        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+        (topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
     )
 
     async def delete(topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
@@ -58,7 +60,9 @@ async def handle(
             [
                 DeleteRecordsTopicResult(
                     name=topic.name,
-                    partitions=tuple([await delete(topic.name, each) for each in topic.partitions]),
+                    partitions=tuple(
+                        [await delete(topic.name, partition) for partition in topic.partitions]
+                    ),
                 )
                 for topic in request.topics
             ]
@@ -67,7 +71,7 @@ async def handle(
 
 
 async def _delete(partitions: Partitions, topic: str, index: int, offset: int) -> int:
-    """Delete what lies before `offset`; where the log starts then."""
+    """Delete the records below `offset`; returns the new start offset."""
     partition = partitions.find(topic, index)
     partition.check_leader()
     shown = partition.log.exposed_offset
@@ -76,9 +80,10 @@ async def _delete(partitions: Partitions, topic: str, index: int, offset: int) -
         partition.check_leader()
     if not partition.config.deletes:
         raise ApiError(
-            ErrorCode.policy_violation, f"{topic} is compacted: its records are not deleted by age"
+            ErrorCode.policy_violation,
+            f"{topic} is compacted, and its cleanup.policy does not include delete",
         )
     with partition.noticing_failure() as log:
         log.delete_before(log.exposed_offset if offset == _END else offset)
-    partition.flush()  # unlinks what was removed
+    partition.flush()  # unlinks the removed segments
     return log.start_offset

@@ -1,14 +1,14 @@
 """DeleteTopics (key 20), versions 1–6.
 
-Topics by name, or from version 6 on by id; only the controller does it. A deleted topic is gone
-from the map at once; its files are removed behind that. A topic is answered when it is gone from
-the map, or with REQUEST_TIMED_OUT when that takes longer than the client waits.
+Deletes topics by name, or from version 6 on by id; only the controller serves it. A deleted topic
+leaves the map at once; its files are removed afterwards. A topic is answered when it has left the
+map, or with REQUEST_TIMED_OUT if that takes longer than the client waits.
 
-Whose quota of created and deleted partitions is used up is refused from version 5 on
-(THROTTLING_QUOTA_EXCEEDED), and made to wait before.
+A client that has used up its quota for creating and deleting partitions is rejected from version 5
+on (THROTTLING_QUOTA_EXCEEDED), and throttled before.
 
-An id is no secret, a name may be: who asks by id and may not describe the topic is not told how it
-is called.
+Ids are not secret, names may be: a client that asks by id and may not describe the topic is not
+told its name.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ async def handle(
         try:
             if topic.topic_id and topic.name is not None:
                 raise ApiError(
-                    ErrorCode.invalid_request, "a topic is named by name or by id, not by both"
+                    ErrorCode.invalid_request, "a topic must be named by name or by id, not by both"
                 )
             if name is None:
                 raise _unknown(topic)
@@ -74,7 +74,7 @@ async def handle(
             )
         return DeletableTopicResult(name=name, topic_id=topic.topic_id)
 
-    results = await asyncio.gather(*(delete(*each) for each in zip(topics, names, strict=True)))
+    results = await asyncio.gather(*(delete(*topic) for topic in zip(topics, names, strict=True)))
     return DeleteTopicsResponse(responses=tuple(results))
 
 

@@ -1,9 +1,9 @@
 """DescribeAcls (key 29), versions 1–3.
 
-The ACLs that a filter takes, of those that this broker goes by. Without `authorization:` it goes by
-none, and says SECURITY_DISABLED. Needs DESCRIBE on the cluster.
+Returns the ACLs in force on this broker that match a filter. Without `authorization:` in its
+configuration, the broker answers SECURITY_DISABLED. Needs DESCRIBE on the cluster.
 
-Not here: version 0, which knows no prefixes.
+Not here: version 0, which has no prefixes.
 """
 
 import msgspec

@@ -1,5 +1,6 @@
-"""DescribeClientQuotas (key 48), versions 0–1: quotas whose entities match a filter, as Kafka
-matches: every part that is asked for must be there, and with `strict` no other."""
+"""DescribeClientQuotas (key 48), versions 0–1: quotas whose entities match a filter by Kafka's
+rules: an entity must have every part that the filter names, and with `strict` no other.
+"""
 
 import msgspec
 
@@ -35,13 +36,13 @@ def handle(
         return DescribeClientQuotasResponse(
             error_code=error.code, error_message=error.message, entries=None
         )
-    wanted = {each.entity_type: each for each in request.components}
+    wanted = {component.entity_type: component for component in request.components}
     if len(wanted) < len(request.components) or any(
-        each.match_type not in set(QuotaMatch) for each in request.components
+        component.match_type not in set(QuotaMatch) for component in request.components
     ):
         return DescribeClientQuotasResponse(
             error_code=ErrorCode.invalid_request,
-            error_message="a type of entity is asked for once, by name, as the default, or as any",
+            error_message="each entity type may be used once: by name, default, or any",
             entries=None,
         )
     return DescribeClientQuotasResponse(
@@ -50,7 +51,7 @@ def handle(
                 entity=tuple(
                     EntityData(entity_type=kind, entity_name=name) for kind, name in entity
                 ),
-                values=tuple(ValueData(key=key, value=each) for key, each in values.items()),
+                values=tuple(ValueData(key=key, value=value) for key, value in values.items()),
             )
             for entity, values in needs.quotas.quotas.items()
             if _matches(entity, wanted, strict=request.strict)
@@ -62,10 +63,13 @@ def _matches(entity: Entity, wanted: dict[str, ComponentData], *, strict: bool) 
     parts = dict(entity)
     if strict and parts.keys() != wanted.keys():
         return False
-    return all(kind in parts and _is(parts[kind], component) for kind, component in wanted.items())
+    return all(
+        kind in parts and _name_matches(parts[kind], component)
+        for kind, component in wanted.items()
+    )
 
 
-def _is(name: str | None, component: ComponentData) -> bool:
+def _name_matches(name: str | None, component: ComponentData) -> bool:
     match component.match_type:
         case QuotaMatch.NAME:
             return name is not None and name == component.match

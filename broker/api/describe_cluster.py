@@ -1,7 +1,7 @@
 """DescribeCluster (key 60), versions 0–1.
 
-The cluster's id, its controller and the brokers that are registered now; for who asks, what it may
-do with the cluster, if it may describe it: else nothing. Nobody needs a right for the rest.
+The cluster's id, its controller and the registered brokers, which need no right; and, if requested,
+the operations that the client may do on the cluster, provided that it may describe it.
 
 Not here: KRaft controllers as endpoints.
 """
@@ -34,7 +34,7 @@ def handle(
     if request.endpoint_type != BROKERS:
         return DescribeClusterResponse(
             error_code=ErrorCode.unsupported_endpoint_type,
-            error_message=f"endpoint type {request.endpoint_type} is not known, only brokers are",
+            error_message=f"endpoint type {request.endpoint_type} is not supported",
             cluster_id=cluster_id,
             brokers=(),
         )
@@ -43,10 +43,10 @@ def handle(
         controller_id=-1 if snapshot.controller_id is None else snapshot.controller_id,
         brokers=tuple(
             DescribeClusterBroker(
-                broker_id=each.broker_id, host=address[0], port=address[1], rack=each.rack
+                broker_id=broker.broker_id, host=address[0], port=address[1], rack=broker.rack
             )
-            for each in snapshot.brokers.values()
-            if (address := each.reached_by(caller.listener))
+            for broker in snapshot.brokers.values()
+            if (address := broker.reached_by(caller.listener))
         ),
         cluster_authorized_operations=needs.authorization.of(caller).operations_on_cluster()
         if request.include_cluster_authorized_operations

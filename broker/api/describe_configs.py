@@ -1,9 +1,9 @@
 """DescribeConfigs (key 32), versions 1–4.
 
-All configs of topics and of this broker, or those asked for by name; each with its value, source
-and type, and on request its synonyms and documentation. A broker answers for itself only: clients
-send a question about a broker to that broker. Without a number, the question is about what
-is set for all brokers.
+All configs of topics and of this broker, or those named in the request; each with its value, source
+and type, and on request its synonyms and documentation. A broker answers only for itself: clients
+send requests about a broker to that broker. Without a broker number, returns the configs that are
+set for all brokers.
 
 Not here: broker loggers.
 """
@@ -52,7 +52,7 @@ def handle(
     def describe(resource: DescribeConfigsResource) -> DescribeConfigsResult:
         which = (resource.resource_type, resource.resource_name)
         try:
-            if which in described:  # the answers are long: each is given once
+            if which in described:  # answers are long: each resource is answered once
                 raise ApiError(ErrorCode.invalid_request, "Duplicate resource in request.")
             described.add(which)
             entries = _entries(needs, rights, resource)
@@ -78,7 +78,9 @@ def handle(
             ),
         )
 
-    return DescribeConfigsResponse(results=tuple(describe(each) for each in request.resources))
+    return DescribeConfigsResponse(
+        results=tuple(describe(resource) for resource in request.resources)
+    )
 
 
 def _entries(
@@ -93,8 +95,7 @@ def _entries(
             return _of_broker(needs, resource.resource_name)
     raise ApiError(
         ErrorCode.invalid_request,
-        f"resource type {resource.resource_type} has no configs here: "
-        "topics (2) and brokers (4) have",
+        f"resource type {resource.resource_type} has no configs; topics (2) and brokers (4) have",
     )
 
 

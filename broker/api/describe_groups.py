@@ -1,6 +1,6 @@
 """DescribeGroups (key 15), versions 0–5.
 
-A group that is not there is Dead, as with Kafka up to 3.9.
+A group that does not exist is reported as Dead, as by Kafka up to 3.9.
 """
 
 from broker.api.group_requests import REFUSED, Needs, refuses
@@ -34,24 +34,24 @@ async def _described(
     if refuses(rights, Operation.DESCRIBE, name):
         return DescribedGroup(group_id=name, error_code=REFUSED)
     try:
-        found = await needs.groups.describe(name, client)
+        group = await needs.groups.describe(name, client)
     except ApiError as error:
         return DescribedGroup(group_id=name, error_code=error.code)
     return DescribedGroup(
         group_id=name,
-        group_state=found.state.value,
-        protocol_type=found.protocol_type,
-        protocol_data=found.protocol,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol,
         members=tuple(
             DescribedGroupMember(
-                member_id=each.member_id,
-                group_instance_id=each.instance_id,
-                client_id=each.client_id,
-                client_host=each.client_host,
-                member_metadata=each.metadata,
-                member_assignment=each.assignment,
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
             )
-            for each in found.members
+            for member in group.members
         ),
         authorized_operations=rights.operations(ResourceType.GROUP, name) if asks else NOT_ASKED,
     )

@@ -1,10 +1,10 @@
 """DescribeLogDirs (key 35), versions 1–4.
 
-The one data directory, the size of each partition in it (or of those asked about), and from version
-4 on the size of its file system and what is free there. Partitions that are not here are left out,
-as in Kafka; so are those that are offline.
+The only data directory, the size of each partition in it (or of those requested), and from version
+4 on the size and free space of its file system. Partitions that this broker does not have are left
+out, as in Kafka; so are offline ones.
 
-Not here: several directories, and replicas on the move between them.
+Not here: several directories, and replicas that move between them.
 """
 
 import os
@@ -40,12 +40,12 @@ def handle(
 ) -> DescribeLogDirsResponse:
     rights = needs.authorization.of(caller)
     if rights.refuses(Operation.DESCRIBE, ResourceType.CLUSTER, THE_CLUSTER):
-        # Versions before 3 have no place for the error: they are told of no directory, as by Kafka.
+        # Versions before 3 have no field for the error: they get an empty list, as from Kafka.
         refused = ErrorCode.cluster_authorization_failed
         return DescribeLogDirsResponse(error_code=refused, results=())
     asked = None
     if request.topics is not None:
-        asked = {(each.topic, index) for each in request.topics for index in each.partitions}
+        asked = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     sizes: defaultdict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
     for partition in needs.partitions:
         wanted = asked is None or (partition.topic, partition.index) in asked
@@ -70,9 +70,9 @@ def handle(
 
 
 def _space(directory: Path) -> tuple[int, int]:
-    """Bytes of the file system, and those of it that this process may still use."""
+    """The size of the file system, and the bytes of it that this process may still use."""
     try:
-        found = os.statvfs(directory)
+        stats = os.statvfs(directory)
     except OSError:
         return _UNKNOWN, _UNKNOWN
-    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+    return stats.f_blocks * stats.f_frsize, stats.f_bavail * stats.f_frsize

@@ -1,9 +1,9 @@
 """DescribeProducers (key 61), version 0.
 
-The idempotent producers that a partition remembers, each with its epoch, its last sequence and when
-that was appended: how a producer that lost an answer finds out what became of its batch. The time
-is that of append, not the record's. Any number of them is returned, so a partition that is asked
-about twice in a request is answered once.
+The idempotent producers that a partition remembers, each with its epoch, last sequence and the time
+of its last append (not the record's timestamp): a producer that lost a response can find out
+whether its batch was appended. There may be any number of producers, so a partition that a request
+names twice is answered once.
 
 Not here: transactions (their fields are -1).
 """
@@ -52,12 +52,12 @@ def handle(
             partition_index=index,
             active_producers=tuple(
                 ProducerState(
-                    producer_id=each.producer_id,
-                    producer_epoch=each.epoch,
-                    last_sequence=each.last_sequence,
-                    last_timestamp=each.last_timestamp,
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.epoch,
+                    last_sequence=producer.last_sequence,
+                    last_timestamp=producer.last_timestamp,
                 )
-                for each in partition.log.producers.describe()
+                for producer in partition.log.producers.describe()
             ),
         )
 

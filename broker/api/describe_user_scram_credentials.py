@@ -1,10 +1,10 @@
 """DescribeUserScramCredentials (key 50), version 0.
 
-Users and the mechanisms that they have passwords for, with their iterations; nothing of the
-passwords themselves. Without names: everybody, by name. What was changed through another broker is
-seen within a second.
+Users and the mechanisms that they have passwords for, with their iterations, but nothing of the
+passwords themselves. Without names: all users, sorted by name. Changes made through another broker
+show within a second.
 
-Not here: users whose node cannot be read, who cannot log in either.
+Not here: users whose node cannot be read; they cannot log in either.
 """
 
 from collections import Counter
@@ -43,12 +43,12 @@ def handle(
     if not request.users:
         results = tuple(_described(name, known[name]) for name in sorted(known))
     else:
-        times = Counter(each.name for each in request.users)
-        results = tuple(_asked(name, times[name], known) for name in times)
+        times = Counter(user.name for user in request.users)
+        results = tuple(_requested(name, times[name], known) for name in times)
     return DescribeUserScramCredentialsResponse(results=results)
 
 
-def _asked(name: str, times: int, known: Users) -> DescribeUserScramCredentialsResult:
+def _requested(name: str, times: int, known: Users) -> DescribeUserScramCredentialsResult:
     if not name:
         return _refused(name, ErrorCode.resource_not_found, "Username must not be empty")
     if times > 1:

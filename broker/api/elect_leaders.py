@@ -1,8 +1,8 @@
 """ElectLeaders (key 43), versions 0–2.
 
-Leaders for some partitions or for all: the preferred ones, or, where nobody in sync is alive, the
-first live replica, whatever is lost by that. Only the controller elects. Of all partitions, those
-are told of that an election was needed for.
+Elects leaders for some partitions or for all: the preferred replica, or, in an unclean election
+where no in-sync replica is alive, the first live one, even if that loses data. Only the controller
+serves it. A request about all partitions is answered only for those that needed an election.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ async def handle(
         needs.authorization.of(caller).check_cluster(Operation.ALTER)
         if request.election_type not in set(ElectionType):
             raise ApiError(
-                ErrorCode.invalid_request, f"there is no election of type {request.election_type}"
+                ErrorCode.invalid_request, f"election type {request.election_type} is not known"
             )
         outcomes = await needs.leaders.elect(
             wanted,
@@ -55,7 +55,9 @@ async def handle(
 def _wanted(request: ElectLeadersRequest) -> list[Key] | None:
     if request.topic_partitions is None:
         return None
-    return [(each.topic, index) for each in request.topic_partitions for index in each.partitions]
+    return [
+        (topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
+    ]
 
 
 def _results(outcomes: Mapping[Key, ApiError | None]) -> tuple[ReplicaElectionResult, ...]:

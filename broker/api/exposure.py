@@ -1,9 +1,9 @@
-"""Waits until consumers see what producers were told is stored.
+"""Waits until consumers see what producers have had acknowledged.
 
-With acks=1 a producer is answered before its records are on disk, and consumers see none that are
-not. Who asks where a partition ends just after that would be told of an end before the record. So
-its flush is begun at once, and waited for. Where there are other replicas, it is waited a moment
-for them, too: in Kafka such an end is behind as long as they are.
+With acks=1 a producer is answered before its records are on disk, and consumers see no record that
+is not. A client that asks for a partition's end just after that would get an end before the record.
+So its flush is begun at once, and awaited. If there are other replicas, they are awaited briefly
+too: in Kafka, that end lags as long as they do.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from typing import Final
 from broker.partition import Partition
 from wire.errors import ErrorCode
 
-_LONGEST_SECONDS: Final = 1.0  # that a replica which lags is waited for
+_LONGEST_SECONDS: Final = 1.0  # wait for a replica that lags
 
 
 async def exposed(partitions: Iterable[Partition]) -> None:
-    """Return when all that was acknowledged by now is exposed, or never will be."""
+    """Return when everything acknowledged so far is exposed, or never will be."""
     waiting = []
     for partition in partitions:
         done = asyncio.Event()

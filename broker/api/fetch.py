@@ -1,19 +1,18 @@
 """Fetch (key 1), versions 4–12.
 
-Batches are not touched: a response is a few bytes around slices of segment files. A consumer is
-returned what is exposed, a follower what its leader has, whole batches, and at least one if there
+Batches are not touched: a response is a few bytes around slices of segment files. Consumers get
+exposed batches, followers everything that the leader has: whole batches, and at least one if there
 is one, however large. With less than `min_bytes` the request waits, without polling, until there is
-enough or `max_wait` is over. What the client may read is asked whenever it is looked at, so a right
-that is taken away ends a wait.
+enough or `max_wait` is over. Permissions are checked at every look, so revoking one ends a wait.
 
-Who wants a session (KIP-227, `broker.replication.sessions`) says everything once, and is told from
-then on of what is new. The offset that a follower asks for is what it has flushed. Who says of
-which epoch the last record is that it has, and has another one there than this log, is told where
-that epoch ended here (`diverging_epoch`). A consumer that says its rack is sent to a replica there
-which is in sync and has come as far (KIP-392), and served by this one if it does not lead.
+A client with a session (KIP-227, `broker.replication.sessions`) names all partitions once, and from
+then on gets only what is new. A follower fetches from its flushed end. If a client states the epoch
+of its last record, and that record is not in this log, it is told where that epoch ended here
+(`diverging_epoch`). A consumer that states its rack is redirected to a replica there that is in
+sync and has caught up as far (KIP-392); this broker serves such consumers as a follower too.
 
-Not here: transactions (both isolation levels see the same; a copy that holds some is refused to who
-asks for committed messages only, UNSUPPORTED_VERSION), topic ids (version 13).
+Not here: transactions (both isolation levels see the same; a copy that holds some is refused to
+consumers that ask for committed messages only, UNSUPPORTED_VERSION), topic ids (version 13).
 
 Specified in docs/replication-spec.md: `ServeFetch` (R8).
 """
@@ -67,9 +66,9 @@ Encode = Callable[[FetchResponse], list[Part]]
 
 _LONGEST_WAIT_MS = 60_000
 _LARGEST_RESPONSE = 64 * 1024 * 1024
-_OF_A_TURN = 64  # topics, and partitions of one
-_LEAST_PART = 4  # of what a follower asks of one partition at a time
-_NEWS_WAITS_SECONDS = 0.05  # that more is exposed, of which a follower has the records
+_OF_A_TURN = 64  # topics, and partitions of one topic
+_LEAST_PART = 4  # of one partition, sent to a follower at a time
+_NEWS_WAITS_SECONDS = 0.05  # before a follower, which has the records, is told that more is exposed
 _NO_LEADER: Final = LeaderIdAndEpoch()
 _LED_OTHERWISE: Final = {
     ErrorCode.not_leader_or_follower,
@@ -90,7 +89,7 @@ class Needs(msgspec.Struct, frozen=True):
 
 
 def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: Encode) -> None:
-    """Respond as soon as there is enough, or when the client has waited as long as it wants."""
+    """Respond as soon as there is enough, or after the client's maximum wait."""
     try:
         fetch = _begin(needs, connection, request)
     except ApiError as error:
@@ -106,7 +105,7 @@ def serve(needs: Needs, connection: Connection, request: FetchRequest, encode: E
 async def look_in_turns(
     needs: Needs, reply: Reply, request: FetchRequest, encode: Encode, work: InTurns
 ) -> FetchResponse | None:
-    """The same for a request of many partitions; None where it waits, and is answered later."""
+    """`serve` for a request of many partitions; None if it waits, and is answered later."""
     connection = reply.connection
     try:
         fetch = _begin(needs, connection, request)
@@ -134,19 +133,17 @@ def _owner(caller: Caller) -> Owner:
 
 
 class _Look(NamedTuple):
-    """What was found at one partition."""
-
     partition: Partition | None
-    """None where it cannot be read here."""
+    """None if it cannot be read here."""
     data: PartitionData
     rests: bool = False
-    """There is nothing more to be found before it changes."""
+    """There is nothing more to find before the partition changes."""
     no_room: bool = False
-    """There is something, and it was not taken."""
+    """There is data that was not returned."""
 
 
 class _Fetch(ABC):
-    """One request, to be looked at again whenever one of its partitions has more."""
+    """One request, looked at again whenever one of its partitions has more."""
 
     __slots__ = (
         "_caller", "_client", "_decided", "_denied", "_enough", "_needs", "_read", "_room",
@@ -157,7 +154,7 @@ class _Fetch(ABC):
         self._needs = needs
         self._client = connection.peer
         self._caller = connection.caller
-        self._denied: Set[str] = frozenset()  # topics that it may not read
+        self._denied: Set[str] = frozenset()  # topics that the client may not read
         self.request = request
         self._enough = min(request.min_bytes, request.max_bytes, _LARGEST_RESPONSE)
         self._read: list[tuple[Partition, FileSlice]] = []
@@ -171,11 +168,10 @@ class _Fetch(ABC):
 
     @property
     def satisfied(self) -> bool:
-        """Whether what was found last need not wait for more."""
+        """Whether the outcome of the last look can be sent without waiting for more."""
         return self._decided or sum(piece.length for _, piece in self._read) >= self._enough
 
     def look(self) -> None:
-        """Find out what can be returned now."""
         self._begin_to_look()
         self._look()
 
@@ -187,17 +183,17 @@ class _Fetch(ABC):
     def _look(self) -> None: ...
 
     def looking(self) -> Generator[None, None, None]:
-        """`look`, in pieces if it may be much."""
+        """`look`, in pieces if there may be many partitions."""
         self.look()
         yield
 
     def answer(self, connection: Connection) -> FetchResponse:
-        """What was found last, now that it is sent."""
+        """The response to the last look."""
         self._count(connection)
         return self._answer()
 
     def answering(self, connection: Connection) -> Generator[None, None, FetchResponse]:
-        """`answer`, in pieces if it may be much."""
+        """`answer`, in pieces if there may be many partitions."""
         yield
         return self.answer(connection)
 
@@ -206,7 +202,9 @@ class _Fetch(ABC):
             copied = self._needs.metrics.replicas
             copied.fetches += 1
             copied.bytes_out += sum(piece.length for _, piece in self._read)
-            moved = sum(piece.length for each, piece in self._read if self._is_throttled(each))
+            moved = sum(
+                piece.length for partition, piece in self._read if self._is_throttled(partition)
+            )
             if moved:
                 self._needs.throttle.used(moved, self._needs.loop.time())
         else:
@@ -222,8 +220,8 @@ class _Fetch(ABC):
     def _answer(self) -> FetchResponse: ...
 
     def wait(self, parked: "_Parked") -> None:
-        """Have it woken by all that could add to what was found last."""
-        self._read = []  # it is read again when the wait is over: until then it holds no files
+        """Register to be woken by anything that can add to the last look."""
+        self._read = []  # it is read again after the wait: until then it holds no files
         self._wait(parked)
 
     @abstractmethod
@@ -231,9 +229,9 @@ class _Fetch(ABC):
 
     @abstractmethod
     def leave(self, parked: "_Parked") -> None:
-        """It is not to be woken any more."""
+        """Stop being woken."""
 
-    # Who asks
+    # The client
 
     def _denied_among(self, topics: Set[str]) -> Set[str]:
         authorization = self._needs.authorization
@@ -246,8 +244,8 @@ class _Fetch(ABC):
         return topics if refused else frozenset()
 
     def _note_progress(self) -> None:
-        """What a follower asks for follows what it has flushed. Errors are found when its request
-        is looked at."""
+        """A follower has flushed everything before the offset that it fetches. Errors are reported
+        when the request is looked at."""
         topics = self.request.topics
         denied = self._denied_among({topic.topic for topic in topics})
         for topic in topics:
@@ -279,7 +277,7 @@ class _Fetch(ABC):
             return self._failed(topic, wanted, error.code)
 
     def _check(self, partition: Partition, leader_epoch: int) -> None:
-        """A consumer that says its rack was sent here. Who has no replica is no follower."""
+        """A consumer that states its rack was sent here. Followers must have a replica."""
         if self.request.rack_id and not self._is_followers:
             partition.check_available()
             partition.check_epoch(leader_epoch)
@@ -293,7 +291,7 @@ class _Fetch(ABC):
             )
 
     def _found(self, partition: Partition, wanted: FetchPartition) -> _Look:
-        """Whoever has to go back, or elsewhere, is told that and nothing else."""
+        """A client that must truncate, or fetch elsewhere, is told only that."""
         log, piece = partition.log, None
         diverging = _history_of(partition, wanted) if wanted.last_fetched_epoch >= 0 else None
         nearest = -1 if diverging is not None else self._nearest(partition, wanted)
@@ -321,7 +319,7 @@ class _Fetch(ABC):
         return self._is_followers and partition.sends_throttled_to(self.request.replica_id)
 
     def _is_held_back(self, partition: Partition) -> bool:
-        """It is looked at again with the next request, while others are answered."""
+        """The partition is throttled: it is looked at again with the next request."""
         return (
             self._is_throttled(partition)
             and self._needs.throttle.wait_s(self._needs.loop.time()) > 0
@@ -331,7 +329,7 @@ class _Fetch(ABC):
         limit = max(0, min(self._room, wanted.partition_max_bytes))
         if self._is_throttled(partition):
             limit = self._needs.throttle.portion(limit)
-        if self._read and (not limit or self._is_full or self._is_crumb(wanted)):
+        if self._read and (not limit or self._is_full or self._is_too_small(wanted)):
             return None
         read = partition.read_for_follower if self._is_followers else partition.read
         try:
@@ -339,14 +337,14 @@ class _Fetch(ABC):
         except NoRoom:  # for its files: the client will ask again
             return None
         if piece is None or (piece.length > limit and self._read):
-            return None  # only the first of a response may be larger than asked for
+            return None  # only the first batch of a response may exceed the limit
         self._room -= piece.length
         self._read.append((partition, piece))
         return piece
 
-    def _is_crumb(self, wanted: FetchPartition) -> bool:
-        """Whether others have left next to nothing of an answer to a follower. Each piece costs it
-        a flush, so there is none of this partition: the next answer begins there."""
+    def _is_too_small(self, wanted: FetchPartition) -> bool:
+        """Whether other partitions have left next to nothing of an answer to a follower. Each piece
+        costs it a flush, so this partition is left out, and the next answer begins with it."""
         return self._is_followers and self._room < wanted.partition_max_bytes // _LEAST_PART
 
     @property
@@ -354,7 +352,7 @@ class _Fetch(ABC):
         return len(self._read) >= self._needs.open_logs.a_response
 
     def _nearest(self, partition: Partition, wanted: FetchPartition) -> int:
-        """The replica in the consumer's rack that it should rather ask; -1 if this one will do."""
+        """The replica in the consumer's rack that it should fetch from; -1 for this one."""
         followers, rack = partition.followers, self.request.rack_id
         if not rack or followers is None or self._is_followers:
             return -1
@@ -362,16 +360,16 @@ class _Fetch(ABC):
         if (here := brokers.get(partition.broker_id)) is None or here.rack == rack:
             return -1
         best, furthest = -1, wanted.fetch_offset - 1
-        for each in partition.info.isr:
-            broker = brokers.get(each)
+        for replica in partition.info.isr:
+            broker = brokers.get(replica)
             if (
                 broker is not None
                 and broker.rack == rack
-                and followers.knows(each)
-                and followers.offset_of(each) > furthest
+                and followers.knows(replica)
+                and followers.offset_of(replica) > furthest
                 and broker.reached_by(self._caller.listener) is not None
             ):
-                best, furthest = each, followers.offset_of(each)
+                best, furthest = replica, followers.offset_of(replica)
         return best
 
     def _failed(
@@ -381,7 +379,7 @@ class _Fetch(ABC):
         code: ErrorCode,
         partition: Partition | None = None,
     ) -> _Look:
-        """With the bounds of what can be read, where the partition can."""
+        """An error, with the readable range if the partition is available."""
         self._decided = True
         leader = self._leader(topic, wanted.partition) if code in _LED_OTHERWISE else _NO_LEADER
         data = PartitionData(
@@ -394,7 +392,6 @@ class _Fetch(ABC):
         return _Look(None, data)
 
     def _leader(self, topic: str, index: int) -> LeaderIdAndEpoch:
-        """As this broker knows it."""
         with suppress(ApiError):
             info = self._needs.partitions.find(topic, index).info
             return LeaderIdAndEpoch(leader_id=info.leader, leader_epoch=info.leader_epoch)
@@ -409,8 +406,7 @@ _SAME_HISTORY: Final = EpochEndOffset()
 
 
 def _history_of(partition: Partition, wanted: FetchPartition) -> EpochEndOffset | None:
-    """None if the client has read this log, else where the epoch that it has read last ended here.
-    Raises `OffsetOutOfRange`."""
+    """None if the histories agree, else the client's epoch's end. Raises `OffsetOutOfRange`."""
     log, offset = partition.log, wanted.fetch_offset
     if offset < log.start_offset:
         raise OffsetOutOfRange(f"offset {offset} is below {log.start_offset}")
@@ -420,14 +416,14 @@ def _history_of(partition: Partition, wanted: FetchPartition) -> EpochEndOffset 
         return None
     epoch, end_offset = end_of_epoch(partition, wanted.last_fetched_epoch)
     if epoch == NOT_KNOWN:
-        raise OffsetOutOfRange(f"nothing is known of epoch {wanted.last_fetched_epoch}")
+        raise OffsetOutOfRange(f"epoch {wanted.last_fetched_epoch} is not known")
     if epoch < wanted.last_fetched_epoch or end_offset < offset:
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
 
 
 class _WholeFetch(_Fetch):
-    """A request that names all that is wanted, and is answered about all of it."""
+    """A request that names all partitions, and is answered about all of them."""
 
     __slots__ = ("_looks", "_opens", "_owner", "_watched")
 
@@ -453,10 +449,10 @@ class _WholeFetch(_Fetch):
         for start in range(0, len(topics), _OF_A_TURN):
             if start:
                 yield
-            some = topics[start : start + _OF_A_TURN]
+            portion = topics[start : start + _OF_A_TURN]
             if self._needs.authorization.is_on:
-                self._denied = self._denied_among({topic.topic for topic in some})
-            for topic in some:
+                self._denied = self._denied_among({topic.topic for topic in portion})
+            for topic in portion:
                 looks: list[_Look] = []
                 self._looks.append(looks)
                 for wanted in topic.partitions:
@@ -485,11 +481,11 @@ class _WholeFetch(_Fetch):
     def _responses(self, looks: list[list[_Look]]) -> Iterator[FetchableTopicResponse]:
         for topic, of in zip(self.request.topics, looks, strict=True):
             yield FetchableTopicResponse(
-                topic=topic.topic, partitions=tuple(each.data for each in of)
+                topic=topic.topic, partitions=tuple(look.data for look in of)
             )
 
     def _open(self, looks: Iterable[list[_Look]]) -> int:
-        """Followers' sessions are kept before all others: nobody else gets one of these."""
+        """Follower sessions have priority over all others: a client without the right gets none."""
         if self._is_followers and self._denied:
             return NO_SESSION
         request = self.request
@@ -507,7 +503,7 @@ class _WholeFetch(_Fetch):
         looks, self._looks = self._looks, []
         if self._watched:
             return
-        self._watched = [each.partition for of in looks for each in of if each.partition]
+        self._watched = [look.partition for of in looks for look in of if look.partition]
         for partition in self._watched:
             if self._is_followers:
                 partition.watch_end(parked.wake)
@@ -523,7 +519,7 @@ class _WholeFetch(_Fetch):
 
 
 class _SessionFetch(_Fetch):
-    """A request of a session: it is answered about what is new."""
+    """A request within a session: it is answered about what is new."""
 
     __slots__ = ("_looks", "_session")
 
@@ -537,8 +533,8 @@ class _SessionFetch(_Fetch):
             self._note_all()
 
     def _note_all(self) -> None:
-        """A follower of a partition to which nothing is written names it once. It may join those
-        in sync at any time after that."""
+        """Note the progress of a follower in all partitions of its session: one without traffic is
+        named only once, and may join the in-sync replicas at any time after that."""
         partitions = self._session.partitions
         denied = self._denied_among({topic for topic, _ in partitions})
         for (topic, _), entry in tuple(partitions.items()):
@@ -568,10 +564,10 @@ class _SessionFetch(_Fetch):
     def _answer(self) -> FetchResponse:
         session = self._session
         looks, self._looks = self._looks, []
-        told: dict[str, list[PartitionData]] = {}
+        answered: dict[str, list[PartitionData]] = {}
         for entry, look in looks:
             if entry.has_news(look.data):
-                told.setdefault(entry.topic, []).append(look.data)
+                answered.setdefault(entry.topic, []).append(look.data)
             _tell(session, entry, look)
         if session.id == NO_SESSION:
             session.close()
@@ -579,7 +575,7 @@ class _SessionFetch(_Fetch):
             session_id=session.id,
             responses=tuple(
                 FetchableTopicResponse(topic=topic, partitions=tuple(data))
-                for topic, data in told.items()
+                for topic, data in answered.items()
             ),
         )
 
@@ -604,8 +600,6 @@ def _tell(session: FetchSession, entry: SessionPartition, look: _Look) -> None:
 
 
 class _Parked:
-    """A request that waits for data."""
-
     __slots__ = ("_due", "_encode", "_fetch", "_loop", "_reply", "_soon", "_timer")
 
     def __init__(self, needs: Needs, fetch: _Fetch, reply: Reply, encode: Encode) -> None:
@@ -621,7 +615,7 @@ class _Parked:
         fetch.wait(self)
 
     def wake(self) -> None:
-        """Many partitions may have more in one turn of the loop: look once."""
+        """Many partitions may get data in one turn of the loop: look once."""
         if not self._soon:
             self._soon = True
             self._loop.call_soon(self._look)
@@ -655,7 +649,7 @@ class _Parked:
         self._reply.send(self._encode(self._fetch.answer(self._reply.connection)))
 
     def _leave(self) -> None:
-        # Or the two would hold each other, and the reply its files, until garbage is collected.
+        # Otherwise the two would keep each other, and the reply's files, alive until collected.
         self._reply.dropped = None
         self._timer.cancel()
         self._fetch.leave(self)

@@ -1,13 +1,13 @@
 """FindCoordinator (key 10), versions 0–4.
 
-A group's coordinator follows from the live brokers (`broker.groups.placement`), so that every
-broker names the same one as soon as its map is up to date. It is told by its address for who comes
-to the caller's listener.
+A group's coordinator is computed from the live brokers (`broker.groups.placement`), so every broker
+names the same one once its map is up to date. The answer has its address on the listener that the
+client uses.
 
-Nobody coordinates transactions here, and whoever asks must learn that once and for all: what may be
-tried again, as COORDINATOR_NOT_AVAILABLE, clients try without a word. UNSUPPORTED_VERSION ends it,
-and Java shows its user our sentence. librdkafka tries again after anything but
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED, and shows the sentence with that: so it gets that.
+Transactions have no coordinator here, and the client must be told so for good: clients silently
+retry after retriable errors such as COORDINATOR_NOT_AVAILABLE. UNSUPPORTED_VERSION ends that, and
+Java clients show our message. librdkafka retries after anything but
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED, and shows the message with that: so it gets that code.
 """
 
 import msgspec
@@ -27,7 +27,9 @@ from wire.messages.find_coordinator import (
 )
 from wire.messages.find_coordinator import Coordinator as Found
 
-_NO_TRANSACTIONS = "this broker has no transactions: an idempotent producer needs no id for them"
+_NO_TRANSACTIONS = (
+    "this broker does not support transactions; idempotent producers need no transactional id"
+)
 
 
 class Needs(msgspec.Struct, frozen=True):
@@ -43,23 +45,23 @@ def handle(
 
     def coordinator(key: str) -> Found:
         if request.key_type == TRANSACTION:
-            return _none(key, without_transactions(caller), _NO_TRANSACTIONS)
+            return _unavailable(key, without_transactions(caller), _NO_TRANSACTIONS)
         return _coordinator(needs, rights, caller.listener, request.key_type, key)
 
-    found = [coordinator(key) for key in request.coordinator_keys]
-    only = found[0] if found else coordinator(request.key)
+    coordinators = [coordinator(key) for key in request.coordinator_keys]
+    only = coordinators[0] if coordinators else coordinator(request.key)
     return FindCoordinatorResponse(
         error_code=only.error_code,
         error_message=only.error_message,
         node_id=only.node_id,
         host=only.host,
         port=only.port,
-        coordinators=tuple(found),
+        coordinators=tuple(coordinators),
     )
 
 
 def without_transactions(caller: Caller) -> ErrorCode:
-    """What this client takes for final."""
+    """The error code that this client treats as fatal."""
     if caller.is_librdkafka:
         return ErrorCode.transactional_id_authorization_failed
     return ErrorCode.unsupported_version
@@ -67,18 +69,20 @@ def without_transactions(caller: Caller) -> ErrorCode:
 
 def _coordinator(needs: Needs, rights: Rights, listener: str, key_type: int, key: str) -> Found:
     if key_type != GROUP:
-        return _none(key, ErrorCode.invalid_request, f"key type {key_type} is not known")
+        return _unavailable(key, ErrorCode.invalid_request, f"key type {key_type} is not known")
     try:
         rights.check(Operation.DESCRIBE, ResourceType.GROUP, key)
     except ApiError as error:
-        return _none(key, error.code, error.message)
+        return _unavailable(key, error.code, error.message)
     which = needs.groups.coordinator_of(key)
     broker = None if which is None else needs.cluster.snapshot.brokers.get(which)
     address = broker and broker.reached_by(listener)
     if not broker or not address:
-        return _none(key, ErrorCode.coordinator_not_available, "no broker can be reached for it")
+        return _unavailable(
+            key, ErrorCode.coordinator_not_available, "no broker is available to coordinate it"
+        )
     return Found(key=key, node_id=broker.broker_id, host=address[0], port=address[1])
 
 
-def _none(key: str, code: ErrorCode, message: str) -> Found:
+def _unavailable(key: str, code: ErrorCode, message: str) -> Found:
     return Found(key=key, error_code=code, error_message=message)

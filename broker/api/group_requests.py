@@ -1,4 +1,4 @@
-"""What the APIs of consumer groups have in common: what they need, and what is asked before."""
+"""What handlers of consumer group APIs need, and the authorization check that they share."""
 
 import msgspec
 
@@ -16,7 +16,7 @@ class Needs(msgspec.Struct, frozen=True):
     authorization: Authorization
 
     def refuses(self, caller: Caller, operation: Operation, group: str) -> bool:
-        """Whether the caller may not do this to a group; it will be told so."""
+        """Whether the caller may not do this to a group. The denial is logged."""
         return refuses(self.authorization.of(caller), operation, group)
 
 

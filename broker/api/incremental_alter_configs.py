@@ -1,9 +1,10 @@
 """IncrementalAlterConfigs (key 44), versions 0–1.
 
-Sets, unsets, extends or shortens single configs of a topic, or of a broker; the others stay. The
-result is checked as a whole: either all changes of a resource are made, or none.
+Sets, unsets, extends or shortens single configs of a topic or a broker; the others stay. The result
+is checked as a whole: either all changes of a resource are made, or none.
 
-Of brokers there are few (broker.dynamic_configs): the others are set in their files.
+Only a few broker configs can be changed here (broker.dynamic_configs); the others are set in the
+configuration file.
 
 Not here: broker loggers.
 """
@@ -40,7 +41,9 @@ async def handle(
     needs: Needs, request: IncrementalAlterConfigsRequest, caller: Caller
 ) -> IncrementalAlterConfigsResponse:
     rights = needs.authorization.of(caller)
-    times = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    times = Counter(
+        (resource.resource_type, resource.resource_name) for resource in request.resources
+    )
 
     async def alter(resource: AlterConfigsResource) -> AlterConfigsResourceResponse:
         try:
@@ -63,7 +66,7 @@ async def handle(
         )
 
     return IncrementalAlterConfigsResponse(
-        responses=tuple([await alter(each) for each in request.resources])
+        responses=tuple([await alter(resource) for resource in request.resources])
     )
 
 

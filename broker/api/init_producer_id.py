@@ -1,11 +1,11 @@
 """InitProducerId (key 22), versions 0–4.
 
-Each request gets a new id with epoch 0, also one that names the id it had before: as in Kafka, only
-transactional producers keep theirs. No two producers ever get the same id, in any cluster, and
-nobody else may use it (`broker.producer_ids`). Who may write to some topic needs no right of its
-own for this, as since Kafka 2.8.
+Each request gets a new id with epoch 0, even one that names its previous id: as in Kafka, only
+transactional producers keep theirs. No two producers ever get the same id, in any cluster, and no
+other principal can use it (`broker.producer_ids`). A principal with WRITE on some topic needs no
+further right, as since Kafka 2.8.
 
-Not here: transactions. A transactional id is answered as FindCoordinator is.
+Not here: transactions. A transactional id is answered as by FindCoordinator.
 """
 
 import msgspec

@@ -1,6 +1,6 @@
 """JoinGroup (key 11), versions 0–9.
 
-The answer waits until the generation begins; if the client goes before, that is told to the group.
+The answer waits until the generation begins; if the client disconnects before, the group is told.
 """
 
 from typing import Final
@@ -14,8 +14,8 @@ from wire.acls import Operation
 from wire.errors import ErrorCode
 from wire.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 
-_LONGEST_CLIENT_ID: Final = 255  # of which the id of a member is made
-_LONGEST_INSTANCE_ID: Final = 249  # as Kafka's own client has it
+_LONGEST_CLIENT_ID: Final = 255  # the part of a member id that comes from the client id
+_LONGEST_INSTANCE_ID: Final = 249  # as in Kafka's own client
 
 
 async def handle(needs: Needs, request: JoinGroupRequest, caller: Caller) -> JoinGroupResponse:
@@ -28,11 +28,13 @@ async def handle(needs: Needs, request: JoinGroupRequest, caller: Caller) -> Joi
         member_id=member_id,
         instance_id=request.group_instance_id,
         client_id=(caller.client_id or "")[:_LONGEST_CLIENT_ID],
-        client_host=f"/{caller.host}",  # as Kafka's tools show it
+        client_host=f"/{caller.host}",  # as Kafka's tools display it
         session_timeout=request.session_timeout / 1000,
         rebalance_timeout=request.rebalance_timeout / 1000,
         protocol_type=request.protocol_type,
-        protocols=tuple(Protocol(each.name, bytes(each.metadata)) for each in request.protocols),
+        protocols=tuple(
+            Protocol(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols
+        ),
         needs_member_id=request.understands_member_id_required,
         may_skip_assignment=request.understands_skip_assignment,
         reason=request.reason,
@@ -51,10 +53,10 @@ async def handle(needs: Needs, request: JoinGroupRequest, caller: Caller) -> Joi
         member_id=outcome.member_id,
         members=tuple(
             JoinGroupResponseMember(
-                member_id=each.member_id,
-                group_instance_id=each.instance_id,
-                metadata=each.metadata,
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                metadata=member.metadata,
             )
-            for each in outcome.members
+            for member in outcome.members
         ),
     )

@@ -12,8 +12,10 @@ async def handle(needs: Needs, request: LeaveGroupRequest, caller: Caller) -> Le
     if needs.refuses(caller, Operation.READ, request.group_id):
         return LeaveGroupResponse(error_code=REFUSED)
     leaving = [
-        Leaving(member_id=each.member_id, instance_id=each.group_instance_id, reason=each.reason)
-        for each in request.members
+        Leaving(
+            member_id=member.member_id, instance_id=member.group_instance_id, reason=member.reason
+        )
+        for member in request.members
     ]
     try:
         outcome = await needs.groups.leave(request.group_id, leaving)
@@ -23,8 +25,8 @@ async def handle(needs: Needs, request: LeaveGroupRequest, caller: Caller) -> Le
         error_code=outcome.code,
         members=tuple(
             MemberResponse(
-                member_id=each.member_id, group_instance_id=each.instance_id, error_code=code
+                member_id=member.member_id, group_instance_id=member.instance_id, error_code=code
             )
-            for each, code in zip(leaving, outcome.codes, strict=bool(outcome.codes))
+            for member, code in zip(leaving, outcome.codes, strict=bool(outcome.codes))
         ),
     )

@@ -1,7 +1,7 @@
 """ListGroups (key 16), versions 0–4.
 
-Lists the groups that this broker coordinates: who wants all of a cluster's asks all brokers. Who
-may not describe the cluster is told of the groups that it may describe.
+Lists the groups that this broker coordinates: clients ask all brokers for those of a cluster. A
+client that may not describe the cluster gets the groups that it may describe.
 """
 
 from broker.api.group_requests import Needs
@@ -15,14 +15,14 @@ from wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroups
 async def handle(needs: Needs, request: ListGroupsRequest, caller: Caller) -> ListGroupsResponse:
     rights = needs.authorization.of(caller)
     try:
-        found = await needs.groups.listed(client_of(caller))
+        groups = await needs.groups.listed(client_of(caller))
     except ApiError as error:
         return ListGroupsResponse(error_code=error.code)
     sees_all = rights.may_on_cluster(Operation.DESCRIBE)
     return ListGroupsResponse(
         groups=tuple(
             ListedGroup(group_id=name, protocol_type=protocol_type, group_state=state.value)
-            for name, protocol_type, state in found
+            for name, protocol_type, state in groups
             if (not request.states_filter or state.value in request.states_filter)
             and (sees_all or rights.may(Operation.DESCRIBE, ResourceType.GROUP, name))
         )

@@ -1,16 +1,16 @@
 """ListOffsets (key 2), versions 1–7.
 
-The offset of the first record that is not older than a timestamp, or of the beginning (-2), of the
-end of what consumers may read (-1), of the record with the greatest timestamp (-3). Where no
-record answers, offset and timestamp are -1. Both isolation levels see the same end; of a copy
-that holds transactions it is not told to who asks for committed messages only. For a follower that
-is the end of the log. What a producer with acks=1 was told of is flushed first, if the answer
-depends on it.
+The offset of the first record that is not older than a timestamp, of the beginning (-2), of the end
+of what consumers can read (-1), or of the record with the greatest timestamp (-3). Without such a
+record, offset and timestamp are -1. Both isolation levels see the same end, but a client that asks
+for committed messages only is not told that of a copy that holds transactions. For a follower, the
+end is that of the log. Records acknowledged with acks=1 are flushed first if the answer depends on
+them.
 
-A leader that does not know yet all that was committed before it led says so, rather than an end
-that a consumer may have passed (KIP-207).
+A leader that does not yet know everything that was committed before its epoch returns an error,
+rather than an end that a consumer may have passed (KIP-207).
 
-A timestamp is looked for in the indexes and then in one batch, which may have to be decompressed.
+A timestamp is looked up in the indexes and then in one batch, which may have to be decompressed.
 
 Not here: version 0 (several offsets for each partition), special timestamps of later versions.
 """
@@ -64,11 +64,12 @@ async def _answer_exposed(
 def _answer(
     needs: Needs, request: ListOffsetsRequest, caller: Caller, behind: list[Partition]
 ) -> ListOffsetsResponse:
-    """`behind` gets the partitions whose answer may be another once what was acknowledged is
-    exposed."""
+    """Adds to `behind` the partitions whose answer may change by exposing more."""
     rights = needs.authorization.of(caller)
     times = Counter(
-        (topic.name, each.partition_index) for topic in request.topics for each in topic.partitions
+        (topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
     )
 
     def find(topic: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
@@ -94,7 +95,7 @@ def _answer(
         topics=tuple(
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=tuple(find(topic.name, each) for each in topic.partitions),
+                partitions=tuple(find(topic.name, partition) for partition in topic.partitions),
             )
             for topic in request.topics
         )
@@ -120,19 +121,19 @@ def _find(
             leader_epoch=log.epochs.epoch_for(log.start_offset),
         )
     if timestamp == MAX_TIMESTAMP:
-        found = partition.latest_timestamp(caller)
+        record = partition.latest_timestamp(caller)
     elif timestamp >= 0:
-        found = partition.offset_for_timestamp(timestamp, caller)
+        record = partition.offset_for_timestamp(timestamp, caller)
     else:
-        raise ApiError(ErrorCode.unsupported_version, f"timestamp {timestamp} has no meaning here")
-    if found is None:
+        raise ApiError(ErrorCode.unsupported_version, f"timestamp {timestamp} is not supported")
+    if record is None:
         _check_committed(partition)
         return ListOffsetsPartitionResponse(partition_index=index)
     return ListOffsetsPartitionResponse(
         partition_index=index,
-        timestamp=found.timestamp,
-        offset=found.offset,
-        leader_epoch=found.leader_epoch,
+        timestamp=record.timestamp,
+        offset=record.offset,
+        leader_epoch=record.leader_epoch,
     )
 
 
@@ -140,5 +141,6 @@ def _check_committed(partition: Partition) -> None:
     if not partition.knows_committed:
         raise ApiError(
             ErrorCode.offset_not_available,
-            f"{partition.topic}-{partition.index}: it is not known yet how much is committed",
+            f"{partition.topic}-{partition.index}: the new leader does not yet know the committed "
+            "offset",
         )

@@ -1,6 +1,6 @@
 """ListPartitionReassignments (key 46), version 0.
 
-Partitions whose replicas are being moved: all of them, or those of the partitions asked about.
+Partitions whose replicas are being moved: all of them, or those of the requested partitions.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,13 +41,13 @@ def handle(
             name: range(len(info.partitions)) for name, info in snapshot.topics.items()
         }
     else:
-        wanted = {each.name: each.partition_indexes for each in request.topics}
+        wanted = {topic.name: topic.partition_indexes for topic in request.topics}
     topics = (
         OngoingTopicReassignment(name=name, partitions=tuple(_moving(snapshot, name, indexes)))
         for name, indexes in wanted.items()
     )
     return ListPartitionReassignmentsResponse(
-        topics=tuple(each for each in topics if each.partitions)
+        topics=tuple(topic for topic in topics if topic.partitions)
     )
 
 

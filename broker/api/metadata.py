@@ -1,19 +1,18 @@
 """Metadata (key 3), versions 0–12.
 
-Brokers, the controller, and of each topic asked for its partitions, leaders and replicas: all from
-one snapshot of the map, so that no answer contradicts itself. A topic that does not exist is
-created where both this broker (`auto_create_topics`) and the client allow it, and then described;
-one request creates at most `_MOST_NEW_TOPICS`, the client will ask for the others again. A topic
-that is being deleted does not exist any more.
+Brokers, the controller, and the partitions, leaders and replicas of the requested topics: all from
+one snapshot of the map, so an answer never contradicts itself. A missing topic is created if both
+this broker (`auto_create_topics`) and the client allow it, and then described; one request creates
+at most `_MOST_NEW_TOPICS`, and the client asks again for the others. A topic that is being deleted
+counts as missing.
 
 A partition without a leader, or whose log this broker cannot serve, is listed with
 LEADER_NOT_AVAILABLE: clients then wait and ask again.
 
-Topics that the client may not describe are left out where it asks for all, and are answered with
-TOPIC_AUTHORIZATION_FAILED where it names them, whether they are there or not; as is what it may
-describe and not create. Who asks for authorized operations learns what it may do, also with topics
-that do not exist, as from Kafka. What versions 0 and 10–11 do otherwise is levelled in
-`wire.messages.metadata`.
+Topics that the client may not describe are left out of a list of all topics. If it names them, it
+gets TOPIC_AUTHORIZATION_FAILED, whether they exist or not; so does a missing topic that it may
+describe but not create. Authorized operations are returned on request, also for topics that do not
+exist, as by Kafka. `wire.messages.metadata` evens out the differences of versions 0 and 10–11.
 """
 
 from collections.abc import Awaitable, Iterable, Set
@@ -51,7 +50,7 @@ _FEW = 100
 
 
 class _Described(msgspec.Struct, frozen=True):
-    """What was described, and what that went by."""
+    """The description of a topic, and what it was made from."""
 
     info: TopicInfo
     changes: int
@@ -59,11 +58,11 @@ class _Described(msgspec.Struct, frozen=True):
 
 
 class DescribedTopics:
-    """Topics as one broker sees them, each kept as long as nothing about it changes. Belongs to the
-    event loop.
+    """The descriptions of topics by one broker, each cached until something about the topic
+    changes. Belongs to the event loop.
 
-    Clients ask again every few minutes, all of them, and whenever a topic is made or deleted: to
-    describe thousands of topics anew for each would hold up everybody else.
+    All clients ask again every few minutes, and whenever a topic is created or deleted: describing
+    thousands of topics anew for each client would hold up the others.
     """
 
     def __init__(self, broker_id: int, partitions: Partitions) -> None:
@@ -75,17 +74,17 @@ class DescribedTopics:
     def of(
         self, snapshot: ClusterSnapshot, infos: list[TopicInfo], operations: int
     ) -> list[MetadataResponseTopic]:
-        """Topics that the snapshot has, with the operations that the client may do."""
+        """Descriptions of topics in the snapshot, with the client's authorized operations."""
         if self._brokers != snapshot.brokers.keys():
             self._brokers = frozenset(snapshot.brokers)
             self._described.clear()
-        described = [self._one(snapshot, info, operations) for info in infos]
+        described = [self._described_topic(snapshot, info, operations) for info in infos]
         if len(self._described) > 2 * len(snapshot.topics) + _FEW:
             for key in [key for key in self._described if key[0] not in snapshot.topics]:
                 del self._described[key]
         return described
 
-    def _one(
+    def _described_topic(
         self, snapshot: ClusterSnapshot, info: TopicInfo, operations: int
     ) -> MetadataResponseTopic:
         key = info.name, operations
@@ -107,7 +106,7 @@ class DescribedTopics:
     def _partition(
         self, snapshot: ClusterSnapshot, topic: str, index: int, info: PartitionInfo
     ) -> MetadataResponsePartition:
-        offline = tuple(each for each in info.replicas if each not in snapshot.brokers)
+        offline = tuple(replica for replica in info.replicas if replica not in snapshot.brokers)
         leader = info.leader
         if leader == self._broker_id and not self._is_served(topic, index):
             offline = (*offline, leader)
@@ -173,18 +172,18 @@ async def _create_and_describe(
         except ApiError as error:
             refused[name] = error.code
             if error.code is ErrorCode.leader_not_available:
-                break  # no controller, or no ZooKeeper: the others would only wait as long again
+                break  # no controller or no ZooKeeper: the others would time out too
     return _describe(needs, request, refused, caller)
 
 
 def _describe(
     needs: Needs, request: MetadataRequest, refused: dict[str, ErrorCode], caller: Caller
 ) -> MetadataResponse:
-    """The answer; `refused` says why topics could not be created."""
+    """The response; `refused` says why topics could not be created."""
     snapshot = needs.cluster.snapshot
     rights = needs.authorization.of(caller)
     if request.topics is None:
-        found = [
+        infos = [
             info
             for name, info in snapshot.topics.items()
             if name not in snapshot.deleting and rights.may_on_topic(Operation.DESCRIBE, name)
@@ -192,11 +191,11 @@ def _describe(
         missing: list[MetadataResponseTopic] = []
     else:
         asked = dict.fromkeys(request.topics)
-        found, missing = _looked_up(snapshot, asked, refused, rights)
+        infos, missing = _look_up(snapshot, asked, refused, rights)
     asks = request.include_topic_authorized_operations
-    # What everybody may do is kept with what is described; what one may is put beside it.
+    # Operations allowed to everybody are cached with the description, a client's own are added.
     of_all = ON[ResourceType.TOPIC] if asks and not rights.limited else NOT_ASKED
-    topics = needs.described.of(snapshot, found, of_all)
+    topics = needs.described.of(snapshot, infos, of_all)
     if asks and rights.limited:
         topics = [_with_operations(topic, rights) for topic in topics]
     if asks:
@@ -204,10 +203,10 @@ def _describe(
     return MetadataResponse(
         brokers=tuple(
             MetadataResponseBroker(
-                node_id=each.broker_id, host=address[0], port=address[1], rack=each.rack
+                node_id=broker.broker_id, host=address[0], port=address[1], rack=broker.rack
             )
-            for each in snapshot.brokers.values()
-            if (address := each.reached_by(caller.listener))
+            for broker in snapshot.brokers.values()
+            if (address := broker.reached_by(caller.listener))
         ),
         cluster_id=snapshot.cluster_id,
         controller_id=NOBODY if snapshot.controller_id is None else snapshot.controller_id,
@@ -218,14 +217,14 @@ def _describe(
     )
 
 
-def _looked_up(
+def _look_up(
     snapshot: ClusterSnapshot,
     asked: Iterable[MetadataRequestTopic],
     refused: dict[str, ErrorCode],
     rights: Rights,
 ) -> tuple[list[TopicInfo], list[MetadataResponseTopic]]:
-    """Those that are there, and what is said of those that are not, or are not to be seen."""
-    found: list[TopicInfo] = []
+    """The existing topics, and errors for those that are missing or must not be shown."""
+    infos: list[TopicInfo] = []
     missing: list[MetadataResponseTopic] = []
     for topic in asked:
         name = snapshot.topic_names.get(topic.topic_id) if topic.topic_id else topic.name
@@ -237,7 +236,7 @@ def _looked_up(
             )
             missing.append(absent)
         elif rights.refuses(Operation.DESCRIBE, ResourceType.TOPIC, name):
-            # An id is no secret, as in Kafka; a name is told to nobody who did not know it.
+            # An id is not secret, as in Kafka; a name is told only to clients that knew it.
             hidden = AbsentTopic(
                 error_code=ErrorCode.topic_authorization_failed,
                 name=None if topic.topic_id else name,
@@ -245,14 +244,14 @@ def _looked_up(
             )
             missing.append(hidden)
         elif name in snapshot.topics and name not in snapshot.deleting:
-            found.append(snapshot.topics[name])
+            infos.append(snapshot.topics[name])
         else:
             absent = AbsentTopic(
-                error_code=refused.get(name) or _absence(name),
+                error_code=refused.get(name) or _missing_code(name),
                 name=name,
             )
             missing.append(absent)
-    return found, missing
+    return infos, missing
 
 
 def _with_operations(topic: MetadataResponseTopic, rights: Rights) -> MetadataResponseTopic:
@@ -262,7 +261,7 @@ def _with_operations(topic: MetadataResponseTopic, rights: Rights) -> MetadataRe
     return replace(topic, topic_authorized_operations=operations)
 
 
-def _absence(name: str) -> ErrorCode:
+def _missing_code(name: str) -> ErrorCode:
     try:
         check_topic_name(name)
     except InvalidTopicName:

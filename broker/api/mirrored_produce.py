@@ -1,27 +1,27 @@
-"""A Produce of the mirror: batches of another cluster's log, which keep their offsets.
+"""Produce requests of the mirror: batches of another cluster's log, which keep their offsets.
 
-It is told by its transactional id, `penstock-mirror`, for which it needs WRITE, as for the topic,
-which must be marked as a copy (`penstock.mirror.of`). The records of a partition are one batch or
-several, as the source has answered them to a Fetch, whatever they are: compressed, transactional,
-control. What is there already is compared, what follows the log's end is appended
-(`broker.storage.compared`), and all of it is answered when it is committed, as with any acks=all.
-What was appended before an error stays: who sends it again is told that it is there.
+A request is recognized by its transactional id, `penstock-mirror`. The client needs WRITE on that
+id and on the topic, which must be marked as a copy (`penstock.mirror.of`). The records of a
+partition are one or more batches as the source returned them to a Fetch, of any kind: compressed,
+transactional, control. Batches that the copy already has are compared, batches that follow its end
+are appended (`broker.storage.mirrored_batches`), and the request is answered when all is committed,
+as with any acks=all. What was appended before an error stays: a retry finds it there.
 
-Refused, a partition at a time:
+Errors, for each partition:
 
     INVALID_RECORD                  differs: …  the copy has another batch there. Final
-    OUT_OF_ORDER_SEQUENCE_NUMBER    gap: …      the batch begins behind the log's end
+    OUT_OF_ORDER_SEQUENCE_NUMBER    gap: …      the batch begins after the log's end
     POLICY_VIOLATION                            the topic is no copy
-    CORRUPT_MESSAGE                             a batch is not what its header says
+    CORRUPT_MESSAGE                             a batch contradicts its header
 
-A gap is taken where the copy is compacted, where `penstock.mirror.accept.gap` names it, and before
-the first batch of all: the log then begins there.
+A gap is accepted if the copy is compacted, if `penstock.mirror.accept.gap` names it, and before the
+very first batch: the log then begins there.
 
-More than a few batches are compared and appended in pieces, in turns with everybody else; the
-client's next requests wait only as long as that takes.
+More than a few batches are compared and appended in pieces, in turns with other requests; only this
+client's next requests wait for that.
 
-Not here: checks of timestamps and of max.message.bytes, and sequences of producers: those were the
-source's. The records are not looked at.
+Not here: checks of timestamps, of max.message.bytes and of producers' sequences: the source made
+them. Records are not inspected.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ from broker.authorization import denial
 from broker.connection import Connection
 from broker.errors import ApiError
 from broker.partition import Partition
-from broker.storage.compared import SourceRun, count_known, first_offset, source_runs
 from broker.storage.errors import StorageError
+from broker.storage.mirrored_batches import SourceRun, count_known, first_offset, source_runs
 from wire.acls import Operation, ResourceType
 from wire.errors import BatchError, ErrorCode
 from wire.mirrored import ACCEPT_GAP, MIRROR_ID, MIRROR_OF
@@ -52,11 +52,11 @@ def serve(
     request: ProduceRequest,
     began: float,
 ) -> None:
-    """Append what is not there, and answer when all is committed. `began` is when it was there."""
+    """Append what is missing, and answer when all is committed. `began`: when it arrived."""
     work = _Work(needs, connection, header, request, began=began)
     rights = needs.authorization.of(connection.caller)
     if request.acks != ALL:
-        work.refuse_all(ErrorCode.invalid_required_acks, "what is copied needs acks=-1")
+        work.refuse_all(ErrorCode.invalid_required_acks, "a mirror must produce with acks=-1")
     elif rights.refuses(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, MIRROR_ID):
         work.refuse_all(
             ErrorCode.transactional_id_authorization_failed,
@@ -67,12 +67,10 @@ def serve(
 
 
 class _Work(Appending):
-    """A request of the mirror's."""
-
     __slots__ = ()
 
     def serve(self) -> None:
-        """At once if it is little, else in pieces."""
+        """Serve it at once if it is small, else in pieces."""
         size = sum(len(batch.records) for batch in self._batches if batch.records is not None)
         if size <= _AT_ONCE and not any(map(self._begins, self._batches)):
             for batch in self._batches:
@@ -84,11 +82,11 @@ class _Work(Appending):
         self._needs.large_checks.begin(self._worked_on(self._serve_in_pieces(), reply))
 
     def _begins(self, batch: PartitionBatch) -> bool:
-        """Whether a log is to begin with this batch, later than at 0."""
+        """Whether a log is to begin with this batch, at an offset above 0."""
         try:
             partition = self._found(batch)
         except (ApiError, StorageError):
-            return False  # it is refused when it comes to its turn
+            return False  # it is rejected when its turn comes
         return partition.log.end_offset == 0 and first_offset(batch.records) > 0
 
     def _take_at_once(self, batch: PartitionBatch) -> None:
@@ -100,16 +98,16 @@ class _Work(Appending):
             self._refuse(batch, error)
 
     async def _serve_in_pieces(self) -> bool:
-        """Whether anybody waits for it still."""
+        """Serve it in turns; returns whether the client still waits."""
         connection = self._connection
         for batch in self._batches:
             try:
                 partition = self._found(batch)
                 if self._begins(batch):
                     await self._begin(partition, batch)
-                    _check(partition)  # another may lead by now
+                    _check(partition)  # another broker may lead by now
                 if not connection.open:
-                    return False  # its memory is somebody else's by now
+                    return False  # its memory has been reused by now
                 for _ in self._pieces(partition, batch):
                     await asyncio.sleep(0)
                     if not connection.open:
@@ -121,13 +119,13 @@ class _Work(Appending):
         return True
 
     async def _begin(self, partition: Partition, batch: PartitionBatch) -> None:
-        """Where the first batch says, once that is known to be one."""
+        """Begin the log at the offset of the first batch, once that has been checked."""
         assert batch.records is not None
         run = next(source_runs(batch.records))
         await partition.begin_anew(run.headers[0].base_offset)
 
     def _found(self, batch: PartitionBatch) -> Partition:
-        """The partition that it is for, if it may be written there."""
+        """The partition, if the mirror may write to it."""
         topic, index, _ = batch
         if self._is_denied(topic):
             raise denial(Operation.WRITE, ResourceType.TOPIC, topic)
@@ -136,7 +134,7 @@ class _Work(Appending):
         return partition
 
     def _pieces(self, partition: Partition, batch: PartitionBatch) -> Iterator[None]:
-        """Compare and append; others may come to their turn whenever this yields."""
+        """Compare and append; every yield lets other requests take their turn."""
         if not batch.records:
             raise BatchError(ErrorCode.invalid_record, "no record batch was sent")
         end_offset = 0
@@ -166,19 +164,18 @@ class _Work(Appending):
 
 
 def _check(partition: Partition) -> None:
-    """Raise unless the mirror may write there now."""
     partition.check_leader()
     if partition.mirror_of is None:
         raise ApiError(
             ErrorCode.policy_violation,
-            f"{partition.topic} is no copy of another cluster's topic, which it would be by the "
-            f"topic config {MIRROR_OF}: the mirror may not write to it",
+            f"{partition.topic} is not a copy of another cluster's topic (topic config "
+            f"{MIRROR_OF}): the mirror may not write to it",
         )
     check_in_sync(partition)
 
 
 def _check_follows(partition: Partition, base_offset: int) -> None:
-    """Raise where the log would have a gap that nobody has allowed."""
+    """Raise if appending would leave a gap that is not allowed."""
     end_offset = partition.log.end_offset
     if (
         base_offset == end_offset

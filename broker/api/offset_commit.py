@@ -1,8 +1,8 @@
 """OffsetCommit (key 8), versions 2–8.
 
-Answered when the offsets are durable: then they survive the death of any broker. What cannot be
-committed, for a topic that is not there or may not be read, does not keep the rest from it. The
-time of retention that versions 2 to 4 may name is not regarded: the broker's holds.
+Answered when the offsets are durable: they then survive the death of any broker. An offset that
+cannot be committed (missing topic, or no right to read it) does not affect the others. The
+retention time that versions 2 to 4 may name is ignored in favour of the broker's.
 """
 
 import time
@@ -33,7 +33,7 @@ class Needs(msgspec.Struct, frozen=True):
     cluster: ClusterView
     authorization: Authorization
     most_metadata: int
-    """Bytes beside each offset."""
+    """The maximal size of an offset's metadata, in bytes."""
 
 
 async def handle(
@@ -46,17 +46,17 @@ async def handle(
     offsets: dict[TopicPartition, CommittedOffset] = {}
     now = time.time_ns() // 1_000_000
     for topic in request.topics:
-        why_not = _why_not(needs, rights, topic.name)
-        for each in topic.partitions:
-            partition = TopicPartition(topic.name, each.partition_index)
-            code = why_not or _fault(needs, topic.name, each)
+        why_not = _topic_code(needs, rights, topic.name)
+        for wanted in topic.partitions:
+            partition = TopicPartition(topic.name, wanted.partition_index)
+            code = why_not or _fault(needs, topic.name, wanted)
             if code:
                 refused[partition] = code
             else:
                 offsets[partition] = CommittedOffset(
-                    offset=each.committed_offset,
-                    leader_epoch=each.committed_leader_epoch,
-                    metadata=each.committed_metadata or "",
+                    offset=wanted.committed_offset,
+                    leader_epoch=wanted.committed_leader_epoch,
+                    metadata=wanted.committed_metadata or "",
                     committed_ms=now,
                 )
     try:
@@ -73,7 +73,7 @@ async def handle(
     return _answer(request, refused, code)
 
 
-def _why_not(needs: Needs, rights: Rights, topic: str) -> ErrorCode:
+def _topic_code(needs: Needs, rights: Rights, topic: str) -> ErrorCode:
     try:
         rights.check_topic(Operation.READ, topic)
     except ApiError as error:
@@ -103,10 +103,10 @@ def _answer(
                 name=topic.name,
                 partitions=tuple(
                     OffsetCommitResponsePartition(
-                        partition_index=each.partition_index,
-                        error_code=code(topic.name, each.partition_index),
+                        partition_index=partition.partition_index,
+                        error_code=code(topic.name, partition.partition_index),
                     )
-                    for each in topic.partitions
+                    for partition in topic.partitions
                 ),
             )
             for topic in request.topics

@@ -1,7 +1,7 @@
 """OffsetDelete (key 47), version 0.
 
-Of a group with members only what none of them subscribes to, which is known of the `consumer`
-protocol alone.
+While a group has members, only offsets of topics that none of them subscribes to can be deleted.
+Subscriptions are known of the `consumer` protocol alone.
 """
 
 from broker.api.group_requests import REFUSED, Needs, refuses
@@ -38,26 +38,29 @@ async def handle(
         except InvalidTopicName:
             code = ErrorCode.unknown_topic_or_partition
         codes |= {
-            TopicPartition(topic.name, each.partition_index): code for each in topic.partitions
+            TopicPartition(topic.name, partition.partition_index): code
+            for partition in topic.partitions
         }
-    going = [each for each, code in codes.items() if not code]
+    going = [key for key, code in codes.items() if not code]
     try:
-        code, found = await needs.groups.delete_offsets(request.group_id, going, client_of(caller))
+        code, outcome = await needs.groups.delete_offsets(
+            request.group_id, going, client_of(caller)
+        )
     except ApiError as error:
-        code, found = error.code, {}
+        code, outcome = error.code, {}
     if code:
         return OffsetDeleteResponse(error_code=code)
-    codes |= found
+    codes |= outcome
     return OffsetDeleteResponse(
         topics=tuple(
             OffsetDeleteResponseTopic(
                 name=topic.name,
                 partitions=tuple(
                     OffsetDeleteResponsePartition(
-                        partition_index=each.partition_index,
-                        error_code=codes[TopicPartition(topic.name, each.partition_index)],
+                        partition_index=partition.partition_index,
+                        error_code=codes[TopicPartition(topic.name, partition.partition_index)],
                     )
-                    for each in topic.partitions
+                    for partition in topic.partitions
                 ),
             )
             for topic in request.topics

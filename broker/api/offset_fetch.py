@@ -1,7 +1,7 @@
 """OffsetFetch (key 9), versions 1–8.
 
-Of a topic that may not be described nothing is told but that; who asks for all is not told of it at
-all. There are no transactions: every offset is stable.
+For a topic that the client may not describe, only that error is returned; a request for all topics
+leaves it out. There are no transactions: every offset is stable.
 """
 
 from broker.api.group_requests import REFUSED, Needs, refuses
@@ -29,7 +29,7 @@ from wire.messages.offset_fetch import (
 async def handle(needs: Needs, request: OffsetFetchRequest, caller: Caller) -> OffsetFetchResponse:
     rights = needs.authorization.of(caller)
     client = client_of(caller)
-    groups = [await _of_group(needs, rights, each, client) for each in request.groups]
+    groups = [await _of_group(needs, rights, group, client) for group in request.groups]
     return OffsetFetchResponse(groups=tuple(groups))
 
 
@@ -41,12 +41,12 @@ async def _of_group(
         return _refused(asked, REFUSED)
     try:
         if asked.topics is None:
-            found = await needs.groups.offsets(name, None, client)
-            topics = _all(rights, found)
+            committed = await needs.groups.offsets(name, None, client)
+            topics = _all_topics(rights, committed)
         else:
             seen = {
-                each.name: not rights.refuses(Operation.DESCRIBE, ResourceType.TOPIC, each.name)
-                for each in asked.topics
+                topic.name: not rights.refuses(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+                for topic in asked.topics
             }
             wanted = [
                 TopicPartition(topic.name, index)
@@ -54,20 +54,20 @@ async def _of_group(
                 if seen[topic.name]
                 for index in topic.partition_indexes
             ]
-            known = await needs.groups.offsets(name, [*filter(_can_be, wanted)], client)
+            known = await needs.groups.offsets(name, [*filter(_may_exist, wanted)], client)
             topics = tuple(
-                _topic(each, known)
-                if seen[each.name]
-                else _without(each, ErrorCode.topic_authorization_failed)
-                for each in asked.topics
+                _topic(topic, known)
+                if seen[topic.name]
+                else _topic_error(topic, ErrorCode.topic_authorization_failed)
+                for topic in asked.topics
             )
     except ApiError as error:
         return _refused(asked, error.code)
     return OffsetFetchResponseGroup(group_id=name, topics=topics)
 
 
-def _can_be(partition: TopicPartition) -> bool:
-    """Whether anything can have been committed of it: what is asked for need be no topic."""
+def _may_exist(partition: TopicPartition) -> bool:
+    """Whether the name can have committed offsets: it need not be an existing topic."""
     try:
         check_topic_name(partition.topic)
     except InvalidTopicName:
@@ -75,20 +75,22 @@ def _can_be(partition: TopicPartition) -> bool:
     return partition.partition >= 0
 
 
-def _all(rights: Rights, found: Offsets) -> tuple[OffsetFetchResponseTopic, ...]:
+def _all_topics(rights: Rights, committed: Offsets) -> tuple[OffsetFetchResponseTopic, ...]:
     by_topic: dict[str, list[int]] = {}
-    for topic, index in found:
+    for topic, index in committed:
         by_topic.setdefault(topic, []).append(index)
     return tuple(
-        _topic(OffsetFetchRequestTopic(name=name, partition_indexes=tuple(sorted(indexes))), found)
+        _topic(
+            OffsetFetchRequestTopic(name=name, partition_indexes=tuple(sorted(indexes))), committed
+        )
         for name, indexes in sorted(by_topic.items())
         if rights.may_on_topic(Operation.DESCRIBE, name)
     )
 
 
-def _topic(asked: OffsetFetchRequestTopic, found: Offsets) -> OffsetFetchResponseTopic:
+def _topic(asked: OffsetFetchRequestTopic, committed: Offsets) -> OffsetFetchResponseTopic:
     def partition(index: int) -> OffsetFetchResponsePartition:
-        offset = found.get(TopicPartition(asked.name, index))
+        offset = committed.get(TopicPartition(asked.name, index))
         if offset is None:
             return OffsetFetchResponsePartition(partition_index=index)
         return OffsetFetchResponsePartition(
@@ -103,7 +105,7 @@ def _topic(asked: OffsetFetchRequestTopic, found: Offsets) -> OffsetFetchRespons
     )
 
 
-def _without(asked: OffsetFetchRequestTopic, code: ErrorCode) -> OffsetFetchResponseTopic:
+def _topic_error(asked: OffsetFetchRequestTopic, code: ErrorCode) -> OffsetFetchResponseTopic:
     return OffsetFetchResponseTopic(
         name=asked.name,
         partitions=tuple(
@@ -114,5 +116,5 @@ def _without(asked: OffsetFetchRequestTopic, code: ErrorCode) -> OffsetFetchResp
 
 
 def _refused(asked: OffsetFetchRequestGroup, code: ErrorCode) -> OffsetFetchResponseGroup:
-    topics = tuple(_without(each, code) for each in asked.topics or ())
+    topics = tuple(_topic_error(topic, code) for topic in asked.topics or ())
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics, error_code=code)

@@ -1,10 +1,10 @@
 """OffsetForLeaderEpoch (key 23), versions 2–4.
 
 Where a leader's epoch ended in this log, so that a consumer or follower learns how far its history
-and this one are the same. An epoch above all that are known has no answer (-1, -1); for one that
-left nothing here, the nearest below it answers. The leader answers, and nobody else.
+agrees with this one. An epoch above all known ones has no answer (-1, -1); for one without batches
+here, the nearest lower epoch answers. Only the leader answers.
 
-Consumers must be allowed to DESCRIBE the topic; brokers, to act for the cluster.
+Consumers need DESCRIBE on the topic; brokers need CLUSTER_ACTION on the cluster.
 """
 
 import msgspec
@@ -39,7 +39,8 @@ def handle(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
                 partitions=tuple(
-                    _find(needs.partitions, rights, topic.topic, each) for each in topic.partitions
+                    _find(needs.partitions, rights, topic.topic, partition)
+                    for partition in topic.partitions
                 ),
             )
             for topic in request.topics
@@ -62,10 +63,10 @@ def _find(
 
 
 def end_of_epoch(partition: Partition, epoch: int) -> tuple[int, int]:
-    """The largest epoch not above this one, and where it ended; (-1, -1) if that is not known.
+    """The largest epoch not above this one, and its end offset; (-1, -1) if that is unknown.
 
-    A leader's own epoch begins where its log ends, before there is a batch of it: those between
-    this and the last one left nothing here.
+    A leader's own epoch begins at its log's end even before it has a batch: epochs between it and
+    the previous one have no batches here.
     """
     log = partition.log
     latest = log.epochs.latest

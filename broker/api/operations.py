@@ -1,13 +1,13 @@
-"""Which operation on which resource each API needs: one table, to be read beside Apache Kafka's
+"""The operations and resources that each API needs: one table, to be read beside Apache Kafka's
 "Operations and Resources on Protocols".
 
-Handlers ask for these themselves (`broker.authorization`), because what follows from a refusal is
-theirs: one topic of many is refused, or left out, or not named. A test takes every row, allows all
-else, and sees the API refuse; and allows what the row says, and sees it serve. An API without a row
-fails that test.
+Handlers make these checks themselves (`broker.authorization`), because the consequences of a denial
+differ: one topic of many is rejected, left out, or not named. A test takes every row, allows
+everything else, and sees the API reject the request; then it allows what the row says, and sees it
+served. An API without a row fails that test.
 
-Rows of one API are what its requests may need, depending on what they are about; `instead` names
-a right that is as good, `besides` one that the same request needs as well.
+Rows of one API are what its requests may need, depending on their contents; `instead` names an
+equally sufficient right, `besides` one that the same request needs as well.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ Right = tuple[Operation, ResourceType]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """A right, for what it is needed, and what Kafka takes instead of it."""
+    """A right, what needs it, and what Kafka accepts in its place."""
 
     operation: Operation
     kind: ResourceType
@@ -47,21 +47,21 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
         Rule(
             Operation.WRITE,
             _TRANSACTION,
-            "what the mirror copies",
+            "copying by the mirror",
             besides=(Operation.WRITE, _TOPIC),
         ),
     ),
     # Fetch
     1: (
         Rule(Operation.READ, _TOPIC, "consumers"),
-        Rule(Operation.CLUSTER_ACTION, _CLUSTER, "brokers that follow"),
+        Rule(Operation.CLUSTER_ACTION, _CLUSTER, "followers"),
     ),
     # ListOffsets
     2: (Rule(Operation.DESCRIBE, _TOPIC),),
     # Metadata
     3: (
-        Rule(Operation.DESCRIBE, _TOPIC, "each topic that is told of"),
-        Rule(Operation.CREATE, _TOPIC, "topics that are created by asking", _ON_CLUSTER_INSTEAD),
+        Rule(Operation.DESCRIBE, _TOPIC, "each topic described"),
+        Rule(Operation.CREATE, _TOPIC, "topics created on first use", _ON_CLUSTER_INSTEAD),
     ),
     # OffsetCommit
     8: (
@@ -69,7 +69,7 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
         Rule(
             Operation.READ,
             _TOPIC,
-            "each topic of which something is committed",
+            "each topic with offsets to commit",
             besides=(Operation.READ, _GROUP),
         ),
     ),
@@ -79,7 +79,7 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
         Rule(
             Operation.DESCRIBE,
             _TOPIC,
-            "each topic of which something is told",
+            "each topic with returned offsets",
             besides=(Operation.DESCRIBE, _GROUP),
         ),
     ),
@@ -95,18 +95,18 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
     14: (Rule(Operation.READ, _GROUP),),
     # DescribeGroups
     15: (Rule(Operation.DESCRIBE, _GROUP),),
-    # ListGroups. Listed are the groups that one may DESCRIBE; all, to who may DESCRIBE the cluster.
+    # ListGroups. Lists groups the client may DESCRIBE, or all if it may DESCRIBE the cluster.
     16: (),
     # SaslHandshake, ApiVersions
     17: (),
     18: (),
-    # CreateTopics. What was made is told in full to who may DESCRIBE_CONFIGS.
+    # CreateTopics. The new topic's details are returned to clients with DESCRIBE_CONFIGS.
     19: (Rule(Operation.CREATE, _TOPIC, instead=_ON_CLUSTER_INSTEAD),),
-    # DeleteTopics. By id, the name is told to who may DESCRIBE.
+    # DeleteTopics. By id, the name is returned to clients with DESCRIBE.
     20: (Rule(Operation.DELETE, _TOPIC),),
     # DeleteRecords
     21: (Rule(Operation.DELETE, _TOPIC),),
-    # InitProducerId. WRITE on any topic that there could be.
+    # InitProducerId. WRITE on any topic that could exist.
     22: (
         Rule(
             Operation.IDEMPOTENT_WRITE,
@@ -159,7 +159,7 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
         Rule(
             Operation.READ,
             _TOPIC,
-            "each topic of which something is forgotten",
+            "each topic with offsets to delete",
             besides=(Operation.DELETE, _GROUP),
         ),
     ),
@@ -171,7 +171,7 @@ RULES: Final[dict[int, tuple[Rule, ...]]] = {
     50: (Rule(Operation.DESCRIBE, _CLUSTER),),
     # AlterUserScramCredentials
     51: (Rule(Operation.ALTER, _CLUSTER),),
-    # DescribeCluster. What may be done to the cluster is told to who may DESCRIBE it.
+    # DescribeCluster. Authorized operations are returned to clients with DESCRIBE on the cluster.
     60: (),
     # DescribeProducers
     61: (Rule(Operation.READ, _TOPIC),),

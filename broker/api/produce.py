@@ -1,16 +1,15 @@
 """Produce (key 0), versions 3–9.
 
-A batch is checked (header, CRC, size, timestamps, and that its records can be read), and appended
-as it came. acks=0 gets no answer, and an error closes its connection, as in Kafka. acks=1 is
-answered once the batch is written. acks=all is answered once it is committed: flushed by all
-replicas in sync, or when the request's time is over; meanwhile the client's next requests are
-served, and answered in their order. A batch that is too large to be looked through at once is left
-to `LargeChecks`, and meanwhile its client's next requests wait.
+A batch is checked (header, CRC, size, timestamps, readable records) and appended as it came. acks=0
+gets no answer, and an error closes its connection, as in Kafka. acks=1 is answered once the batch
+is written. acks=all is answered once it is committed (flushed by all in-sync replicas) or the
+request times out; meanwhile the client's next requests are served, and answered in their order. A
+batch too large to be checked at once goes to `LargeChecks`, and its client's next requests wait.
 
-What the mirror copies is told by its transactional id, and is `mirrored_produce`'s.
+The mirror's requests are recognized by their transactional id, and go to `mirrored_produce`.
 
-Not here: transactions (refused), batches older than format v2 (refused). Where there is one replica
-the time-out of a request is not looked at: it is answered when its flush is over.
+Not here: transactions (rejected), batches older than format v2 (rejected). With a single replica
+the request's timeout is ignored: the answer comes when the flush is over.
 
 Specified in docs/replication-spec.md: `Produce` (R4).
 """
@@ -37,8 +36,8 @@ from wire.record_check import NATIVE, RecordCheck
 from wire.requests import RequestHeader
 
 _NOT_ACCEPTED: Final = CONTROL | TRANSACTIONAL
-_OF_A_TURN: Final = 64  # batches: one is seldom more than a few kilobytes where there are many
-UNPACKED_LIMIT: Final = 64 * 1024 * 1024  # what compaction will unpack as well
+_OF_A_TURN: Final = 64  # batches: where there are many, one is seldom more than a few kilobytes
+UNPACKED_LIMIT: Final = 64 * 1024 * 1024  # the limit that compaction will unpack too
 
 
 def serve(
@@ -48,13 +47,13 @@ def serve(
     request: ProduceRequest,
     began: float,
 ) -> None:
-    """Append what was sent, and answer as `acks` asks. `began` is when the request was there."""
+    """Append the batches, and answer as `acks` demands. `began` is when the request arrived."""
     if request.transactional_id == MIRROR_ID:
         mirrored_produce.serve(needs, connection, header, request, began)
         return
     work = _Work(needs, connection, header, request, began=began)
     if request.acks not in {ALL, 0, 1}:
-        work.refuse_all(ErrorCode.invalid_required_acks, "acks is -1, 0 or 1")
+        work.refuse_all(ErrorCode.invalid_required_acks, "acks must be -1, 0 or 1")
     elif request.transactional_id is not None:
         work.refuse_all(
             ErrorCode.transactional_id_authorization_failed, "transactions are not supported"
@@ -64,12 +63,10 @@ def serve(
 
 
 class _Work(Appending):
-    """A request of a producer's."""
-
     __slots__ = ()
 
     def serve(self) -> None:
-        """Append all and answer, now or later."""
+        """Append all batches and answer, now or later."""
         for number, batch in enumerate(self._batches):
             if number == _OF_A_TURN or not self._append(batch):
                 self._batches = kept(self._batches[number:])
@@ -79,7 +76,7 @@ class _Work(Appending):
         self.answer(None)
 
     async def _serve_later(self) -> bool:
-        """From the first batch on that is too large to be looked through at once, or of many."""
+        """Serve the rest, from the first batch that is too large, or of many, to check at once."""
         began = time.perf_counter()
         for number, batch in enumerate(self._batches):
             if not number % _OF_A_TURN:
@@ -92,18 +89,18 @@ class _Work(Appending):
                 continue
             error = await self._look_through(batch)
             if not self._connection.open:
-                return False  # nobody waits for it, and its memory is somebody else's by now
+                return False  # the client has gone, and the memory is reused by now
             if error is None:
                 self._append(batch, is_checked=True)
             else:
                 self._refuse(batch, error)
-                del error  # its traceback holds what was unpacked
+                del error  # its traceback holds the unpacked records
             began = time.perf_counter()
         self._seconds += time.perf_counter() - began
         return True
 
     async def _look_through(self, batch: PartitionBatch) -> ApiError | BatchError | None:
-        """Why the batch is to be refused, if it is."""
+        """The error in the batch's records, if there is one."""
         assert batch.records is not None
         try:
             partition = self._needs.partitions.find(batch.topic, batch.partition)
@@ -113,7 +110,7 @@ class _Work(Appending):
         return None
 
     def _append(self, batch: PartitionBatch, *, is_checked: bool = False) -> bool:
-        """Append a batch or refuse it; False if it is too large to be looked through at once."""
+        """Append or reject a batch; False if it is too large to be checked at once."""
         needs, acks, now_ms = self._needs, self._acks, self._now_ms
         topic, index, view = batch
         if self._is_denied(topic):
@@ -142,31 +139,31 @@ class _Work(Appending):
         return True
 
     def _check_producer(self, producer_id: int) -> None:
-        """Raise unless it is this client's to number batches with."""
+        """Raise unless the producer id belongs to this client."""
         principal = self._connection.caller.principal
         if not self._needs.producer_ids.belongs(producer_id, principal):
             raise ApiError(
                 ErrorCode.unknown_producer_id,
-                f"producer id {producer_id} was not given to {principal} by this cluster",
+                f"producer id {producer_id} was not assigned to {principal} by this cluster",
             )
 
 
 def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: int) -> BatchHeader:
-    """The header of a batch that may be appended if its records may; else raise why it may not."""
+    """The header of a batch that is valid apart from its records; raises if it is not."""
     if partition.unavailable is not None or not partition.leads:
         partition.check_leader()
     if partition.mirror_of is not None:
         raise ApiError(
             ErrorCode.policy_violation,
-            f"the topic is a copy of {partition.mirror_of.place}: it is written by the mirror "
-            "alone; penstock mirror promote opens it",
+            f"the topic is a copy of {partition.mirror_of.place}, and only the mirror may write "
+            "to it; penstock mirror promote opens it",
         )
     if view is None:
         raise BatchError(ErrorCode.invalid_record, "no record batch was sent")
     if len(view) > partition.max_message_bytes:
         raise ApiError(
             ErrorCode.message_too_large,
-            f"the batch has {len(view)} bytes, {partition.max_message_bytes} are allowed",
+            f"the batch has {len(view)} bytes, at most {partition.max_message_bytes} are allowed",
         )
     header = check_batch(view)
     if header.attributes & _NOT_ACCEPTED:
@@ -175,7 +172,7 @@ def _checked(partition: Partition, view: memoryview | None, acks: int, now_ms: i
         )
     if acks == ALL:
         check_in_sync(partition)
-    # Where the producer gave no time, or the broker gives it, there is nothing to be compared.
+    # Without a producer's timestamp, or where the broker sets it, there is nothing to compare.
     if header.base_timestamp >= 0 and not partition.stamps_append_time:
         _check_timestamps(partition, header.base_timestamp, header.max_timestamp, now_ms)
     return header
@@ -193,14 +190,14 @@ def _check_timestamps(partition: Partition, base: int, latest: int, now_ms: int)
 
 
 class LargeChecks:
-    """Large batches, looked through beside everything else that a broker does.
+    """Checks the records of large batches beside everything else that a broker does.
 
     One at a time, so that at most one is in memory unpacked. It is unpacked and walked over on a
-    thread, which does not hold the interpreter. Where there is only aiokafka's parser (`NATIVE` is
-    false), the records are looked through piece by piece on the event loop, in turns with all who
-    wait for it: a thread that parsed them would hold the interpreter, and so the loop, for longer.
+    thread, which releases the interpreter lock. With aiokafka's parser alone (`NATIVE` is false),
+    the records are checked piece by piece on the event loop, in turns with everything else: a
+    thread that parsed them would hold the lock, and so stall the loop, for longer.
 
-    Belongs to the event loop. `at_once` is what looks through small ones.
+    Belongs to the event loop. `at_once` checks small batches.
     """
 
     def __init__(self, at_once: RecordCheck) -> None:
@@ -209,13 +206,11 @@ class LargeChecks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, work: Coroutine[None, None, None]) -> None:
-        """Let the rest of a request be worked on."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def check(self, batch: memoryview, *, keyed: bool) -> None:
-        """Raise `BatchError` if the batch's records are not what they must be."""
         header = check_batch(batch)
         async with self._one:
             if NATIVE:

@@ -1,11 +1,11 @@
-"""SaslHandshake (key 17), version 1: by which mechanism a client will log in.
+"""SaslHandshake (key 17), version 1: chooses the mechanism of a client's login.
 
-Not here: version 0, after which tokens went without Kafka's frames. Clients older than 2017 speak
-nothing else. It is listed all the same: older librdkafka would not log in otherwise, by version 1.
+Not here: version 0, after which tokens are sent without Kafka's frames; only clients from before
+2017 need it. It is listed all the same: older librdkafka would otherwise not log in with version 1.
 """
 
 from broker.caller import Caller
-from broker.gate import GateError
+from broker.login_gate import GateError
 from wire.errors import ErrorCode
 from wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 

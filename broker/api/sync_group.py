@@ -1,6 +1,6 @@
 """SyncGroup (key 14), versions 0–5.
 
-The answer waits until what the leader has assigned is durable.
+The answer waits until the leader's assignment is durable.
 """
 
 from broker.api.group_requests import REFUSED, Needs
@@ -20,7 +20,10 @@ async def handle(needs: Needs, request: SyncGroupRequest, caller: Caller) -> Syn
         generation=request.generation_id,
         protocol_type=request.protocol_type,
         protocol=request.protocol_name,
-        assignments=tuple((each.member_id, bytes(each.assignment)) for each in request.assignments),
+        assignments=tuple(
+            (assignment.member_id, bytes(assignment.assignment))
+            for assignment in request.assignments
+        ),
     )
     try:
         outcome = await needs.groups.sync(request.group_id, syncing)

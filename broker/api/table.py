@@ -1,12 +1,13 @@
-"""Every API that is served, in one table: its key, its messages, the versions that clients are told
-they may ask, its handler, and what that needs.
+"""Every API that is served, in one table: its key, its messages, the versions advertised to
+clients, its handler, and what the handler needs.
 
-A handler is `handle(needs, request, caller) -> response`, plain or `async`. It sees none of the
-broker but what it needs: one of its parts, or a frozen `Needs` of its own module. The type checker
-holds each row together: the handler takes that API's request and what is made for it, and gives
+A handler is `handle(needs, request, caller) -> response`, plain or `async`. It gets no more of the
+broker than it needs: one of its parts, or a frozen `Needs` of its own module. The type checker
+holds each row together: the handler takes that API's request and what is made for it, and returns
 that API's response.
 
-Produce and Fetch have a `serve` that the dispatch calls itself: one must not wait, the other must.
+Produce and Fetch have a `serve` that the dispatcher calls itself: one must not wait, the other
+must.
 
 To add an API: its messages in `wire/messages`, its handler in a file beside this one, a row here.
 """
@@ -135,14 +136,13 @@ Response = TypeVar("Response")
 
 
 class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a broker requests are answered from, once it is all there. Only this table takes
-    from it: everybody else gets what is theirs."""
+    """The parts of a broker that answer requests, read by this table only."""
 
     config: BrokerConfig
     listener: str
-    """Where it listens, as a listener of Kafka's."""
+    """The address on which it listens, as a Kafka listener."""
     advertised: str
-    """Where clients are told to reach it."""
+    """The address that clients are told."""
     loop: asyncio.AbstractEventLoop
     cluster: ClusterView
     topics: TopicAdmin
@@ -151,13 +151,13 @@ class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
     broker_configs: BrokerConfigAdmin
     groups: Coordinator
     sends_throttled: Throttle
-    """What others have of what is led here, to move replicas."""
+    """The throttle of what other brokers fetch from leaders here, for moved replicas."""
     users: UserAdmin
     partitions: Partitions
     described: DescribedTopics
     producer_ids: ProducerIds
     turns: Turns
-    """Those of requests about many things."""
+    """The turns of requests about many things."""
     open_logs: OpenLogs
     record_check: RecordCheck
     large_checks: LargeChecks
@@ -171,7 +171,7 @@ class BrokerParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Served(msgspec.Struct, frozen=True):
-    """A row. What types its members share, `_row` has seen to."""
+    """A row of the table. `_row` checks that the types of its members agree."""
 
     key: int
     api: Api[Any, Any]
@@ -179,7 +179,7 @@ class Served(msgspec.Struct, frozen=True):
     handle: Callable[..., Any]
     needs: Callable[[BrokerParts], Any]
     ends_with_client: bool = False
-    """Whether its handler is cancelled when the client goes before it has answered."""
+    """Whether its handler is cancelled if the client disconnects before the answer."""
 
 
 def _row(
@@ -194,7 +194,7 @@ def _row(
     return Served(key, api, asked, handle, needs, ends_with_client)
 
 
-# What they need
+# What handlers need
 
 
 def _nothing(_parts: BrokerParts) -> None:

@@ -1,1 +1,1 @@
-"""What the broker that has the office of controller does for all of them."""
+"""The tasks of the broker that is the controller."""

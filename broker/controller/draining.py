@@ -1,9 +1,9 @@
-"""A clean stop: the lead goes to others before the broker does.
+"""Hands leadership to other brokers before a clean stop.
 
-The broker says in the map that it is about to stop. The controller, which may be this broker, lets
+The broker marks in the map that it is about to stop. The controller, which may be this broker, lets
 another in-sync replica lead wherever there is one (elections.py), and clients are sent there while
-this broker still answers them. What no other can lead is not waited for, nor is a controller that
-does not come to it.
+this broker still answers them. Partitions that no other broker can lead are not waited for, nor is
+a controller that does not respond in time.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ async def hand_over(
     broker_id: int,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> None:
-    """Return when this broker leads nothing that another could lead, or when that takes longer
-    than `patience_seconds`. Never raises: a broker stops also without ZooKeeper."""
+    """Return when this broker leads nothing that another could lead, or after `patience_seconds`.
+    Never raises: a broker must be able to stop without ZooKeeper."""
     if not to_hand_over(view.snapshot, broker_id):
         return
     announced = asyncio.ensure_future(asyncio.to_thread(draining.announce, session, broker_id))
@@ -41,13 +41,14 @@ async def hand_over(
                 await asyncio.sleep(_GLANCE_SECONDS)
     except (TimeoutError, ClusterError) as error:
         log.warning(
-            "stopping although others could lead id=%d partitions=%d reason=%r",
+            "stopping while still leading partitions that others could lead id=%d partitions=%d "
+            "reason=%r",
             *(broker_id, to_hand_over(view.snapshot, broker_id)),
-            str(error) or f"not done within {patience_seconds:g} s",
+            str(error) or f"timed out after {patience_seconds:g} s",
         )
         announced.add_done_callback(_note_failure)
     else:
-        log.info("others lead now id=%d", broker_id)
+        log.info("leadership handed over id=%d", broker_id)
 
 
 def to_hand_over(snapshot: ClusterSnapshot, broker_id: int) -> int:
@@ -63,6 +64,6 @@ def to_hand_over(snapshot: ClusterSnapshot, broker_id: int) -> int:
 
 
 def _note_failure(announced: "asyncio.Future[None]") -> None:
-    """What comes too late concerns nobody any more."""
+    """Consume the error of a task that nothing waits for any more."""
     if not announced.cancelled():
         announced.exception()

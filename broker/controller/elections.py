@@ -1,18 +1,18 @@
-"""Who leads a partition, and who counts as in sync, after brokers have come or gone. Pure.
+"""Elections: the leader and in-sync replicas of a partition after brokers have come or gone. Pure.
 
 Rule 1: a leader that is alive and in sync stays, unless it is about to stop (draining) and another
-        replica can lead. The next one is the first in the order of the assignment that is alive
-        and in sync, before it those that are not draining. Its epoch is one higher.
-Rule 2: with a leader there, replicas that are dead leave the in-sync ones. The epoch stays as it
-        is: the leader changes the same node by compare-and-set, so it learns of it there, and
-        until then waits for more replicas than it must, never for fewer.
-Rule 3: where none of the in-sync replicas is alive, nobody leads, and they stay the in-sync ones:
-        what was acknowledged lies with them, and the first to come back leads.
-Rule 4: only where `unclean.leader.election.enable` says so, the first live replica leads then,
-        alone in sync; what it does not have is lost, and the state says that this epoch began so.
+        replica can lead. The next leader is the first live in-sync replica in the order of the
+        assignment, with draining ones last. Its epoch is one higher.
+Rule 2: under a live leader, dead replicas leave the in-sync set. The epoch stays: the leader
+        changes the same node by compare-and-set, so it learns of the change there, and until then
+        waits for more replicas than it must, never for fewer.
+Rule 3: if no in-sync replica is alive, the partition has no leader, and the in-sync set stays: what
+        was acknowledged is on those replicas, and the first to return leads.
+Rule 4: only if `unclean.leader.election.enable` is set, the first live replica leads in that case,
+        alone in sync. What it lacks is lost, and the state records that this epoch began uncleanly.
 
-So a leader is always in sync, somebody always is, and applied to its own result, an election
-changes nothing.
+So a leader is always in sync, the in-sync set is never empty, and an election that is applied to
+its own result changes nothing.
 
 Specified in docs/replication-spec.md: `Elect`, `ElectUnclean` (R6).
 """
@@ -30,7 +30,7 @@ _MOST_UNCLEAN: Final = 8  # leader epochs that a state names
 
 
 class Brokers(msgspec.Struct, frozen=True):
-    """Those that are alive, and those of them that are about to stop."""
+    """The live brokers, and those of them that are about to stop."""
 
     live: Set[int]
     draining: Set[int] = frozenset()
@@ -41,7 +41,7 @@ class Brokers(msgspec.Struct, frozen=True):
 
 
 def elected(partition: PartitionInfo, brokers: Brokers, *, unclean: bool = False) -> PartitionInfo:
-    """The partition as it should be; the same object where nothing is due."""
+    """The partition as it should be; the same object if nothing has to change."""
     if not partition.replicas:
         return partition
     candidates = _candidates(partition, brokers)
@@ -49,14 +49,14 @@ def elected(partition: PartitionInfo, brokers: Brokers, *, unclean: bool = False
         leader = _leader(partition, candidates, brokers)
         return _with(partition, leader, _in_sync(partition, brokers))
     live = _first_those_that_stay(partition.replicas, brokers)
-    if live and (unclean or not partition.isr):  # nobody was ever in sync: there is nothing to lose
+    if live and (unclean or not partition.isr):  # nothing was ever in sync, so nothing can be lost
         after = _with(partition, live[0], (live[0],))
         return _unclean(after) if partition.isr else after
     return _with(partition, NO_LEADER, partition.isr)
 
 
 def preferred(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo:
-    """The partition led by the first of its replicas, if that one can."""
+    """The partition led by the first of its replicas, if that one can lead."""
     if not partition.replicas or partition.leader == NO_LEADER:
         return partition
     first = partition.replicas[0]
@@ -66,7 +66,7 @@ def preferred(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo:
 
 
 def due(topic: TopicInfo, brokers: Brokers, *, unclean: bool) -> list[StateChange]:
-    """All that should change in a topic, as far as its states are known."""
+    """All changes that are due in a topic, as far as its states are known."""
     return [
         change_of(topic, index, after)
         for index, partition in enumerate(topic.partitions)
@@ -80,14 +80,14 @@ def change_of(topic: TopicInfo, index: int, after: PartitionInfo) -> StateChange
 
 
 def _candidates(partition: PartitionInfo, brokers: Brokers) -> list[int]:
-    """Replicas that may lead and lose nothing, the best first."""
-    in_sync = [each for each in partition.replicas if each in partition.isr]
+    """Replicas that can lead without losing data, the best first."""
+    in_sync = [replica for replica in partition.replicas if replica in partition.isr]
     return _first_those_that_stay(in_sync, brokers)
 
 
 def _first_those_that_stay(replicas: Iterable[int], brokers: Brokers) -> list[int]:
-    live = [each for each in replicas if each in brokers.live]
-    return sorted(live, key=lambda each: each in brokers.draining)
+    live = [replica for replica in replicas if replica in brokers.live]
+    return sorted(live, key=lambda replica: replica in brokers.draining)
 
 
 def _leader(partition: PartitionInfo, candidates: list[int], brokers: Brokers) -> int:
@@ -98,7 +98,7 @@ def _leader(partition: PartitionInfo, candidates: list[int], brokers: Brokers) -
 
 def _in_sync(partition: PartitionInfo, brokers: Brokers) -> tuple[int, ...]:
     replicas, live = partition.replicas, brokers.live
-    return tuple(each for each in partition.isr if each in live and each in replicas)
+    return tuple(replica for replica in partition.isr if replica in live and replica in replicas)
 
 
 def _unclean(after: PartitionInfo) -> PartitionInfo:

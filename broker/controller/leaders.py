@@ -1,16 +1,15 @@
-"""The controller's hand on leaders: whatever happens to brokers, the map gets the leaders it needs.
+"""The controller's elections: whatever happens to brokers, the map gets the leaders that it needs.
 
-While this broker is the controller, every snapshot of the map is looked through for elections that
-are due (elections.py), and those are written: thousands in a few transactions, each by
-compare-and-set, all fenced by the controller's epoch. Who becomes the controller begins with a
-look at everything, at a map that was read after that.
+While this broker is the controller, it searches every snapshot of the map for elections that are
+due (elections.py) and writes them: thousands in a few transactions, each by compare-and-set, all
+fenced by the controller's epoch. A new controller begins with a complete look at a map that was
+read after its election.
 
-Replicas that were on the move and are all in sync have arrived (reassignments.py): that is written
-too.
+It also writes the end of reassignments whose replicas are all in sync (reassignments.py).
 
-One thread does it, one pass at a time, always by the newest snapshot. What was changed by another
-meanwhile is left alone: the next snapshot has that change, and is looked through in turn. Only
-topics that changed since the last pass are looked at, unless brokers have.
+A single thread does this, one pass at a time, always by the newest snapshot. State that another
+broker has changed meanwhile is left alone: the next snapshot has that change, and is searched in
+turn. A pass looks only at topics that have changed since the last one, unless brokers have changed.
 """
 
 import logging
@@ -44,28 +43,28 @@ UNCLEAN: Final = "unclean.leader.election.enable"
 
 log = logging.getLogger(__name__)
 
-_Looked = tuple[TopicInfo, Mapping[str, str]]  # at these objects: a topic, and what was set for it
+_Looked = tuple[TopicInfo, Mapping[str, str]]  # the objects that were seen: topic, overrides
 
 
 class Leaders:
     """`follow`, `lead` and `poke` may be called on any thread and return at once."""
 
     def __init__(self, session: Session, view: ClusterView, defaults: Mapping[str, str]) -> None:
-        """`defaults`: of topics' configs."""
+        """`defaults`: the broker's topic config defaults."""
         self._session = session
         self._view = view
         self._defaults = defaults
         self._epoch: ControllerEpoch | None = None
         self._upkeep = Upkeep("elections", self._pass)
-        self._writing = threading.Lock()  # guards what follows
-        self._looked_for: ControllerEpoch | None = None  # whom the rest was learnt for
+        self._writing = threading.Lock()  # guards the following fields
+        self._looked_for: ControllerEpoch | None = None  # the epoch that the rest belongs to
         self._brokers = Brokers(frozenset())
         self._looked: dict[str, _Looked] = {}
         self._written: dict[tuple[UUID, int], int] = {}  # the version that was replaced
 
     @property
     def epoch(self) -> ControllerEpoch | None:
-        """Set while this broker is the controller, as far as it knows."""
+        """Set while this broker is the controller, to its knowledge."""
         return self._epoch
 
     def start(self) -> None:
@@ -75,12 +74,10 @@ class Leaders:
         self._upkeep.stop()
 
     def lead(self, epoch: ControllerEpoch | None) -> None:
-        """Become the controller, or stop being it."""
         self._epoch = epoch
         self._upkeep.poke()
 
     def follow(self) -> None:
-        """The map has changed."""
         if self._epoch is not None:
             self._upkeep.poke()
 
@@ -89,8 +86,9 @@ class Leaders:
         propose: Callable[[ClusterSnapshot], Sequence[StateChange]],
         epoch: ControllerEpoch,
     ) -> list[PartitionInfo | None]:
-        """Write what `propose` makes of the newest snapshot, and say of each what stands now; None
-        where the map says something else by now. Blocks; raises Fenced, Unavailable."""
+        """Write the changes that `propose` makes of the newest snapshot. Returns the state that
+        each has led to; None if the map has changed meanwhile. Blocks; raises Fenced,
+        Unavailable."""
         with self._writing:
             return self._write(propose(self._view.snapshot), epoch)
 
@@ -108,9 +106,9 @@ class Leaders:
                 self._follow(self._view.snapshot, epoch)
             except Fenced as fenced:
                 self._forget()
-                log.info("not the controller any more reason=%r", str(fenced))
+                log.info("no longer the controller reason=%r", str(fenced))
             except BaseException:
-                self._forget()  # what of it was written is not known
+                self._forget()  # it is unknown what was written
                 raise
 
     def _forget(self) -> None:
@@ -127,7 +125,8 @@ class Leaders:
         ]
         if changes:
             self._elect(changes, epoch)
-        elected_of = {each.topic for each in changes}  # of whose states the next snapshot tells
+        # The next snapshot will have their states.
+        elected_of = {change.topic for change in changes}
         for topic, _ in topics:
             if topic.name not in elected_of:
                 self._finish_moves(topic, brokers, epoch)
@@ -135,7 +134,7 @@ class Leaders:
     def _to_look_at(
         self, snapshot: ClusterSnapshot, brokers: Brokers
     ) -> list[tuple[TopicInfo, Mapping[str, str]]]:
-        """Topics that are not as they were when they were looked at last, with their overrides."""
+        """Topics that have changed since the last look, with their overrides."""
         before = self._looked if brokers == self._brokers else {}
         self._brokers = brokers
         self._looked = {
@@ -151,11 +150,11 @@ class Leaders:
 
     def _elect(self, changes: Sequence[StateChange], epoch: ControllerEpoch) -> None:
         started = time.monotonic()
-        stand = [each for each in self._write(changes, epoch) if each is not None]
-        headless = sum(each.leader == NO_LEADER for each in stand)
+        stand = [state for state in self._write(changes, epoch) if state is not None]
+        headless = sum(state.leader == NO_LEADER for state in stand)
         log.log(
             logging.WARNING if headless else logging.INFO,
-            "leaders and in-sync replicas changed partitions=%d without_leader=%d seconds=%.3f",
+            "changed leaders and in-sync replicas partitions=%d without_leader=%d seconds=%.3f",
             *(len(stand), headless, time.monotonic() - started),
         )
 
@@ -171,20 +170,21 @@ class Leaders:
             change_replicas(self._session, epoch, topic, moved)
         except Fenced:
             raise
-        except (Conflict, UnknownTopic) as error:  # the next snapshot shows what has changed
-            log.info("move not finished yet topic=%s reason=%r", topic.name, str(error))
+        except (Conflict, UnknownTopic) as error:  # the next snapshot has the change
+            log.info("reassignment not completed yet topic=%s reason=%r", topic.name, str(error))
         else:
-            log.info("replicas moved topic=%s partitions=%d", topic.name, len(moved))
+            log.info("reassignment completed topic=%s partitions=%d", topic.name, len(moved))
 
     def _write(
         self, changes: Sequence[StateChange], epoch: ControllerEpoch
     ) -> list[PartitionInfo | None]:
-        """Not again what was written and is only not seen yet."""
+        """Skips what was already written but does not show in the map yet."""
         self._written = {key: at for key, at in self._written.items() if self._is_unseen(*key, at)}
         fresh = {
-            number: replace(each, after=replace(each.after, controller_epoch=epoch.epoch))
-            for number, each in enumerate(changes)
-            if self._written.get((each.topic_id, each.partition), NO_VERSION) < each.after.version
+            number: replace(change, after=replace(change.after, controller_epoch=epoch.epoch))
+            for number, change in enumerate(changes)
+            if self._written.get((change.topic_id, change.partition), NO_VERSION)
+            < change.after.version
         }
         stand: list[PartitionInfo | None] = [None] * len(changes)
         changed = change_states(self._session, tuple(fresh.values()), epoch)

@@ -1,8 +1,8 @@
-"""Leaders return to the brokers that they were assigned to, after these have been away.
+"""Returns leadership to preferred leaders that have been away.
 
 The first of a partition's replicas is the preferred leader: topics are created so that these are
-spread evenly. A broker that was away leads nothing when it comes back, so from time to time the
-controller lets preferred leaders lead again, where they are in sync.
+spread evenly. A broker that was away leads nothing when it comes back, so the controller regularly
+makes preferred leaders lead again, where they are in sync.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class PreferredLeaders:
-    """Runs from when it is made until `stop`. Belongs to the event loop."""
+    """Runs from its creation until `stop`. Belongs to the event loop."""
 
     def __init__(self, leaders: Leaders, seconds: float) -> None:
         self._leaders = leaders
@@ -39,14 +39,14 @@ class PreferredLeaders:
             try:
                 stand = await asyncio.to_thread(self._leaders.change, returning, epoch)
             except ClusterError as error:
-                log.warning("preferred leaders not elected error=%r", str(error))
+                log.warning("cannot elect preferred leaders error=%r", str(error))
                 continue
             if any(stand):
-                log.info("preferred leaders lead again partitions=%d", sum(map(bool, stand)))
+                log.info("elected preferred leaders partitions=%d", sum(map(bool, stand)))
 
 
 def returning(snapshot: ClusterSnapshot) -> Sequence[StateChange]:
-    """What changes when every preferred leader leads that can."""
+    """The changes that make every preferred leader lead that can."""
     brokers = Brokers.of(snapshot)
     return [
         change_of(topic, index, after)

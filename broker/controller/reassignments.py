@@ -1,12 +1,12 @@
-"""Replicas of a partition moved to other brokers, step by step. Pure.
+"""Moves replicas of a partition to other brokers, step by step. Pure.
 
     begun       the new brokers are replicas beside the old ones; they follow until they are in sync
     finished    all of them are: the old ones are replicas no more, and if one of them led, one of
                 the new ones does
     cancelled   before that, the old ones are the replicas again
 
-At every step somebody in sync leads if one is alive, and nothing that was acknowledged is only on
-brokers that go.
+At every step, an in-sync replica leads if one is alive, and nothing that was acknowledged is only
+on brokers that are being removed.
 """
 
 from msgspec.structs import replace
@@ -18,22 +18,22 @@ from cluster.values import NO_LEADER, Move, PartitionInfo
 def begun(
     partition: PartitionInfo, target: tuple[int, ...], brokers: Brokers
 ) -> PartitionInfo | None:
-    """None if it cannot be: nobody who is to stay is alive and in sync."""
+    """None if it is impossible: no replica that is to stay is alive and in sync."""
     origin = partition.move.origin if partition.move else partition.replicas
     if set(target) == set(origin):  # another order, or back to where it was
         return _with(partition, target, None, brokers)
-    both = target + tuple(each for each in origin if each not in target)
+    both = target + tuple(replica for replica in origin if replica not in target)
     return _with(partition, both, Move(target=target, origin=origin), brokers)
 
 
 def cancelled(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo | None:
-    """None if it cannot be any more."""
+    """None if it is too late to cancel."""
     assert partition.move is not None
     return _with(partition, partition.move.origin, None, brokers)
 
 
 def finished(partition: PartitionInfo, brokers: Brokers) -> PartitionInfo | None:
-    """None as long as it is not, or is not under way."""
+    """None while it is unfinished, or not under way."""
     move = partition.move
     if move is None or not set(move.target) <= set(partition.isr):
         return None
@@ -46,5 +46,5 @@ def _with(
     after = elected(replace(partition, replicas=replicas, move=move), brokers)
     stays = set(replicas) >= set(partition.replicas)
     if not stays and after.leader == NO_LEADER:
-        return None  # those that would go may have what the others lack
+        return None  # replicas to be removed may have data that the others lack
     return after

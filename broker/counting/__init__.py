@@ -1,1 +1,1 @@
-"""What a broker tells the ledger of its own logs: counted behind them, in a process of its own."""
+"""Counts this broker's logs for the ledger, after they are written, in a separate process."""

@@ -1,8 +1,8 @@
-"""The broker's side of its ledger: a child process is kept running, and told how the logs stand.
+"""The broker's side of its ledger: runs the counting process, and reports the state of logs to it.
 
-It is nobody's business but the ledger's: a child that ends is started again, later and later; one
-that is slow gets its next report when it has followed the last; what it has trouble with is logged
-once. Neither appending nor serving ever waits for any of it.
+Trouble here affects only the ledger. A child that ends is restarted with growing pauses; a slow one
+gets its next report when it has handled the last; its problems are logged once. Neither appending
+nor serving ever waits for any of it.
 """
 
 import asyncio
@@ -42,15 +42,15 @@ log = logging.getLogger(__name__)
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
 _END_SECONDS: Final = 2.0
-_AT_ONCE: Final = 200  # partitions, before others of the event loop come to their turn
-_MOST: Final = 100  # that are shown one by one
+_AT_ONCE: Final = 200  # partitions, before the event loop gets its turn
+_MOST: Final = 100  # damages shown one by one
 
 
 class CountingFindings:
-    """What the counting process has found since the broker started: damage, and how far it has
-    looked.
+    """The counting process's findings since the broker started: damage, and the progress of
+    re-reading.
 
-    Written by the event loop, read by whoever shows it. The ledger has it, too; this is for those
+    Written by the event loop, read by any thread. The ledger has them, too; these are for people
     who look at the broker.
     """
 
@@ -60,43 +60,41 @@ class CountingFindings:
         self.scrubbed_bytes = 0
         self.scrubbed_millis = -1
         self.checked: dict[tuple[str, int], CheckedLog] = {}
-        """Of each partition that is counted here: when its log was last read again."""
+        """When each counted partition's log was last re-read."""
 
     def follow(self, led: Sequence[Led]) -> None:
-        """These partitions are counted now."""
-        keys = [(each.topic, each.partition) for each in led]
+        keys = [(led_partition.topic, led_partition.partition) for led_partition in led]
         self.checked = {key: self.checked.get(key, CheckedLog(*key, -1, -1)) for key in keys}
 
     def note(self, looked: CountingResult) -> None:
-        """An answer has come."""
-        for each in looked.damaged:
-            if any(each[:4] == known[:4] for known in self.damaged):
-                continue  # read again, and still so
-            self.damaged_batches[each.topic, each.partition] += 1
-            self.damaged = [*self.damaged, each][-_MOST:]
+        for damage in looked.damaged:
+            if any(damage[:4] == known[:4] for known in self.damaged):
+                continue  # found again, and already known
+            self.damaged_batches[damage.topic, damage.partition] += 1
+            self.damaged = [*self.damaged, damage][-_MOST:]
             log.error(
-                "damaged batch topic=%s partition=%d first_offset=%d offsets=%d reason=%r", *each
+                "damaged batch topic=%s partition=%d first_offset=%d offsets=%d reason=%r", *damage
             )
         self.scrubbed_bytes += looked.scrubbed_bytes
         self.scrubbed_millis = max(self.scrubbed_millis, looked.scrubbed_millis)
         self.checked.update(
-            ((each.topic, each.partition), each)
-            for each in looked.checked
-            if (each.topic, each.partition) in self.checked
+            ((checked.topic, checked.partition), checked)
+            for checked in looked.checked
+            if (checked.topic, checked.partition) in self.checked
         )
 
     @property
     def remarks(self) -> list[str]:
-        """For people, a line each."""
+        """A line for each damaged batch."""
         return [
-            f"damaged: {each.topic}-{each.partition}, messages {each.first:,} to "
-            f"{each.first + each.offsets - 1:,}: {each.reason}"
-            for each in self.damaged
+            f"damaged: {damage.topic}-{damage.partition}, messages {damage.first:,} to "
+            f"{damage.first + damage.offsets - 1:,}: {damage.reason}"
+            for damage in self.damaged
         ]
 
 
 class LedgerCounter:
-    """Runs from when it is made until `stop`. Belongs to the event loop."""
+    """Runs from its creation until `stop`. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -104,10 +102,12 @@ class LedgerCounter:
         listeners: Sequence[Listener],
         partitions: Partitions,
         withdrawals: Withdrawals,
-        found: CountingFindings,
+        findings: CountingFindings,
     ) -> None:
         between = config.between
-        host, port = next(each.from_here for each in listeners if each.name == between.listener)
+        host, port = next(
+            listener.from_here for listener in listeners if listener.name == between.listener
+        )
         self._task = Task(
             data_dir=config.data_dir,
             broker=f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
@@ -121,13 +121,13 @@ class LedgerCounter:
         )
         self._partitions = partitions
         self._withdrawals = withdrawals
-        self._found = found
+        self._found = findings
         self._trouble = ""
         self._pause = _FIRST_PAUSE
         self._running = asyncio.ensure_future(self._run())
 
     async def stop(self) -> None:
-        """End the child, too: it may be anywhere in its work."""
+        """End the child too, at whatever point of its work."""
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
 
@@ -135,20 +135,20 @@ class LedgerCounter:
         while True:
             try:
                 status = await self._one_process()
-                reason = f"its process ended with status {status}"
+                reason = f"the process ended with status {status}"
             except (OSError, msgspec.DecodeError) as error:
                 reason = str(error)
             log.warning(
-                "ledger counter ended, starting another reason=%r seconds=%g", reason, self._pause
+                "counting process ended, restarting reason=%r seconds=%g", reason, self._pause
             )
             await asyncio.sleep(self._pause)
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     async def _one_process(self) -> int:
-        """Returns when it has ended by itself; cancelling this ends it."""
+        """Return when the process has ended by itself; cancelling this ends it."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",  # not what happens to lie in the working directory
+            "-P",  # do not import modules from the working directory
             "-m",
             "broker.counting.process",
             stdin=asyncio.subprocess.PIPE,
@@ -162,16 +162,15 @@ class LedgerCounter:
             await _ended(process)
 
     async def _serve(self, process: Process) -> None:
-        """Returns when it has ended."""
         assert process.stdin is not None
         assert process.stdout is not None
-        told = framed(self._task)
+        message = framed(self._task)
         while True:
-            told += framed(await self._report())
+            message += framed(await self._report())
             if process.stdin.is_closing():
-                return  # it has ended while it was not looked at; writing would raise RuntimeError
-            process.stdin.write(told)
-            told = b""
+                return  # it ended between two looks; writing would raise RuntimeError
+            process.stdin.write(message)
+            message = b""
             try:
                 size = int.from_bytes(await process.stdout.readexactly(SIZE_BYTES), "big")
                 body = await process.stdout.readexactly(size)
@@ -185,9 +184,9 @@ class LedgerCounter:
 
     def _note(self, looked: CountingResult) -> None:
         if looked.trouble and looked.trouble != self._trouble:
-            log.warning("ledger waits reason=%r", looked.trouble)
+            log.warning("ledger counting paused reason=%r", looked.trouble)
         elif self._trouble and not looked.trouble:
-            log.info("ledger goes on batches=%d", looked.batches)
+            log.info("ledger counting resumed batches=%d", looked.batches)
         self._trouble = looked.trouble
         self._found.note(looked)
         if not looked.trouble:
@@ -227,28 +226,27 @@ class LedgerCounter:
             list(self._partitions.offline),
             [
                 LostOffsets(
-                    each.number,
-                    each.topic,
-                    each.topic_id,
-                    each.partition,
-                    each.leader_epoch,
-                    each.first,
-                    each.count,
-                    each.resumes,
-                    each.reason,
+                    loss.number,
+                    loss.topic,
+                    loss.topic_id,
+                    loss.partition,
+                    loss.leader_epoch,
+                    loss.first,
+                    loss.count,
+                    loss.resumes,
+                    loss.reason,
                 )
-                for each in self._withdrawals.untold()
+                for loss in self._withdrawals.untold()
             ],
         )
 
 
 def epochs_of(log_: Log, leader_epoch: int) -> list[EpochStart]:
-    """Up to the one under which it is led: that begins with what is written next, if nothing has
-    been yet."""
-    found = [EpochStart(*each) for each in log_.epochs.entries if each[0] <= leader_epoch]
-    if not found or found[-1].leader_epoch < leader_epoch:
-        found.append(EpochStart(leader_epoch, log_.end_offset))
-    return found
+    """The epochs up to `leader_epoch`, which may still be without a batch."""
+    starts = [EpochStart(*entry) for entry in log_.epochs.entries if entry[0] <= leader_epoch]
+    if not starts or starts[-1].leader_epoch < leader_epoch:
+        starts.append(EpochStart(leader_epoch, log_.end_offset))
+    return starts
 
 
 async def _ended(process: Process) -> None:

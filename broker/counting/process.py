@@ -1,9 +1,9 @@
-"""The broker's part of the ledger, counted in a process of its own: this is that process.
+"""The counting process: counts the broker's logs for the ledger.
 
-It reads the logs' files behind the broker's back, at low priority, and is a client of the cluster
-as any other. While it waits for the broker's next report, it reads again what is stored. The broker
-never waits for it. It ends as soon as its parent does, wherever it is just then: what it has
-journalled says where the next one goes on.
+It reads the logs' files independently of the broker, at low priority, and is an ordinary client of
+the cluster. While it waits for the broker's next report, it re-reads stored data. The broker never
+waits for it. It ends as soon as its parent does, at any point: its journal determines where the
+next one continues.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from broker.counting.following import LogFollowing
+from broker.counting.partition_counting import PartitionCounting
 from broker.counting.reports import SIZE_BYTES, CountingReport, CountingResult, Task, framed
 from broker.counting.scrubbing import Scrubbing
 from broker.data_directory import JOURNAL
@@ -33,7 +33,7 @@ _KIND: Final = "broker"
 
 
 def main() -> None:
-    """Reports from standard input, what came of them to standard output."""
+    """Read reports from standard input, and write their results to standard output."""
     os.nice(_NICE)
     inward, outward = sys.stdin.buffer, sys.stdout.buffer
     body = _frame(inward)
@@ -47,7 +47,7 @@ def main() -> None:
     except (CounterFileDamaged, OSError) as error:
         _answer_only(str(error), reports, outward)
         return
-    following = LogFollowing(task, counter, _tail(task))
+    following = PartitionCounting(task, counter, _tail(task))
     scrubbing = Scrubbing(Path(task.data_dir), task.checks, counter)
     while True:
         report = _next(reports, scrubbing)
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _next(reports: "queue.SimpleQueue[CountingReport]", scrubbing: Scrubbing) -> CountingReport:
-    """Until it comes, what is stored is read again."""
+    """The next report; until it comes, stored data is read again."""
     while True:
         pause = scrubbing.step()
         try:
@@ -95,7 +95,7 @@ def _tail(task: Task) -> LedgerTail:
 def _answer_only(
     trouble: str, reports: "queue.SimpleQueue[CountingReport]", outward: BinaryIO
 ) -> None:
-    """Nothing can be counted until somebody has looked."""
+    """Nothing can be counted until a person has intervened."""
     while True:
         reports.get()
         _answer(CountingResult(0, 0, trouble), outward)
@@ -109,7 +109,7 @@ def _answer(looked: CountingResult, outward: BinaryIO) -> None:
 def _receive(inward: BinaryIO, reports: "queue.SimpleQueue[CountingReport]") -> None:
     while (body := _frame(inward)) is not None:
         reports.put(msgspec.msgpack.decode(body, type=known_type(CountingReport)))
-    os._exit(0)  # the parent has ended, or wants nothing more
+    os._exit(0)  # the parent has ended, or closed the pipe
 
 
 def _frame(inward: BinaryIO) -> bytes | None:

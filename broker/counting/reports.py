@@ -1,7 +1,8 @@
-"""What the broker and its counting process tell each other: frames of MessagePack through pipes.
+"""The messages between the broker and its counting process: frames of MessagePack through pipes.
 
-First the broker says who counts, and where; then, every interval, what it leads and how far
-consumers see it. Each report is answered when it was followed, and no other is sent before that.
+The broker first sends a task: its identity and addresses; then, every interval, a report of the
+partitions that it leads and how far they are exposed. Each report is answered when it was handled,
+and no other is sent before that.
 """
 
 from collections.abc import Sequence
@@ -19,11 +20,11 @@ SIZE_BYTES: Final = 4  # before each frame
 
 
 class Led(NamedTuple):
-    """One partition that the broker leads and serves: its records from `start` up to `exposed`. Its
-    log ends at `end`, and `epochs` are the leader epochs of what is in it, with the offsets at
-    which they begin, ascending: `leader_epoch`, which it is led under, is the last of them.
-    `unclean` are those that began with a leader who was not in sync. `mirror_of` says of what the
-    topic is a copy."""
+    """A partition that the broker leads and serves: its records from `start` up to `exposed`. Its
+    log ends at `end`, and `epochs` are the leader epochs in it with the offsets at which they
+    begin, ascending: the last of them is `leader_epoch`, under which it is led. `unclean` are those
+    that began with a leader that was not in sync. `mirror_of` names the topic that this one is a
+    copy of."""
 
     topic: str
     topic_id: str
@@ -40,13 +41,13 @@ class Led(NamedTuple):
 
     @property
     def begins(self) -> int:
-        """Where its leader began to lead: what lies before that, others may have counted."""
+        """The first offset of its leader's epoch: other brokers may have counted what is before."""
         return self.epochs[-1].first
 
 
 class LostOffsets(NamedTuple):
-    """What a log has lost, to be told: `number` tells it from others. The log went on at `resumes`
-    under this leader epoch. -1 `offsets`: nobody knows how many."""
+    """A loss to be reported, identified by `number`. The log continued at `resumes` under this
+    leader epoch. -1 `offsets`: their number is unknown."""
 
     number: int
     topic: str
@@ -60,7 +61,7 @@ class LostOffsets(NamedTuple):
 
 
 class DamagedOffsets(NamedTuple):
-    """Offsets at which no batch is any more that could be read."""
+    """Offsets without a readable batch."""
 
     topic: str
     partition: int
@@ -70,8 +71,8 @@ class DamagedOffsets(NamedTuple):
 
 
 class CheckedLog(NamedTuple):
-    """When a partition's log was last read again, in milliseconds since 1970: its young segments,
-    and all of them; -1: never."""
+    """When a partition's log was last re-read, in milliseconds since 1970: its young segments, and
+    all of them; -1: never."""
 
     topic: str
     partition: int
@@ -80,7 +81,7 @@ class CheckedLog(NamedTuple):
 
 
 class Task(msgspec.Struct, array_like=True, frozen=True):
-    """What the process is told first."""
+    """The first message to the process."""
 
     data_dir: str
     broker: str  # host:port
@@ -94,8 +95,8 @@ class Task(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CountingReport(msgspec.Struct, array_like=True, frozen=True):
-    """How the partitions stand; those that are not served now are only named. And what was lost of
-    them, until it was answered that it is told."""
+    """The state of the partitions; those not served now are only named. Also losses that have not
+    been confirmed as reported."""
 
     led: list[Led]
     not_served: list[tuple[str, int]]
@@ -103,11 +104,12 @@ class CountingReport(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CountingResult(msgspec.Struct, array_like=True, frozen=True):
-    """What came of a report: batches counted, of which so many were opened; what went wrong.
+    """The result of a report: the number of batches counted, the number of those that were opened,
+    and problems.
 
-    The losses of these numbers will be in the ledger, whatever happens; what was found damaged
-    since the last answer; what was read again of what is stored, when all of it was last read, and
-    which logs were.
+    The losses with these numbers will reach the ledger, whatever happens. Also: damage found since
+    the last answer, bytes of stored data re-read, when all of it had last been read, and which logs
+    were.
     """
 
     batches: int

@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from broker.config import Checks
-from broker.counting.leading import key_of
+from broker.counting.leader_terms import key_of
 from broker.counting.reports import CheckedLog, CountingReport, DamagedOffsets, Led
 from broker.storage import layout
 from broker.storage.directories import topic_id
@@ -42,15 +42,15 @@ from ledger.names import topic_id_text
 FILE_NAME: Final = "scrub"
 _SAVED_SECONDS: Final = 10.0
 _REPORTED_SECONDS: Final = 30.0
-_KEPT_MILLIS: Final = 86_400_000  # the times of a log that is not led any more
-_MOST_DAMAGES: Final = 10_000  # that the young pass remembers to have reported
+_KEPT_MILLIS: Final = 86_400_000  # how long the times of a log that is not led any more are kept
+_MOST_DAMAGES: Final = 10_000  # remembered by the young pass as reported
 
 log = logging.getLogger(__name__)
 
 
 class CheckTimes(NamedTuple):
-    """When a log was last read again, in milliseconds since 1970; -1: never. Each is the time at
-    which that reading began: everything written before it was read."""
+    """When a log was last re-read, in milliseconds since 1970; -1: never. Each is the time at which
+    that reading began: everything written before it was read."""
 
     recent: int = -1  # its young segments
     whole: int = -1  # all of its segments
@@ -60,8 +60,8 @@ _NEVER: Final = CheckTimes()
 
 
 class _Progress(msgspec.Struct):
-    """What `scrub` holds: the place of the last round, when the one before ended, and when each log
-    was read."""
+    """The contents of `scrub`: the place of the current round, when the previous one ended, and
+    when each log was read."""
 
     began_millis: int = -1
     topic: str = ""
@@ -71,12 +71,12 @@ class _Progress(msgspec.Struct):
     finished_millis: int = -1
     topic_id: str = ""
     log_began_millis: int = -1  # when the reading of this log began; -1: its beginning was not read
-    is_through: bool = False  # with this log
+    is_through: bool = False  # whether the reading of this log is complete
     logs: list[tuple[PartitionKey, CheckTimes]] = []
 
 
 class _Reading:
-    """Pieces by their bytes, None while nothing is due, and when the next may be read."""
+    """The sizes of the pieces read, None while nothing is due; and when the next may be read."""
 
     def __init__(self, pieces: Iterator[int | None], bytes_per_second: int) -> None:
         self.pieces = pieces
@@ -85,7 +85,7 @@ class _Reading:
 
 
 class Scrubbing:
-    """One thread."""
+    """Belongs to one thread."""
 
     def __init__(
         self,
@@ -106,9 +106,9 @@ class Scrubbing:
         self._saved = self._reported = -_REPORTED_SECONDS
         self._bytes = 0
         self._damaged: list[DamagedOffsets] = []
-        self._known: set[tuple[PartitionKey, int, int]] = set()  # damage that was reported
+        self._known: set[tuple[PartitionKey, int, int]] = set()  # reported damage
         self._changed: set[PartitionKey] = set()  # logs whose times the broker does not know yet
-        self._unreported: set[PartitionKey] = set()  # nor the ledger
+        self._unreported: set[PartitionKey] = set()  # logs whose times the ledger does not know yet
         self._readings: list[_Reading] = []
         if checks.young_seconds:
             self._readings.append(_Reading(self._young_passes(), checks.young_bytes_per_second))
@@ -116,7 +116,6 @@ class Scrubbing:
             self._readings.append(_Reading(self._rounds(), checks.scrub_bytes_per_second))
 
     def follow(self, report: CountingReport) -> None:
-        """These partitions are led now."""
         before = self._led.keys()
         self._led = {key_of(led): led for led in report.led}
         self._changed |= self._led.keys() - before
@@ -124,9 +123,9 @@ class Scrubbing:
         self._unreported &= self._led.keys()
 
     def taken(self) -> tuple[list[DamagedOffsets], int, int, list[CheckedLog]]:
-        """The damage found, the bytes read, when the last round ended, and the logs that were read
-        since the last call."""
-        found, self._damaged = self._damaged, []
+        """Damage found, bytes read, the end of the last round, and logs read since the
+        last call."""
+        damaged, self._damaged = self._damaged, []
         count, self._bytes = self._bytes, 0
         changed, self._changed = self._changed, set()
         checked = [
@@ -134,10 +133,10 @@ class Scrubbing:
             for key in changed
             if key in self._times
         ]
-        return found, count, self._progress.finished_millis, checked
+        return damaged, count, self._progress.finished_millis, checked
 
     def step(self) -> float | None:
-        """Read a piece; how many seconds to wait before the next. None: not before a report."""
+        """Read a piece; returns the seconds to wait before the next. None: until a report comes."""
         if not self._led:
             return None
         now = self._clock()
@@ -157,14 +156,14 @@ class Scrubbing:
         while True:
             began = self._now_millis()
             done: set[PartitionKey] = set()
-            while left := self._led.keys() - done:
-                for key in sorted(left, key=self._times_of):
+            while unread := self._led.keys() - done:
+                for key in sorted(unread, key=self._times_of):
                     done.add(key)
                     yield from self._read_young(key)
                     yield 0
             self._save()
             self._report()
-            yield from self._until(began, self._checks.young_seconds)
+            yield from self._seconds_left(began, self._checks.young_seconds)
 
     def _read_young(self, key: PartitionKey) -> Iterator[int]:
         began = self._now_millis()
@@ -182,7 +181,7 @@ class Scrubbing:
         while True:
             progress = self._progress
             if progress.is_over:
-                yield from self._until(progress.began_millis, self._checks.scrub_seconds)
+                yield from self._seconds_left(progress.began_millis, self._checks.scrub_seconds)
                 progress = self._progress = _Progress(
                     began_millis=self._now_millis(),
                     is_over=False,
@@ -222,45 +221,45 @@ class Scrubbing:
         if progress.log_began_millis >= 0 and key in self._led:
             self._note(key, CheckTimes(progress.log_began_millis, progress.log_began_millis))
 
-    def _until(self, began_millis: int, seconds: float) -> Iterator[None]:
-        """For this long after it began; not at all if the clock was set back behind that."""
+    def _seconds_left(self, began_millis: int, seconds: float) -> Iterator[None]:
+        """Seconds until then; 0 if the clock was set back before its beginning."""
         due = began_millis + int(seconds * 1000)
         while 0 <= began_millis <= self._now_millis() < due:
             yield None
 
     def _segments(self, key: PartitionKey, offset: int) -> "Iterator[_Segment]":
-        """From the segment that holds this offset on, as they are now."""
+        """The log's current segments, from the one that holds this offset on."""
         led = self._led.get(key)
         return iter(()) if led is None else _segments(Path(led.directory), offset, led)
 
     def _read_segment(
         self, key: PartitionKey, segment: "_Segment", *, again: bool
     ) -> Generator[int, None, bool]:
-        """Whether it was read to its end. `again`: report gaps, and damage that was reported."""
+        """Whether the end was reached. `again`: report gaps, and known damage again."""
         led = self._led.get(key)
         if led is None:
             return False
         directory, end = Path(led.directory), min(segment.end, led.exposed)
-        # Offsets that are not there are missed by readers; the young pass leaves them to these.
+        # Missing offsets are found by readers; the young pass leaves them to the round.
         gaps = not again or led.compacts or (directory / layout.COMPACTED).exists()
         try:
-            for each in scrub(segment.path, segment.base, end, gaps=gaps):
-                if not isinstance(each, Damage):
-                    yield each
+            for piece in scrub(segment.path, segment.base, end, gaps=gaps):
+                if not isinstance(piece, Damage):
+                    yield piece
                 elif self._is_led_as(led) and not _is_of_another(directory, key):
-                    self._report_damage(key, each, again=again)
+                    self._report_damage(key, piece, again=again)
                 else:
                     return False
         except FileNotFoundError:
             return False  # it was removed or replaced
         except OSError as error:
             at = key.topic, key.partition
-            log.warning("not read again topic=%s partition=%d reason=%r", *at, str(error))
+            log.warning("cannot re-read log topic=%s partition=%d reason=%r", *at, str(error))
             return False
         return True
 
     def _is_led_as(self, before: Led) -> bool:
-        """Whether nobody else led it since, so that its log was not cut and written anew."""
+        """Whether no other broker has led it since, so that its log was not cut and rewritten."""
         led = self._led.get(key_of(before))
         return led is not None and led.leader_epoch == before.leader_epoch
 
@@ -269,9 +268,9 @@ class Scrubbing:
         first = max(damage.first, led.start)
         offsets = min(damage.first + damage.offsets, led.exposed) - first
         if offsets <= 0:
-            return  # it was deleted, and only its segment is still there; or was cut off
-        found = key, first, offsets
-        if found in self._known and not again:
+            return  # deleted with only its segment left, or cut off
+        reported = key, first, offsets
+        if reported in self._known and not again:
             return
         self._counter.damage([(key, Spoilt(first, offsets, damage.reason))])
         self._damaged.append(
@@ -279,34 +278,33 @@ class Scrubbing:
         )
         if len(self._known) >= _MOST_DAMAGES:
             self._known.clear()
-        self._known.add(found)
+        self._known.add(reported)
 
     def _times_of(self, key: PartitionKey) -> CheckTimes:
         return self._times.get(key, _NEVER)
 
     def _note(self, key: PartitionKey, times: CheckTimes) -> None:
-        """This log was read."""
         before = self._times_of(key)
         self._times[key] = CheckTimes(*map(max, before, times))
         self._changed.add(key)
         self._unreported.add(key)
 
     def _report(self, seconds: float = 0.0) -> None:
-        """To the ledger, unless that was done within so many seconds. While the ledger does not
-        take entries, nothing is added to those that wait for it."""
+        """Report to the ledger, unless that was done within so many seconds. While the ledger takes
+        no entries, nothing is added to those that wait."""
         now = self._clock()
         if not self._unreported or now - self._reported < seconds:
             return
-        some = sorted(self._unreported)[:MOST_SCRUBBED]
+        keys = sorted(self._unreported)[:MOST_SCRUBBED]
         try:
-            if self._counter.scrubbed([scrubbed_of(*key, *self._times[key]) for key in some]):
-                self._unreported.difference_update(some)
+            if self._counter.scrubbed([scrubbed_of(*key, *self._times[key]) for key in keys]):
+                self._unreported.difference_update(keys)
         except OSError as error:
-            log.warning("checks not reported reason=%r", str(error))
+            log.warning("cannot report checks reason=%r", str(error))
         self._reported = now
 
     def _save(self, seconds: float = 0.0) -> None:
-        """Unless that was done within so many seconds: what is read once more does no harm."""
+        """Unless that was done within so many seconds: reading twice does no harm."""
         now = self._clock()
         if now - self._saved < seconds:
             return
@@ -321,11 +319,11 @@ class Scrubbing:
         try:
             replace_file(self._path, msgspec.json.encode(self._progress))
         except OSError as error:
-            log.warning("progress not saved path=%s reason=%r", self._path, error.strerror)
+            log.warning("cannot save progress path=%s reason=%r", self._path, error.strerror)
 
 
 class _Segment(NamedTuple):
-    """A segment, with the offsets of it that are exposed."""
+    """A segment, with its exposed offsets."""
 
     path: Path
     base: int
@@ -335,12 +333,11 @@ class _Segment(NamedTuple):
 
 def _is_of_another(directory: Path, key: PartitionKey) -> bool:
     """Whether the topic was deleted and created again since the last report."""
-    found = topic_id(directory)
-    return found is not None and topic_id_text(found) != key.topic_id
+    current_id = topic_id(directory)
+    return current_id is not None and topic_id_text(current_id) != key.topic_id
 
 
 def _segments(directory: Path, offset: int, led: Led) -> Iterator[_Segment]:
-    """From the segment that holds this offset on."""
     try:
         bases = sorted(layout.scan(directory).logs)
     except FileNotFoundError:
@@ -357,11 +354,11 @@ def _segments(directory: Path, offset: int, led: Led) -> Iterator[_Segment]:
 
 
 def _read(path: Path) -> _Progress:
-    """Where it cannot be read, a round begins anew."""
+    """Load the progress; if it cannot be read, a new round begins."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=known_type(_Progress))
     except FileNotFoundError:
         return _Progress()
     except (msgspec.DecodeError, OSError) as error:
-        log.warning("progress not read, all is read again path=%s reason=%s", path, error)
+        log.warning("cannot load progress, re-reading everything path=%s reason=%s", path, error)
         return _Progress()

@@ -1,6 +1,6 @@
-"""Whether somebody may join a group: is there room, and a protocol that all of them know?"""
+"""Admission of members to a group: is there room, and a protocol that all of them support?"""
 
-from broker.groups.member import said_by
+from broker.groups.member import details_of
 from broker.groups.members import Members
 from broker.groups.values import NO_MEMBER, GroupRules, Joining, State
 from wire.errors import ErrorCode
@@ -9,7 +9,7 @@ from wire.errors import ErrorCode
 def refusal(
     joining: Joining, rules: GroupRules, state: State, members: Members, protocol_type: str | None
 ) -> ErrorCode:
-    """`none` lets it in. That it is who it says is looked at afterwards."""
+    """Returns NONE if the member may join. Its identity is checked afterwards."""
     if not rules.least_session <= joining.session_timeout <= rules.most_session:
         return ErrorCode.invalid_session_timeout
     if state is State.DEAD:
@@ -22,10 +22,10 @@ def refusal(
 
 
 def _has_room(joining: Joining, rules: GroupRules, state: State, members: Members) -> bool:
-    """While members join again, the first ones find it: there may be more members than there may
-    be by now. Who is a member already takes nobody's place."""
+    """While members rejoin, the first ones to come find room, since the limit may have been
+    lowered. A member that is known already takes no additional place."""
     known = members.get(joining.member_id) or members.instance(joining.instance_id)
-    size = members.size - (0 if known is None else known.said.size) + said_by(joining).size
+    size = members.size - (0 if known is None else known.details.size) + details_of(joining).size
     if size > rules.most_bytes:
         return False
     is_given_id = joining.member_id == NO_MEMBER and joining.needs_member_id
@@ -40,9 +40,9 @@ def _has_room(joining: Joining, rules: GroupRules, state: State, members: Member
 def _knows_protocol(
     joining: Joining, state: State, members: Members, protocol_type: str | None
 ) -> bool:
-    """One that all others know too."""
+    """Whether it supports a protocol that all other members support too."""
     if state is State.EMPTY:
         return bool(joining.protocol_type and joining.protocols)
     return protocol_type == joining.protocol_type and any(
-        members.all_know(each.name) for each in joining.protocols
+        members.all_know(protocol.name) for protocol in joining.protocols
     )

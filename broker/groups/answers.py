@@ -1,6 +1,6 @@
-"""Answers on their way to those who waited for them: given when a group is in order again.
+"""Queues answers to waiting clients until the group is consistent again.
 
-Each is given once. If a callable raises, the ones behind it are given with the next that follow.
+Each is given once. If a callback raises, the ones behind it are called with the next answers.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ Outcome = TypeVar("Outcome", JoinOutcome, SyncOutcome)
 
 
 class Answers:
-    """Of one group. Who does not wait (None) is not answered."""
+    """The answers of one group. A client that does not wait (None) is not answered."""
 
     __slots__ = ("_row",)
 
@@ -37,6 +37,6 @@ class Answers:
             self.tell(answer, SyncOutcome(code=code))
 
     def give(self) -> None:
-        """All, also those that come up meanwhile."""
+        """Call all, including those that are added meanwhile."""
         while self._row:
             self._row.popleft()()

@@ -1,18 +1,20 @@
-"""Offsets on their way into ZooKeeper: gathered while others are written, answered when durable.
+"""Writes committed offsets to ZooKeeper: collects commits while others are written, and answers
+them when they are durable.
 
-Rule 1: one transaction, or a few, is under way at a time, on one thread. What comes meanwhile is in
-        the next one: so the slower ZooKeeper is, the more commits share a transaction.
-Rule 2: clients take turns, and each client's groups, one commit each, until there are enough
-        partitions for a transaction. So nobody waits behind a group that commits a lot, nor behind
-        one who commits for a lot of groups.
-Rule 3: what one group commits in one round is written as one commit, where the last word on a
-        partition stands. Another round begins when that is done: of each group one is under way.
-Rule 4: offsets are deleted in the same row. What was committed before is deleted, what is committed
-        afterwards stays.
-Rule 5: what waits is bounded, for each group, for each client, and for all. Who would be too many
-        is told to come again.
+Rule 1: one round, of one or a few transactions, is under way at a time, on one thread. Later
+        commits are in the next round: the slower ZooKeeper is, the more commits share a
+        transaction.
+Rule 2: clients take turns, and so do each client's groups, one commit each, until a transaction has
+        enough partitions. So no client waits behind a group that commits a lot, nor behind a client
+        that commits for a lot of groups.
+Rule 3: all commits of a group in one round are written as one commit, with the last offset of each
+        partition. The next round begins when that is done: of each group one is under way.
+Rule 4: deletions of offsets wait in the same queue. Offsets committed before are deleted, offsets
+        committed afterwards stay.
+Rule 5: the queue is bounded, for each group, for each client, and in total. A client beyond the
+        bound is told to retry.
 
-Belongs to the event loop. A crash loses what was not answered yet.
+Belongs to the event loop. A crash loses only commits that were not answered.
 """
 
 import asyncio
@@ -35,14 +37,14 @@ from wire.errors import ErrorCode
 
 log = logging.getLogger(__name__)
 
-_OVERHEAD: Final = 150  # bytes of an offset, beside its names and metadata
-_SHARE: Final = 4  # of what may wait, of one group or client: a quarter
+_OVERHEAD: Final = 150  # bytes of an offset, besides its names and metadata
+_SHARE: Final = 4  # the part of the queue that one group or client may fill: a quarter
 
 Offsets = Mapping[TopicPartition, CommittedOffset]
 
 
 class _Waiting(msgspec.Struct, eq=False):
-    """What is to be committed, or if that is None, what is to be deleted."""
+    """Offsets to commit; or, if they are None, partitions whose offsets are to be deleted."""
 
     offsets: Offsets | None
     deleted: Collection[TopicPartition]
@@ -53,8 +55,6 @@ class _Waiting(msgspec.Struct, eq=False):
 
 
 class _Row(msgspec.Struct):
-    """What of one group waits."""
-
     waiting: deque[_Waiting] = msgspec.field(default_factory=deque)
     size: int = 0
 
@@ -63,35 +63,31 @@ _Round = dict[GroupFence, list[_Waiting]]
 
 
 class Commits:
-    """Of all groups of one broker."""
-
     def __init__(self, writer: OffsetWriter, counts: GroupCounts, *, most_bytes: int) -> None:
         self._writer = writer
         self._counts = counts
         self._most_bytes = most_bytes
         self._loop = asyncio.get_running_loop()
-        self._rows: dict[GroupFence, _Row] = {}  # whose turn is next stands first
+        self._rows: dict[GroupFence, _Row] = {}  # the next one stands first
         self._size = 0
         self._of_clients: Counter[Client] = Counter()  # bytes
         self._thread = ThreadPoolExecutor(1, "commits")
         self._writing: asyncio.Task[None] | None = None
 
     async def commit(self, fence: GroupFence, offsets: Offsets, client: Client = None) -> ErrorCode:
-        """`none` when it is durable. With any other nobody knows what of it is."""
+        """Returns NONE once durable. After any other code the outcome is unknown."""
         return await self._add(fence, offsets, (), client)
 
     async def delete(
         self, fence: GroupFence, partitions: Collection[TopicPartition], client: Client = None
     ) -> ErrorCode:
-        """Also of partitions of which nothing was committed."""
+        """Delete offsets; also for partitions without any."""
         return await self._add(fence, None, partitions, client)
 
     def forget(self, fence: GroupFence) -> None:
-        """A group that is gone."""
         self._writer.forget(fence)
 
     async def stop(self) -> None:
-        """When all that waits is done."""
         if self._writing is not None:
             await self._writing
         await asyncio.to_thread(self._thread.shutdown)
@@ -107,7 +103,7 @@ class Commits:
         row = self._rows.get(fence)
         of_client = 0 if client is None else self._of_clients[client]
         shares = (0 if row is None else row.size, of_client)
-        # What is alone always fits: a request has a largest size.
+        # A single request always fits: its size is limited.
         if (self._size and self._size + size > self._most_bytes) or any(
             share and share + size > self._most_bytes // _SHARE for share in shares
         ):
@@ -121,7 +117,7 @@ class Commits:
         self._of_clients[client] += size
         if self._writing is None:
             self._writing = asyncio.ensure_future(self._write_all())
-        # Whoever asked may go; it is done all the same.
+        # The client may disconnect; its commit is done all the same.
         return await asyncio.shield(done)
 
     async def _write_all(self) -> None:
@@ -133,7 +129,6 @@ class Commits:
             self._writing = None
 
     def _next_round(self) -> _Round:
-        """Taken out of the rows, in turns."""
         round_: _Round = {}
         turns = self._turns()
         partitions = size = 0
@@ -145,7 +140,7 @@ class Commits:
             more = len(first.deleted if first.offsets is None else first.offsets)
             if partitions and (partitions + more > GATHERED or size + first.size > MAX_BYTES // 2):
                 break
-            del turns[client]  # to stand last, if it has more
+            del turns[client]  # it goes to the end, if it has more
             if fences:
                 turns[client] = fences
             if before is not None and (before[0].offsets is None or first.offsets is None):
@@ -161,14 +156,14 @@ class Commits:
         return round_
 
     def _turns(self) -> dict[Client, deque[GroupFence]]:
-        """The groups of each client, as they come: a group is its who has the first word of it."""
+        """The groups of each client, in order. A group belongs to its first commit's client."""
         turns: dict[Client, deque[GroupFence]] = {}
         for fence, row in self._rows.items():
             turns.setdefault(row.waiting[0].client, deque()).append(fence)
         return turns
 
     def _write(self, round_: _Round) -> dict[GroupFence, ErrorCode]:
-        """On the thread: what came of it, of those groups where it is not well."""
+        """Runs on the thread; returns the error codes of groups that failed."""
         codes: dict[GroupFence, ErrorCode] = {}
         commits = []
         for fence, waiting in round_.items():
@@ -180,11 +175,11 @@ class Commits:
             refused = self._writer.commit(commits)
         except ClusterError as error:
             log.warning("offsets not committed groups=%d error=%r", len(commits), str(error))
-            return codes | {each.fence: code_of(error) for each in commits}
+            return codes | {commit.fence: code_of(error) for commit in commits}
         except Exception:
             log.exception("offsets not committed groups=%d", len(commits))
             unknown = ErrorCode.unknown_server_error
-            return codes | {each.fence: unknown for each in commits}
+            return codes | {commit.fence: unknown for commit in commits}
         return codes | dict.fromkeys(refused, ErrorCode.not_coordinator)
 
     def _delete(self, fence: GroupFence, partitions: Collection[TopicPartition]) -> ErrorCode:
@@ -204,26 +199,26 @@ class Commits:
         now = self._loop.time()
         for fence, waiting in round_.items():
             code = codes.get(fence, ErrorCode.none)
-            for each in waiting:
-                self._size -= each.size
-                self._of_clients[each.client] -= each.size
-                if not self._of_clients[each.client]:
-                    del self._of_clients[each.client]
-                if each.offsets is not None and code is ErrorCode.none:
-                    self._counts.commit(len(each.offsets), now - each.began)
-                if not each.done.done():
-                    each.done.set_result(code)
+            for commit in waiting:
+                self._size -= commit.size
+                self._of_clients[commit.client] -= commit.size
+                if not self._of_clients[commit.client]:
+                    del self._of_clients[commit.client]
+                if commit.offsets is not None and code is ErrorCode.none:
+                    self._counts.commit(len(commit.offsets), now - commit.began)
+                if not commit.done.done():
+                    commit.done.set_result(code)
 
 
 def _merged(waiting: Iterable[_Waiting]) -> Offsets:
     merged: dict[TopicPartition, CommittedOffset] = {}
-    for each in waiting:
-        merged |= each.offsets or {}
+    for commit in waiting:
+        merged |= commit.offsets or {}
     return merged
 
 
 def _size(fence: GroupFence, partitions: Iterable[TopicPartition], offsets: Offsets) -> int:
-    """In bytes, about: as a part of a transaction."""
+    """The approximate size within a transaction, in bytes."""
     fixed = len(fence.group) + _OVERHEAD
     named = sum(len(topic) + fixed for topic, _ in partitions)
-    return named + sum(len(each.metadata) for each in offsets.values())
+    return named + sum(len(offset.metadata) for offset in offsets.values())

@@ -1,22 +1,24 @@
-"""The consumer groups that this broker coordinates: what their members and operators ask of it.
+"""The consumer groups that this broker coordinates, for requests of members and operators.
 
-A group is taken over (`cluster.groups`) when somebody asks for it, or when the map says that it is
-this broker's by now. From then on it is a `Group` in memory, which is told what comes and what time
-it is; what it wants saved is saved by a thread. Whoever asks for a group that is on its way waits.
+A group is taken over (`cluster.groups`) when a client asks for it, or when the map assigns it to
+this broker. From then on it is a `Group` in memory, which is passed events and the time; a thread
+saves what it wants saved. Clients that ask for a group while it is being loaded wait.
 
-Rule 1: what is here is this broker's by its map. A group that the map gives to another broker dies
-        with NOT_COORDINATOR, and so does one of which a write is Fenced: another broker has it.
-Rule 2: a broker without ZooKeeper for a whole session gives up all its groups: by then others have
-        taken them over, or will.
-Rule 3: of each group one save is under way at a time, and one load or deletion.
-Rule 4: what clients can make it hold is bounded: the number of groups, the bytes of all members,
-        those of each group (`GroupRules`), and the commits that wait (`commits.py`).
-Rule 5: what clients have ZooKeeper asked goes by their turns (`turns.py`): nobody waits behind one
-        who asks for a lot.
-Offsets expire, and groups that are of no use go: see `retention.py`. Groups of Penstock's own
-consumers have no coordinator, but an operator may ask for them as for others: see `claimed.py`.
+Rule 1: groups here are this broker's by its map. A group that the map assigns to another broker
+        ends with NOT_COORDINATOR, and so does one whose write is Fenced: another broker has taken
+        it over.
+Rule 2: a broker that has no ZooKeeper for a whole session gives up all its groups: by then others
+        have taken them over, or will.
+Rule 3: for each group, one save is under way at a time, and one load or deletion.
+Rule 4: what clients can make the coordinator hold is bounded: the number of groups, the bytes of
+        all members, those of each group (`GroupRules`), and the commits that wait (`commits.py`).
+Rule 5: clients take turns (`turns.py`) at requests that need ZooKeeper: none waits behind another
+        client that sends many.
 
-Belongs to the event loop. A crash loses what groups were not saved with: see `group.py`.
+Offsets expire, and unused groups are removed: see `retention.py`. Groups of Penstock's own
+consumers have no coordinator, but an operator may ask for them as for others (`claimed_groups.py`).
+
+Belongs to the event loop. A crash loses the unsaved state of groups: see `group.py`.
 """
 
 import asyncio
@@ -28,11 +30,11 @@ from typing import TypeVar
 from prometheus_client.metrics_core import Metric
 
 from broker.errors import ApiError
-from broker.groups import claimed
+from broker.groups import claimed_groups
 from broker.groups.counts import GroupCounts
 from broker.groups.errors import OfClaims, code_of, told
 from broker.groups.expiry import subscribed
-from broker.groups.member import said_by
+from broker.groups.member import details_of
 from broker.groups.registry import CoordinatorRules, Failed, Registry
 from broker.groups.retention import Retention
 from broker.groups.store import Offsets
@@ -70,8 +72,6 @@ def _warn(group: str, text: str) -> None:
 
 
 class Coordinator:
-    """See the module."""
-
     def __init__(
         self,
         session: Session,
@@ -87,33 +87,31 @@ class Coordinator:
         self._retention = Retention(self._registry, rules, self._counts)
 
     def give_up(self) -> None:
-        """Coordinate nothing any more: this broker is about to stop. Who waits is told."""
+        """Stop coordinating: this broker is about to stop. Waiting clients are answered."""
         self._retention.give_up()
         self._registry.give_up()
 
     async def stop(self) -> None:
-        """What is to be committed is committed."""
         await self._retention.stop()
         await self._registry.stop()
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """The map has changed."""
         self._registry.follow(snapshot)
         self._retention.follow(snapshot)
 
     def coordinator_of(self, name: str) -> int | None:
-        """By this broker's map; None if there is no broker."""
+        """By this broker's map; None if no broker can coordinate."""
         return self._registry.coordinator_of(name)
 
-    # What members do
+    # Requests of members
 
     async def join(self, name: str, joining: Joining, client: Client = None) -> JoinOutcome:
-        """To be cancelled when whoever asked has gone."""
+        """Cancel it when the client disconnects."""
         self._check_member_group(name)
         live = await self._registry.find(name, make=joining.member_id == NO_MEMBER, client=client)
         if live is None:
             return JoinOutcome(code=ErrorCode.unknown_member_id, member_id=joining.member_id)
-        if not self._registry.members_bytes.has_room(live.maker, said_by(joining).size):
+        if not self._registry.members_bytes.has_room(live.maker, details_of(joining).size):
             code = ErrorCode.group_max_size_reached
             return JoinOutcome(code=code, member_id=joining.member_id)
         done: asyncio.Future[JoinOutcome] = self._loop.create_future()
@@ -132,7 +130,7 @@ class Coordinator:
             raise
 
     async def sync(self, name: str, syncing: Syncing) -> SyncOutcome:
-        """To be cancelled when whoever asked has gone."""
+        """Cancel it when the client disconnects."""
         self._check_member_group(name)
         live = await self._registry.find(name)
         if live is None:
@@ -184,7 +182,7 @@ class Coordinator:
         *,
         client: Client = None,
     ) -> ErrorCode:
-        """`none` when they are durable; with nothing to commit, whether it might be."""
+        """Returns NONE once durable; with no offsets, whether a commit would be allowed."""
         try:
             live = await self._registry.find(
                 name, make=generation < 0 and bool(offsets), client=client
@@ -192,7 +190,9 @@ class Coordinator:
         except OfClaims:
             is_member = generation >= 0 or bool(member_id)
             return await self._of_claims(
-                lambda session: claimed.commit(session, name, is_member=is_member, offsets=offsets),
+                lambda session: claimed_groups.commit(
+                    session, name, is_member=is_member, offsets=offsets
+                ),
                 client,
             )
         if live is None:
@@ -213,8 +213,7 @@ class Coordinator:
         partitions: Sequence[TopicPartition] | None = None,
         client: Client = None,
     ) -> Offsets:
-        """What has been committed, of these partitions or of all."""
-        with contextlib.suppress(OfClaims):  # they have offsets alike
+        with contextlib.suppress(OfClaims):  # both kinds store offsets alike
             if await self._registry.find(name, client=client) is None:
                 return {}
         try:
@@ -224,13 +223,15 @@ class Coordinator:
         except ClusterError as error:
             raise told(error) from None
 
-    # What operators do
+    # Requests of operators
 
     async def describe(self, name: str, client: Client = None) -> GroupDescription:
         try:
             live = await self._registry.find(name, client=client)
         except OfClaims:
-            return await self._of_claims(lambda session: claimed.describe(session, name), client)
+            return await self._of_claims(
+                lambda session: claimed_groups.describe(session, name), client
+            )
         if live is None:
             return GroupDescription(state=State.DEAD, protocol_type="", protocol="", members=())
         return live.group.describe()
@@ -242,31 +243,33 @@ class Coordinator:
             stored, states = await self._registry.in_thread(self._listed, client)
         except ClusterError as error:
             raise told(error) from None
-        found = []
+        groups = []
         for info in stored:
             live = self._registry.groups.get(info.name)
             if live is not None:
-                found.append((live.name, live.group.protocol_type or "", live.group.state))
+                groups.append((live.name, live.group.protocol_type or "", live.group.state))
             elif not self._registry.is_ours(info.name):
                 continue
             elif info.kind is GroupKind.PENSTOCK:
-                found.append((info.name, PROTOCOL_TYPE, states.get(info.name, State.EMPTY)))
+                groups.append((info.name, PROTOCOL_TYPE, states.get(info.name, State.EMPTY)))
             else:
-                found.append((info.name, info.protocol_type or "", _stored_state(info)))
-        return found
+                groups.append((info.name, info.protocol_type or "", _stored_state(info)))
+        return groups
 
     def _listed(self) -> tuple[list[GroupInfo], dict[str, State]]:
-        """On a thread: all groups, and the states of those that have no coordinator."""
+        """Runs on a thread: all groups, and the states of those without a coordinator."""
         stored = self._registry.store.listed()
-        names = [each.name for each in stored if each.kind is GroupKind.PENSTOCK]
+        names = [group.name for group in stored if group.kind is GroupKind.PENSTOCK]
         ours = [name for name in names if self._registry.is_ours(name)]
-        return stored, claimed.states(self._session, ours)
+        return stored, claimed_groups.states(self._session, ours)
 
     async def delete(self, name: str, client: Client = None) -> ErrorCode:
         try:
             live = await self._registry.find(name, client=client)
         except OfClaims:
-            return await self._of_claims(lambda session: claimed.delete(session, name), client)
+            return await self._of_claims(
+                lambda session: claimed_groups.delete(session, name), client
+            )
         if live is None:
             return ErrorCode.group_id_not_found
         if not live.is_empty:
@@ -280,12 +283,12 @@ class Coordinator:
     async def delete_offsets(
         self, name: str, partitions: Sequence[TopicPartition], client: Client = None
     ) -> tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]:
-        """What is said of the group, and of each partition."""
+        """Returns the group's error code, and one for each partition."""
         try:
             live = await self._registry.find(name, client=client)
         except OfClaims:
             return await self._of_claims(
-                lambda session: claimed.delete_offsets(session, name, partitions), client
+                lambda session: claimed_groups.delete_offsets(session, name, partitions), client
             )
         if live is None:
             return ErrorCode.group_id_not_found, {}
@@ -297,9 +300,11 @@ class Coordinator:
             topics = known
         codes = dict.fromkeys(partitions, ErrorCode.none)
         codes |= {
-            each: ErrorCode.group_subscribed_to_topic for each in partitions if each.topic in topics
+            partition: ErrorCode.group_subscribed_to_topic
+            for partition in partitions
+            if partition.topic in topics
         }
-        going = [each for each, code in codes.items() if code is ErrorCode.none]
+        going = [partition for partition, code in codes.items() if code is ErrorCode.none]
         if not going:
             return ErrorCode.none, codes
         return await self._registry.written(
@@ -307,15 +312,15 @@ class Coordinator:
         ), codes
 
     def families(self) -> Iterator[Metric]:
-        """For /metrics, on any thread."""
+        """Metrics; may be called on any thread."""
         groups = tuple(self._registry.groups.values())
         return self._counts.families(
-            ((each.group.state, len(each.group)) for each in groups),
+            ((live.group.state, len(live.group)) for live in groups),
             self._registry.members_bytes.taken,
         )
 
     async def _of_claims(self, ask: Callable[[Session], T], client: Client) -> T:
-        """Of a group of the other kind."""
+        """Call this for a group of Penstock's own consumers."""
         try:
             return await self._registry.in_thread(lambda: ask(self._session), client)
         except ClusterError as error:

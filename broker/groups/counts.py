@@ -1,4 +1,4 @@
-"""What /metrics tells of groups. Counted by the event loop, read by the thread that is asked."""
+"""Metrics of groups. Counted by the event loop, read by the HTTP thread."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -15,12 +15,10 @@ from broker.groups.values import State
 from ground.exposition import Histogram
 
 _PREFIX: Final = "penstock_broker_"
-_STATES: Final = tuple(each for each in State if each is not State.DEAD)
+_STATES: Final = tuple(state for state in State if state is not State.DEAD)
 
 
 class GroupCounts:
-    """Of the groups that one broker coordinates."""
-
     def __init__(self) -> None:
         self.rebalances = 0
         self.committed = 0  # offsets
@@ -28,42 +26,44 @@ class GroupCounts:
         self._commits = Histogram()
 
     def commit(self, offsets: int, seconds: float) -> None:
-        """A commit is durable, `seconds` after it was there."""
+        """A commit is durable, `seconds` after it was received."""
         self.committed += offsets
         self._commits.observe(seconds)
 
     def families(
         self, groups: Iterable[tuple[State, int]], members_bytes: int = 0
     ) -> Iterator[Metric]:
-        """`groups`: the state of each, and how many members it has; `members_bytes`: what all of
-        these say of themselves."""
+        """`groups`: the state of each, and its number of members; `members_bytes`: the size of all
+        members' metadata."""
         states: Counter[State] = Counter()
         members = 0
         for state, count in groups:
             states[state] += 1
             members += count
         family = GaugeMetricFamily(
-            _PREFIX + "groups", "Consumer groups that are coordinated here.", labels=["state"]
+            _PREFIX + "groups", "Consumer groups coordinated by this broker.", labels=["state"]
         )
         for state in _STATES:
             family.add_metric([state.value], states[state])
         yield family
         yield GaugeMetricFamily(
-            _PREFIX + "group_members", "Members of groups that are coordinated here.", value=members
+            _PREFIX + "group_members",
+            "Members of groups coordinated by this broker.",
+            value=members,
         )
         yield GaugeMetricFamily(
             _PREFIX + "group_members_bytes",
-            "What members of groups that are coordinated here say of themselves.",
+            "Bytes of the metadata of these members.",
             value=members_bytes,
         )
         for name, documentation, value in (
-            ("group_rebalances", "Generations of groups that have begun.", self.rebalances),
-            ("committed_offsets", "Offsets that groups have committed.", self.committed),
-            ("expired_offsets", "Offsets of groups that were forgotten.", self.expired),
+            ("group_rebalances", "Generations begun.", self.rebalances),
+            ("committed_offsets", "Offsets committed.", self.committed),
+            ("expired_offsets", "Offsets expired.", self.expired),
         ):
             yield CounterMetricFamily(_PREFIX + name, documentation, value=value)
         commits = HistogramMetricFamily(
-            _PREFIX + "commit_seconds", "From offsets received to their being durable."
+            _PREFIX + "commit_seconds", "Time from a commit's arrival until it is durable."
         )
         self._commits.add_to(commits, [])
         yield commits

@@ -1,8 +1,8 @@
-"""Deadlines of many, of which most are put off again and again before they come.
+"""Many deadlines, most of which are postponed again and again before they come.
 
-Rule 1: putting a deadline off costs the same with one key and with thousands: only where it stands
-        is changed, and its entry in the heap is moved when it comes up.
-Rule 2: the heap never holds more than twice as many entries as there are deadlines, and some.
+Rule 1: postponing costs the same with one key and with thousands: only the deadline changes, and
+        its entry in the heap is moved when it comes up.
+Rule 2: the heap has at most twice as many entries as there are deadlines, plus a constant.
 """
 
 from collections.abc import Hashable
@@ -15,8 +15,6 @@ _SPARE: Final = 64
 
 
 class Deadlines(Generic[Key]):
-    """At most one for each key."""
-
     __slots__ = ("_count", "_deadlines", "_heap", "_queued")
 
     def __init__(self) -> None:
@@ -30,14 +28,13 @@ class Deadlines(Generic[Key]):
         return len(self._deadlines)
 
     def put(self, key: Key, at: float) -> None:
-        """From now on this is its deadline, earlier or later than it was."""
+        """Set the key's deadline, earlier or later than before."""
         before = self._deadlines.get(key)
         self._deadlines[key] = at
         if before is None or at < before:
             self._push(key, at)
 
     def discard(self, key: Key) -> None:
-        """It has none any more, if it had one."""
         if self._deadlines.pop(key, None) is not None:
             del self._queued[key]
             self._shrink()
@@ -48,7 +45,6 @@ class Deadlines(Generic[Key]):
         self._heap.clear()
 
     def next_time(self) -> float | None:
-        """When the earliest comes."""
         heap = self._heap
         while heap:
             at, number, key = heap[0]
@@ -62,7 +58,7 @@ class Deadlines(Generic[Key]):
         return None
 
     def take(self, now: float) -> Key | None:
-        """One whose deadline has come, the earliest first; it has none any more."""
+        """Remove and return a key whose deadline has come, the earliest first."""
         at = self.next_time()
         if at is None or at > now:
             return None
@@ -78,5 +74,5 @@ class Deadlines(Generic[Key]):
 
     def _shrink(self) -> None:
         if len(self._heap) > 2 * len(self._deadlines) + _SPARE:
-            self._heap = [each for each in self._heap if self._queued.get(each[2]) == each[1]]
+            self._heap = [entry for entry in self._heap if self._queued.get(entry[2]) == entry[1]]
             heapify(self._heap)

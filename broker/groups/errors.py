@@ -1,4 +1,4 @@
-"""What clients are told when ZooKeeper does not do what a coordinator wants of it."""
+"""Maps ZooKeeper errors of a coordinator to the error codes for clients."""
 
 from broker.errors import ApiError
 from cluster.errors import (
@@ -13,7 +13,7 @@ from wire.errors import ErrorCode
 
 
 def code_of(error: ClusterError) -> ErrorCode:
-    """Clients look for the coordinator again, but where that does not help."""
+    """NOT_COORDINATOR makes clients look for another coordinator, unless that cannot help."""
     match error:
         case Fenced():
             return ErrorCode.not_coordinator
@@ -28,8 +28,7 @@ def code_of(error: ClusterError) -> ErrorCode:
 
 
 class OfClaims(ApiError):
-    """The group is one of Penstock's own consumers: nobody joins it here, and nobody coordinates
-    it."""
+    """A group of Penstock's own consumers: it cannot be joined, and has no coordinator."""
 
 
 def told(error: ClusterError) -> ApiError:

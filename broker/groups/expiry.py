@@ -1,9 +1,9 @@
-"""Which offsets of a group are too old: Kafka's rules since 2.1.
+"""Finds the expired offsets of a group, by Kafka's rules since 2.1.
 
-Without members, the time begins when the last one left, or when the offset was committed, whichever
-was later. With members of the `consumer` protocol, it begins for offsets of topics that none of
-them subscribes to when they were committed. Others are kept as long as there are members: nobody
-knows what these read.
+In a group without members, an offset's retention begins when the last member left or when it was
+committed, whichever was later. In a group with members of the `consumer` protocol, it begins at the
+commit for topics that no member subscribes to. Other offsets are kept as long as there are members,
+since the topics that these read are unknown.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from wire.errors import MemberDataError
 
 
 def subscribed(group: Group) -> frozenset[str] | None:
-    """The topics that its members subscribe to; None if that is not known."""
+    """The topics that the group's members subscribe to; None if unknown."""
     if group.protocol_type != PROTOCOL_TYPE or group.state is not State.STABLE:
         return None
     topics: set[str] = set()
-    for each in group.describe().members:
+    for member in group.describe().members:
         try:
-            topics.update(read_subscription(each.metadata).topics)
+            topics.update(read_subscription(member.metadata).topics)
         except MemberDataError:
             return None
     return frozenset(topics)
@@ -35,7 +35,7 @@ def too_old(
     empty_since_ms: int | None,
     before_ms: int,
 ) -> list[TopicPartition]:
-    """Those whose time began before that."""
+    """The offsets whose retention began before that time."""
     if group.state is State.EMPTY:
         if empty_since_ms is None or empty_since_ms > before_ms:
             return []
@@ -45,7 +45,7 @@ def too_old(
     if kept is None:
         return []
     return [
-        each
-        for each, offset in offsets.items()
-        if offset.committed_ms <= before_ms and each.topic not in kept
+        partition
+        for partition, offset in offsets.items()
+        if offset.committed_ms <= before_ms and partition.topic not in kept
     ]

@@ -1,31 +1,32 @@
-"""One group of Kafka's classic protocol, as its coordinator has it. No clock, no I/O.
+"""One group of Kafka's classic protocol: the coordinator's state machine. No clock, no I/O.
 
-Members join; when all have, or time is up, a generation begins: one of them, the leader, is told of
-all the others, and assigns to each what it is to read; each syncs, and is told. Then they beat, and
-commit, until somebody comes, leaves, or is not heard of for its session time-out: then all join
-again. What is assigned, and what a member says of itself, are bytes that only members understand.
+Members join; when all have, or time is up, a generation begins: one member, the leader, gets the
+list of all others, and assigns to each what it is to read; each syncs, and gets its assignment.
+Then they send heartbeats and commits, until a member comes, leaves, or is silent for its session
+timeout: then all rejoin. Assignments and metadata are bytes that only members understand.
 
-Rule 1: whoever waits gives a callable of its own, which is called once, with what came of it,
-        unless it was said before that nobody is there any more (`gone`). It is called when the
-        group is in order again, so it may call the group.
-Rule 2: nobody is told its assignment before that is saved (`take_save`, `saved`, `not_saved`). A
-        rebalance that begins meanwhile goes before.
-Rule 3: who waits is not expected to beat, and has a whole session time-out afterwards. Only who
-        joins for the first time is waited with for five minutes at most: it may have gone, and may
-        have joined again under another id.
-Rule 4: commits pass that are of this generation and not within its completion, and those of nobody
-        while there are no members.
-Rule 5: a beat, a commit and a join cost the same however many members there are. What all members
-        are told of goes over all of them, once in a generation.
+Rule 1: a waiting client passes a callback of its own. It is called once, with the outcome, unless
+        `gone` has reported that the client disconnected. It is called when the group is consistent
+        again, so it may call the group.
+Rule 2: no member gets its assignment before that is saved (`take_save`, `saved`, `not_saved`). A
+        rebalance that begins meanwhile takes precedence.
+Rule 3: a waiting member need not send heartbeats, and has a full session timeout afterwards. Only
+        one that joins for the first time waits for at most five minutes: it may have disconnected,
+        and rejoined under another id.
+Rule 4: a commit is accepted from members of this generation, unless the rebalance is completing;
+        and without a member id while there are no members.
+Rule 5: the cost of a heartbeat, a commit and a join does not depend on the number of members. Work
+        for all members is done once in a generation.
 
-The rules are those of Kafka's coordinator (3.2 to 3.9), but for this: a static member that comes
-back finds room in a full group, since it takes nobody's place, and brings its client id and host
-with it; of two requests of one member that wait for the same, the earlier is answered
-REBALANCE_IN_PROGRESS, not never; ids that were given out and not used yet are bounded as members
-are; a replacement that is saved when a rebalance has begun waits for that; and bytes are bounded.
+The rules are those of Kafka's coordinator (3.2 to 3.9), with these differences: a static member
+that returns finds room in a full group, since it takes no additional place, and updates its client
+id and host; if two requests of one member wait for the same, the earlier one is answered
+REBALANCE_IN_PROGRESS, rather than never; ids that were assigned and not used yet are bounded like
+members; a replacement that is saved after a rebalance has begun waits for that; and bytes are
+bounded.
 
-Belongs to the event loop. A crash forgets what was not saved: members have their generation, or are
-told that it is not known, and join again.
+Belongs to the event loop. A crash loses what was not saved: members keep their generation, or are
+told that it is unknown, and rejoin.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,9 +36,9 @@ from uuid import uuid4
 from broker.groups.admission import refusal
 from broker.groups.answers import Answers
 from broker.groups.deadlines import Deadlines
-from broker.groups.member import Member, member_of, said_by
+from broker.groups.member import Member, details_of, member_of
 from broker.groups.members import Members, Waiting
-from broker.groups.saving import Assigned, Saving, identity_of
+from broker.groups.unsaved_changes import Assigned, UnsavedChanges, identity_of
 from broker.groups.values import (
     NO_MEMBER,
     GroupDescription,
@@ -57,14 +58,14 @@ from wire.errors import ErrorCode
 
 _NEW_MEMBER_SECONDS: Final = 300.0
 _LONGEST_REASON: Final = 255
-_GIVEN_OUT: Final = 400  # bytes of an id that was, about
+_GIVEN_OUT: Final = 400  # bytes of an assigned id, about
 
 Unique = Callable[[], object]
-"""Makes the part of a member's id that nobody else has."""
+"""Makes the unique part of a member id."""
 
 
 class Group:
-    """`reason` says why it was last rebalanced, partly in words of clients."""
+    """`reason` is the cause of the last rebalance, partly in clients' words."""
 
     __slots__ = (
         "_answers", "_delayed_until", "_initial", "_members", "_newcomer", "_rebalance_at",
@@ -81,9 +82,9 @@ class Group:
         self._rules = rules
         self._unique = unique
         self._members = Members()
-        self._saving = Saving()
-        self._sessions: Deadlines[Member | str] = Deadlines()  # of members, and of pending ids
-        self._initial = False  # it was empty before, and waits for more to come
+        self._saving = UnsavedChanges()
+        self._sessions: Deadlines[Member | str] = Deadlines()  # of members, and of assigned ids
+        self._initial = False  # it was empty before, and waits for more members
         self._newcomer = False  # and more have come
         self._delayed_until = 0.0  # but no longer than this
         self._rebalance_at: float | None = None
@@ -94,12 +95,12 @@ class Group:
     def from_record(
         cls, record: GroupRecord, rules: GroupRules, now: float, *, unique: Unique = uuid4
     ) -> "Group":
-        """As it was saved, by whoever coordinated it. All members have a whole session time-out."""
+        """Load a saved group. All members get a full session timeout."""
         group = cls(rules, unique=unique)
         group.generation = record.generation
         group.protocol_type = record.protocol_type
-        for each in record.members:
-            member = member_of(each, record.protocol or "")
+        for saved in record.members:
+            member = member_of(saved, record.protocol or "")
             group._members.add(member)
             group._beat(member, now)
         if record.members:
@@ -108,26 +109,25 @@ class Group:
             leader = group._members.get(record.leader or NO_MEMBER)
             group._members.leader = leader or group._members.leader
         if len(group._members) > rules.most_members:
-            group._prepare(now, "it has more members than it may have")
+            group._prepare(now, "it has more members than are allowed")
         return group
 
     def __len__(self) -> int:
-        """How many members there are."""
         return len(self._members)
 
     @property
     def size(self) -> int:
-        """Bytes of what its members say of themselves, about, and of ids that were given out."""
+        """The approximate size of members' metadata and of assigned ids, in bytes."""
         return self._members.size + _GIVEN_OUT * len(self._members.pending)
 
     @property
     def is_idle(self) -> bool:
-        """No ids are given out that may come yet, and all is saved."""
+        """Whether no assigned id may still be used, and everything is saved."""
         return not (self._members.pending or self._saving.under_way or self._saving.wanted)
 
     @property
     def leader(self) -> str:
-        """Its id, or that of nobody."""
+        """The leader's member id; empty if there is none."""
         leader = self._members.leader
         return NO_MEMBER if leader is None else leader.member_id
 
@@ -136,10 +136,9 @@ class Group:
     def next_time(self) -> float | None:
         """When `advance` is to be called next, if nothing happens before."""
         times = (self._rebalance_at, self._sync_at, self._sessions.next_time())
-        return min((each for each in times if each is not None), default=None)
+        return min((moment for moment in times if moment is not None), default=None)
 
     def advance(self, now: float) -> None:
-        """What has come by now happens."""
         while (due := self._sessions.take(now)) is not None:
             if isinstance(due, Member):
                 self._expire(due, now)
@@ -154,8 +153,8 @@ class Group:
 
     def _expire(self, member: Member, now: float) -> None:
         if member.waits and not member.is_new:
-            return  # it has another deadline when it does not wait any more
-        self._remove(member, now, f"member {member.member_id} was not heard of")
+            return  # it has another deadline after it has waited
+        self._remove(member, now, f"the session of member {member.member_id} expired")
 
     def _rebalance_due(self, at: float, now: float) -> None:
         if self._initial and self._newcomer and at < self._delayed_until:
@@ -165,7 +164,7 @@ class Group:
             self._complete(now)
 
     def _sync_due(self, now: float) -> None:
-        """Who has joined and does not ask for its assignment is not there any more."""
+        """Remove members that have joined but do not ask for their assignments."""
         self._sync_at = None
         late = self._members.to_sync
         for member in late:
@@ -175,16 +174,16 @@ class Group:
 
     def _beat(self, member: Member, now: float) -> None:
         first = member.is_new and member.waits
-        timeout = _NEW_MEMBER_SECONDS if first else member.said.session_timeout
+        timeout = _NEW_MEMBER_SECONDS if first else member.details.session_timeout
         self._sessions.put(member, now + timeout)
 
     # Joining
 
     def join(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
-        """It is answered at once, or when the generation begins."""
+        """Answered at once, or when the generation begins."""
         code = refusal(joining, self._rules, self.state, self._members, self.protocol_type)
         if code is ErrorCode.group_max_size_reached:
-            self._shed(joining, now)
+            self._remove_rejected(joining, now)
             self._answers.refuse_join(answer, code)
         elif code is not ErrorCode.none:
             self._answers.refuse_join(answer, code, joining.member_id)
@@ -195,15 +194,14 @@ class Group:
         self._try_to_complete(now)
         self._answers.give()
 
-    def _shed(self, joining: Joining, now: float) -> None:
-        """It is told that it is not a member, so it is none."""
+    def _remove_rejected(self, joining: Joining, now: float) -> None:
+        """Remove a member whose join was rejected: its client has been told that it is none."""
         self._drop_pending(joining.member_id)
         member = self._members.get(joining.member_id)
         if member is not None:
             self._remove(member, now, f"there is no room for member {member.member_id}")
 
     def _join_unknown(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
-        """By who has no member id."""
         member_id = f"{joining.instance_id or joining.client_id}-{self._unique()}"
         replaced = self._members.instance(joining.instance_id)
         if replaced is not None:
@@ -216,7 +214,7 @@ class Group:
             self._add(member_id, joining, answer, now)
 
     def _join_known(self, joining: Joining, answer: JoinAnswer, now: float) -> None:
-        """By who says that it is a member, or was told to be one."""
+        """A join with the id of a member, or with an assigned id."""
         if joining.member_id in self._members.pending and joining.instance_id is None:
             self._drop_pending(joining.member_id)
             self._add(joining.member_id, joining, answer, now)
@@ -225,21 +223,21 @@ class Group:
         if not isinstance(member, Member):
             self._answers.refuse_join(answer, member, joining.member_id)
             return
-        leads, same = member is self._members.leader, member.said.protocols == joining.protocols
+        leads, same = member is self._members.leader, member.details.protocols == joining.protocols
         completing, stable = self.state is State.COMPLETING, self.state is State.STABLE
         if same and (completing or (stable and not leads)):
             self._beat(member, now)
-            self._answers.tell(answer, self._joined(member))  # once more: it may not have been told
+            self._answers.tell(answer, self._joined(member))  # the answer may have been lost
         else:
-            # A leader has a reason that is not in its metadata, such as a topic that has grown.
-            what = "leads, and joins again" if same else "joins again, with other metadata"
+            # A leader may rejoin for a reason outside its metadata, such as a topic that has grown.
+            what = "rejoins as the leader" if same else "rejoins with different metadata"
             member.knows_id = True
-            self._members.update(member, said_by(joining))
+            self._members.update(member, details_of(joining))
             self._wait_to_join(member, answer, now)
             self._prepare(now, f"member {member.member_id} {what}{_why(joining.reason)}")
 
     def _add(self, member_id: str, joining: Joining, answer: JoinAnswer, now: float) -> None:
-        member = Member(member_id, joining.instance_id, said_by(joining))
+        member = Member(member_id, joining.instance_id, details_of(joining))
         member.knows_id = joining.member_id == member_id
         self._newcomer = True
         if not len(self._members):
@@ -251,25 +249,25 @@ class Group:
     def _replace(
         self, member: Member, member_id: str, joining: Joining, answer: JoinAnswer, now: float
     ) -> None:
-        """A static member comes back and has forgotten its id. In a stable group it has its old
-        place with the new id, when that is saved, and nobody joins again."""
+        """A static member returns without its id. In a stable group it takes its old place with the
+        new id, once that is saved, and no other member rejoins."""
         self._answers.refuse_join(self._members.take_join(member), ErrorCode.fenced_instance_id)
         self._answers.refuse_sync(self._members.take_sync(member), ErrorCode.fenced_instance_id)
         before, leader = identity_of(member), self.leader
         self._members.rename(member, member_id)
-        self._members.update(member, said_by(joining))
+        self._members.update(member, details_of(joining))
         member.knows_id = False
         self._wait_to_join(member, answer, now)
-        if self.state is State.STABLE and self._votes_as_before(before.said.names, member):
+        if self.state is State.STABLE and self._votes_as_before(before.details.names, member):
             self._saving.replace(member, before, leader, may_skip=joining.may_skip_assignment)
         else:
-            # The leader may have been told of the old id already, and assign to that.
+            # The leader may have been given the old id already, and assign to that.
             self._prepare(
                 now, f"static member {member.instance_id} is replaced{_why(joining.reason)}"
             )
 
     def _votes_as_before(self, names: tuple[str, ...], member: Member) -> bool:
-        return names == member.said.names or self._members.vote() == self.protocol
+        return names == member.details.names or self._members.vote() == self.protocol
 
     def _wait_to_join(self, member: Member, answer: JoinAnswer, now: float) -> None:
         before = self._members.wait_to_join(member, answer)
@@ -277,7 +275,7 @@ class Group:
         self._answers.refuse_join(before, ErrorCode.rebalance_in_progress, member.member_id)
 
     def _joined(self, member: Member) -> JoinOutcome:
-        """Only a leader that is to assign is told of the others."""
+        """Only a leader that is to assign gets the list of members."""
         assigns = member is self._members.leader and self.state is State.COMPLETING
         return JoinOutcome(
             code=ErrorCode.none,
@@ -292,7 +290,6 @@ class Group:
     # Rebalancing
 
     def _prepare(self, now: float, reason: str) -> None:
-        """All are to join again, if they are not about to."""
         if self.state is State.PREPARING:
             return
         self.reason = reason
@@ -312,7 +309,7 @@ class Group:
         self._try_to_complete(now)
 
     def _try_to_complete(self, now: float) -> None:
-        """All have joined. An empty group waits for its delay all the same."""
+        """Complete the rebalance if all have joined. An empty group still waits for its delay."""
         if (
             self.state is State.PREPARING
             and not self._initial
@@ -322,8 +319,8 @@ class Group:
             self._complete(now)
 
     def _complete(self, now: float) -> None:
-        """Time is up, or all have joined: who has is in the next generation. Static members that
-        have not are in it too, until they miss their session, or do not sync."""
+        """Begin the next generation with the members that have joined. Static members that have not
+        are in it too, until their session expires, or they do not sync."""
         for member in tuple(self._members):
             if member.join_answer is None and member.instance_id is None:
                 self._discard(member)
@@ -354,7 +351,7 @@ class Group:
     # Syncing
 
     def sync(self, syncing: Syncing, answer: SyncAnswer, now: float) -> None:
-        """It is answered at once, or when what the leader has assigned is saved."""
+        """Answered at once, or when the leader's assignment is saved."""
         member = self._of_generation(syncing.member_id, syncing.instance_id, syncing.generation)
         if not isinstance(member, Member):
             self._answers.refuse_sync(answer, member)
@@ -385,12 +382,12 @@ class Group:
         }
         if sum(map(len, known.values())) > self._rules.most_bytes:
             self._assign(None, ErrorCode.unknown_server_error, now)
-            self._prepare(now, "what the leader has assigned is too large")
+            self._prepare(now, "the leader's assignment is too large")
         else:
             self._saving.assigned = Assigned(known)
 
     def _assign(self, assigned: Assigned | None, code: ErrorCode, now: float) -> None:
-        """To all, and who waits is told; nothing, with an error."""
+        """Answer all waiting members with their assignments; with an error, with none."""
         for member in self._members:
             member.assignment = b"" if assigned is None else assigned.to(member)
             answer = self._members.take_sync(member)
@@ -412,13 +409,12 @@ class Group:
     # Saving
 
     def take_save(self) -> GroupRecord | None:
-        """What is to be saved now. `saved` or `not_saved` follows, before there is another."""
+        """What is to be saved now. `saved` or `not_saved` follows before the next call."""
         if not self._saving.wanted:
             return None
         return self._saving.take() or self._record(self._saving.assigned)
 
     def saved(self, now: float) -> None:
-        """What was taken is durable."""
         assigned = self._saving.end_assigned()
         if assigned is not None:
             self.state = State.STABLE
@@ -443,14 +439,14 @@ class Group:
         self._answers.give()
 
     def not_saved(self, code: ErrorCode, now: float) -> None:
-        """What was taken is not durable, or that is not known. Who waits for it is told `code`."""
+        """What was taken may not be durable. Clients that wait for it are answered `code`."""
         if self._saving.end_assigned() is not None:
             self._assign(None, code, now)
-            self._prepare(now, "what the leader has assigned could not be saved")
+            self._prepare(now, "the leader's assignment could not be saved")
         for member, replaced in tuple(self._saving.replaced.items()):
             self._answers.refuse_join(self._members.take_join(member), code)
             self._members.rename(member, replaced.before.member_id)
-            self._members.update(member, replaced.before.said)
+            self._members.update(member, replaced.before.details)
             self._beat(member, now)
         self._saving.replaced.clear()
         self._answers.give()
@@ -463,17 +459,19 @@ class Group:
             generation=self.generation,
             leader=self.leader or None,
             members=tuple(
-                each.record(protocol, each.assignment if assigned is None else assigned.to(each))
-                for each in self._members
+                member.record(
+                    protocol, member.assignment if assigned is None else assigned.to(member)
+                )
+                for member in self._members
             ),
         )
 
-    # Beating, committing, leaving
+    # Heartbeats, commits, leaving
 
     def heartbeat(
         self, member_id: str, instance_id: str | None, generation: int, now: float
     ) -> ErrorCode:
-        """A member is there; it is told whether it is to join again."""
+        """A member is alive; it learns whether it must rejoin."""
         member = self._of_generation(member_id, instance_id, generation)
         if not isinstance(member, Member):
             return member
@@ -484,7 +482,7 @@ class Group:
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, now: float
     ) -> ErrorCode:
-        """Whether offsets may be committed; who may is there."""
+        """Whether offsets may be committed; counts as a heartbeat if so."""
         if self.state is State.EMPTY and generation < 0:
             return ErrorCode.none
         if self.state is not State.DEAD and generation < 0 and not member_id and not instance_id:
@@ -500,7 +498,7 @@ class Group:
     def leave(self, leaving: Iterable[Leaving], now: float) -> LeaveOutcome:
         if self.state is State.DEAD:
             return LeaveOutcome(ErrorCode.coordinator_not_available)
-        codes = tuple(self._leave(each, now) for each in leaving)
+        codes = tuple(self._leave(member, now) for member in leaving)
         self._answers.give()
         return LeaveOutcome(ErrorCode.none, codes)
 
@@ -520,22 +518,23 @@ class Group:
         return ErrorCode.none
 
     def gone(self, answer: Waiting, now: float) -> None:
-        """Nobody is there to be answered: it will not be called. Its member has a session time-out
-        to come back, unless it does not know yet who it is."""
+        """The client has disconnected: its callback will not be called. Its member has a session
+        timeout to return, unless it does not know its id yet."""
         member = self._members.forget(answer)
         if member is None:
             return
         if member.knows_id or member.instance_id is not None:
             self._beat(member, now)
         else:
-            self._remove(member, now, f"member {member.member_id} has gone")
+            self._remove(member, now, f"member {member.member_id} disconnected while joining")
         self._answers.give()
 
     # The end
 
     def die(self, code: ErrorCode) -> None:
-        """It is deleted, or another broker coordinates it. Who waits is told `code`, and no id that
-        it did not ask with: such an id was never saved, and the next coordinator would fence it."""
+        """The group is deleted, or another broker coordinates it. Waiting clients are answered
+        `code`, without ids that they did not send: such an id was never saved, and the next
+        coordinator would fence it."""
         for member in self._members:
             known = member.member_id if member.knows_id else NO_MEMBER
             self._answers.refuse_join(self._members.take_join(member), code, known)
@@ -548,7 +547,7 @@ class Group:
         self._answers.give()
 
     def describe(self) -> GroupDescription:
-        """Metadata and assignments are told of a stable group only."""
+        """Metadata and assignments are returned for a stable group only."""
         dead, stable = self.state is State.DEAD, self.state is State.STABLE
         return GroupDescription(
             state=self.state,
@@ -557,7 +556,7 @@ class Group:
             members=() if dead else self._members.described(self.protocol if stable else None),
         )
 
-    # Who it is
+    # Identity
 
     def _member(self, member_id: str, instance_id: str | None) -> Member | ErrorCode:
         if self.state is State.DEAD:
@@ -580,7 +579,7 @@ class Group:
         return member
 
     def _remove(self, member: Member, now: float, reason: str) -> None:
-        """It is a member no more, and the others are to share what it had."""
+        """Remove a member; the others are to share its partitions."""
         self._discard(member)
         self._prepare(now, reason)
         self._try_to_complete(now)

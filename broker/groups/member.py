@@ -1,4 +1,4 @@
-"""A member of a group: what it has said of itself, and what it waits for."""
+"""A member of a group: its metadata, and the requests with which it waits."""
 
 from typing import Final
 
@@ -13,12 +13,10 @@ from broker.groups.values import (
     SyncAnswer,
 )
 
-_OVERHEAD: Final = 64  # bytes, for what is not measured
+_OVERHEAD: Final = 64  # bytes of what is not measured
 
 
-class Said(msgspec.Struct, frozen=True):
-    """What a member says of itself when it joins."""
-
+class MemberDetails(msgspec.Struct, frozen=True):
     client_id: str
     client_host: str
     session_timeout: float
@@ -27,22 +25,23 @@ class Said(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its protocols, the one that it likes best first, each once."""
-        return tuple(dict.fromkeys(each.name for each in self.protocols))
+        """Its protocols in order of preference, each once."""
+        return tuple(dict.fromkeys(protocol.name for protocol in self.protocols))
 
     @property
     def size(self) -> int:
-        """In bytes, about."""
-        of_protocols = sum(len(each.name) + len(each.metadata) for each in self.protocols)
+        of_protocols = sum(
+            len(protocol.name) + len(protocol.metadata) for protocol in self.protocols
+        )
         return len(self.client_id) + len(self.client_host) + of_protocols + _OVERHEAD
 
     def metadata(self, protocol: str) -> bytes:
-        """Nothing, of a protocol that it does not know."""
-        return next((each.metadata for each in self.protocols if each.name == protocol), b"")
+        """Empty for a protocol that it does not support."""
+        return next((known.metadata for known in self.protocols if known.name == protocol), b"")
 
 
-def said_by(joining: Joining) -> Said:
-    return Said(
+def details_of(joining: Joining) -> MemberDetails:
+    return MemberDetails(
         client_id=joining.client_id,
         client_host=joining.client_host,
         session_timeout=joining.session_timeout,
@@ -52,20 +51,26 @@ def said_by(joining: Joining) -> Said:
 
 
 class Member:
-    """`members.py` keeps it, and changes what it says and for what it waits.
+    """Kept and changed by `members.py`.
 
-    `is_new` is who has not been in a generation yet; `knows_id`: it has been told its id.
+    `is_new`: it has not been in a generation yet; `knows_id`: it has received its id.
     """
 
     __slots__ = (
-        "assignment", "instance_id", "is_new", "join_answer", "knows_id", "member_id",
-        "said", "sync_answer",
+        "assignment",
+        "details",
+        "instance_id",
+        "is_new",
+        "join_answer",
+        "knows_id",
+        "member_id",
+        "sync_answer",
     )  # fmt: skip
 
-    def __init__(self, member_id: str, instance_id: str | None, said: Said) -> None:
+    def __init__(self, member_id: str, instance_id: str | None, details: MemberDetails) -> None:
         self.member_id = member_id
         self.instance_id = instance_id
-        self.said = said
+        self.details = details
         self.assignment = b""
         self.is_new = True
         self.knows_id = False
@@ -77,40 +82,40 @@ class Member:
         return self.join_answer is not None or self.sync_answer is not None
 
     def describe(self, protocol: str | None) -> MemberDescription:
-        """Without a protocol: as it is while it is not known who reads what."""
+        """Without a protocol: as during a rebalance."""
         return MemberDescription(
             member_id=self.member_id,
             instance_id=self.instance_id,
-            client_id=self.said.client_id,
-            client_host=self.said.client_host,
-            metadata=b"" if protocol is None else self.said.metadata(protocol),
+            client_id=self.details.client_id,
+            client_host=self.details.client_host,
+            metadata=b"" if protocol is None else self.details.metadata(protocol),
             assignment=b"" if protocol is None else self.assignment,
         )
 
     def record(self, protocol: str, assignment: bytes) -> MemberRecord:
-        said = self.said
+        details = self.details
         return MemberRecord(
             member_id=self.member_id,
             instance_id=self.instance_id,
-            client_id=said.client_id,
-            client_host=said.client_host,
-            session_timeout_ms=round(said.session_timeout * 1000),
-            rebalance_timeout_ms=round(said.rebalance_timeout * 1000),
-            metadata=said.metadata(protocol),
+            client_id=details.client_id,
+            client_host=details.client_host,
+            session_timeout_ms=round(details.session_timeout * 1000),
+            rebalance_timeout_ms=round(details.rebalance_timeout * 1000),
+            metadata=details.metadata(protocol),
             assignment=assignment,
         )
 
 
 def member_of(record: MemberRecord, protocol: str) -> Member:
-    """As it was when its group was saved. Of its protocols only the chosen one is known."""
-    said = Said(
+    """A member from its group's saved record, which has only the chosen protocol."""
+    details = MemberDetails(
         client_id=record.client_id,
         client_host=record.client_host,
         session_timeout=record.session_timeout_ms / 1000,
         rebalance_timeout=record.rebalance_timeout_ms / 1000,
         protocols=(Protocol(protocol, record.metadata),),
     )
-    member = Member(record.member_id, record.instance_id, said)
+    member = Member(record.member_id, record.instance_id, details)
     member.assignment = record.assignment
     member.is_new = False
     member.knows_id = True

@@ -1,25 +1,23 @@
-"""All members of a group: who they are, who leads them, who waits, and what all of them know.
+"""The members of a group: their identities, their leader, who waits, and their common protocols.
 
-Rule 1: an instance id stands for one member, at any time.
-Rule 2: the leader is a member, as long as there are members: the first one that came, until it is
-        removed, or does not join again while others do.
-Rule 3: counts are kept, not made: of who waits for a generation, who has yet to sync, how many know
-        each protocol, and how many bytes all have said. Only what every member is told of in any
-        case goes over all of them.
+Rule 1: an instance id belongs to at most one member.
+Rule 2: if there are members, one is the leader: the first that came, until it is removed, or does
+        not rejoin while others do.
+Rule 3: counts are maintained incrementally: members that wait for a generation, members yet to
+        sync, members that support each protocol, and bytes of metadata. Only what is sent to every
+        member anyway iterates over all of them.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 
-from broker.groups.member import Member, Said
+from broker.groups.member import Member, MemberDetails
 from broker.groups.values import JoinAnswer, JoinedMember, MemberDescription, SyncAnswer
 
 Waiting = JoinAnswer | SyncAnswer
 
 
 class Members:
-    """In the order in which they came."""
-
     __slots__ = (
         "_by_id", "_by_instance", "_knowing", "_to_sync", "_waiting", "joining", "leader",
         "pending", "size",
@@ -28,9 +26,9 @@ class Members:
     def __init__(self) -> None:
         self._by_id: dict[str, Member] = {}
         self._by_instance: dict[str, Member] = {}
-        self._knowing: Counter[str] = Counter()  # protocols, by how many know them
+        self._knowing: Counter[str] = Counter()  # by protocol: members that support it
         self._to_sync: dict[Member, None] = {}
-        self.pending: set[str] = set()  # ids that were given out, and have not joined yet
+        self.pending: set[str] = set()  # assigned ids that have not joined yet
         self._waiting: dict[Waiting, Member] = {}
         self.joining = 0  # how many wait for a generation
         self.leader: Member | None = None
@@ -57,7 +55,6 @@ class Members:
         self._count(member, 1)
 
     def remove(self, member: Member) -> None:
-        """It waits for nothing any more."""
         self.take_join(member)
         self.take_sync(member)
         del self._by_id[member.member_id]
@@ -69,21 +66,21 @@ class Members:
             self.leader = next(iter(self), None)
 
     def rename(self, member: Member, member_id: str) -> None:
-        """A static member has another id now, and is the same for all the rest."""
+        """A static member has a new id; everything else stays."""
         self._count(member, -1)
         del self._by_id[member.member_id]
         member.member_id = member_id
         self._by_id[member_id] = member
         self._count(member, 1)
 
-    def update(self, member: Member, said: Said) -> None:
+    def update(self, member: Member, details: MemberDetails) -> None:
         self._count(member, -1)
-        member.said = said
+        member.details = details
         self._count(member, 1)
 
     def _count(self, member: Member, sign: int) -> None:
-        self.size += sign * (len(member.member_id) + member.said.size)
-        for name in member.said.names:
+        self.size += sign * (len(member.member_id) + member.details.size)
+        for name in member.details.names:
             self._knowing[name] += sign
             if not self._knowing[name]:
                 del self._knowing[name]
@@ -94,31 +91,31 @@ class Members:
         return self._knowing[name] == len(self)
 
     def vote(self) -> str:
-        """Each votes for the protocol that it likes best of those that all know; where two have
-        as many votes, it is the one that was voted for first."""
+        """Each votes for its preferred protocol of those that all support; in a tie, the one that
+        was voted for first wins."""
         votes = Counter(
-            next(name for name in member.said.names if self.all_know(name)) for member in self
+            next(name for name in member.details.names if self.all_know(name)) for member in self
         )
         return max(votes, key=votes.__getitem__)
 
     def rebalance_timeout(self) -> float:
-        """So long the slowest of them may take."""
-        return max((member.said.rebalance_timeout for member in self), default=0.0)
+        return max((member.details.rebalance_timeout for member in self), default=0.0)
 
     def for_leader(self, protocol: str | None) -> tuple[JoinedMember, ...]:
-        """What it needs to assign."""
         return tuple(
-            JoinedMember(each.member_id, each.instance_id, each.said.metadata(protocol or ""))
-            for each in self
+            JoinedMember(
+                member.member_id, member.instance_id, member.details.metadata(protocol or "")
+            )
+            for member in self
         )
 
     def described(self, protocol: str | None) -> tuple[MemberDescription, ...]:
-        return tuple(each.describe(protocol) for each in self)
+        return tuple(member.describe(protocol) for member in self)
 
-    # Who waits
+    # Waiting
 
     def wait_to_join(self, member: Member, answer: JoinAnswer) -> JoinAnswer | None:
-        """Returned is what waited before, and does not any more."""
+        """Returns the callback that waited before, and no longer does."""
         before = self.take_join(member)
         member.join_answer = answer
         self._waiting[answer] = member
@@ -126,7 +123,7 @@ class Members:
         return before
 
     def take_join(self, member: Member) -> JoinAnswer | None:
-        """It does not wait for a generation any more: this is to be answered, if it did."""
+        """End the wait for a generation; returns the callback to be answered, if there was one."""
         answer, member.join_answer = member.join_answer, None
         if answer is not None:
             del self._waiting[answer]
@@ -146,7 +143,7 @@ class Members:
         return answer
 
     def forget(self, answer: Waiting) -> Member | None:
-        """Nobody is there for this any more; returned is who waited with it."""
+        """The client of this callback has gone; returns the member that waited with it."""
         member = self._waiting.get(answer)
         if member is not None:
             if member.join_answer == answer:
@@ -156,13 +153,14 @@ class Members:
         return member
 
     def elect(self) -> bool:
-        """Whether there is a leader that has joined; another is taken if it is not the one that
-        was."""
+        """Whether there is a leader that has joined; replaces one that has not."""
         if self.leader is not None and self.leader.join_answer is None:
-            self.leader = next((each for each in self if each.join_answer is not None), self.leader)
+            self.leader = next(
+                (member for member in self if member.join_answer is not None), self.leader
+            )
         return self.leader is not None and self.leader.join_answer is not None
 
-    # Who has yet to sync
+    # Members yet to sync
 
     @property
     def to_sync(self) -> tuple[Member, ...]:
@@ -172,7 +170,7 @@ class Members:
         self._to_sync = dict.fromkeys(self)
 
     def synced(self, member: Member) -> bool:
-        """It has asked for its assignment; whether all have."""
+        """A member has asked for its assignment; whether all have."""
         self._to_sync.pop(member, None)
         return not self._to_sync
 

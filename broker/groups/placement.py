@@ -1,8 +1,8 @@
-"""Which broker coordinates a group: the one that comes first by rendezvous hashing.
+"""Chooses the coordinator of a group by rendezvous hashing.
 
-Each broker computes it from its own map, so that nobody has to be asked, and when a broker comes or
-goes only the groups move that it coordinates. Brokers whose maps differ for a moment may both take
-a group for theirs: then its fence decides (`cluster.groups`).
+Each broker computes it from its own map, without communication, and when a broker comes or goes,
+only the groups that it coordinates move. Brokers whose maps differ for a moment may both claim a
+group: then its fence decides (`cluster.groups`).
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from cluster.values import ClusterSnapshot
 
 
 def candidates(snapshot: ClusterSnapshot) -> frozenset[int]:
-    """Who may coordinate: the live brokers, without those that are about to stop."""
+    """Possible coordinators: the live brokers, without those that are about to stop."""
     live = frozenset(snapshot.brokers)
     return live - snapshot.draining or live
 

@@ -1,8 +1,8 @@
-"""The groups that are here: taken over, kept going, saved, and let go.
+"""The groups on this broker: taken over, maintained, saved, and released.
 
-A group is taken over (`cluster.groups`) when somebody asks for it. Whoever asks for one that is on
-its way waits for it. From then on it is a `Group` in memory; after whatever happens to it, `after`
-sets its timer, and has saved what it wants saved.
+A group is taken over (`cluster.groups`) when a client asks for it; clients that ask while it is
+being loaded wait for it. From then on it is a `Group` in memory; after every event, `after` sets
+its timer and has its changes saved.
 
 Belongs to the event loop.
 """
@@ -22,7 +22,7 @@ from broker.groups.commits import Commits
 from broker.groups.counts import GroupCounts
 from broker.groups.errors import code_of, told
 from broker.groups.group import Group
-from broker.groups.live import LiveGroup
+from broker.groups.live_group import LiveGroup
 from broker.groups.placement import candidates, first_of
 from broker.groups.shares import Shares
 from broker.groups.store import GroupStore
@@ -40,13 +40,13 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _THREADS: Final = 4
-_PATIENCE: Final = 5.0  # seconds that somebody waits for a group to be loaded
-_BETWEEN_LINES: Final = 10.0  # seconds, of one group
+_PATIENCE: Final = 5.0  # seconds that a client waits for a group to be loaded
+_BETWEEN_LINES: Final = 10.0  # seconds between log lines about one group
 _LONGEST_REASON: Final = 300
 
 
 class CoordinatorRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator sets, beside what holds for each group."""
+    """What an operator sets, beside the rules for each group."""
 
     group: GroupRules = msgspec.field(default_factory=GroupRules)
     most_groups: int = 10_000
@@ -54,16 +54,16 @@ class CoordinatorRules(msgspec.Struct, frozen=True, kw_only=True):
     commit_bytes: int = 64 << 20
     retention_seconds: float = 7 * 86_400.0
     look_seconds: float = 600.0
-    """Between looks for offsets that are too old, and groups that nobody needs."""
+    """The interval between checks for expired offsets and unused groups."""
 
 
 Failed = Callable[[str, str], None]
-"""Told which group something has gone wrong with, and what. Clients can make it happen often."""
+"""Called with a group's name and what has failed. Clients can make this happen often."""
 
 
 class Registry:
-    """Of one broker. `on_unused` is called when a group is found that never had a member, and may
-    be of no use; `changed` is set when others may be this broker's by now."""
+    """The groups of one broker. `on_unused` is called with a group that never had a member, and may
+    be unused; `changed` is set when the map may have assigned other groups to this broker."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Registry:
         self._threads = ThreadPoolExecutor(_THREADS, "groups")
         self._turns = Turns(_THREADS)
         self._count = Shares(rules.most_groups)
-        self._busy: dict[str, asyncio.Task[Any]] = {}  # being loaded, or deleted
+        self._busy: dict[str, asyncio.Task[Any]] = {}  # being loaded or deleted
         self._tasks: set[asyncio.Task[None]] = set()
         self._brokers: frozenset[int] = frozenset()
         self._cut_off = False
@@ -97,14 +97,13 @@ class Registry:
         session.add_listener(self._session_changed)
 
     def give_up(self) -> None:
-        """Coordinate nothing any more. Who waits is told."""
+        """Stop coordinating. Waiting clients are answered."""
         self._stopped = True
         if self._without_zookeeper is not None:
             self._without_zookeeper.cancel()
         self._give_up_all(ErrorCode.not_coordinator)
 
     async def stop(self) -> None:
-        """What is to be committed is committed."""
         self.give_up()
         await asyncio.gather(*self._tasks, *self._busy.values(), return_exceptions=True)
         await self.commits.stop()
@@ -113,7 +112,6 @@ class Registry:
     # Which groups
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """The map has changed."""
         brokers = candidates(snapshot)
         if brokers != self._brokers:
             self._brokers = brokers
@@ -123,14 +121,14 @@ class Registry:
             self.changed.set()
 
     def coordinator_of(self, name: str) -> int | None:
-        """By this broker's map; None if there is no broker."""
+        """By this broker's map; None if no broker can coordinate."""
         return first_of(name, self._brokers)
 
     def is_ours(self, name: str) -> bool:
         return self.coordinator_of(name) == self._broker_id
 
     def _session_changed(self, state: SessionState) -> None:
-        """On a thread of ZooKeeper's client."""
+        """Runs on a thread of ZooKeeper's client."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._note_session, state)
 
@@ -149,7 +147,9 @@ class Registry:
 
     def _is_cut_off(self) -> None:
         self._cut_off = True
-        log.warning("no ZooKeeper for a session: groups are given up groups=%d", len(self.groups))
+        log.warning(
+            "no ZooKeeper for a session timeout, giving up groups groups=%d", len(self.groups)
+        )
         self._give_up_all(ErrorCode.coordinator_not_available)
 
     def _give_up_all(self, code: ErrorCode) -> None:
@@ -157,7 +157,6 @@ class Registry:
             self.drop(live, code)
 
     def drop(self, live: LiveGroup, code: ErrorCode) -> None:
-        """It is not coordinated here any more."""
         if self.groups.get(live.name) is live:
             del self.groups[live.name]
             self.members_bytes.take(live.maker, -live.size)
@@ -171,7 +170,7 @@ class Registry:
     async def find(
         self, name: str, *, make: bool = False, client: Client = None
     ) -> LiveGroup | None:
-        """A group; None if there is none, and none is to be made. Raises ApiError."""
+        """A group; None if it does not exist and `make` is not set. Raises ApiError."""
         while True:
             live = self.groups.get(name)
             if live is not None:
@@ -190,8 +189,9 @@ class Registry:
             if make and not self._count.has_room(client, 1):
                 raise ApiError(
                     ErrorCode.policy_violation,
-                    f"this broker coordinates {self._count.taken} groups, and may "
-                    f"{self._rules.most_groups}: what is left is for other clients (limits.groups)",
+                    f"this broker coordinates {self._count.taken} of at most "
+                    f"{self._rules.most_groups} groups, and the rest is reserved for other "
+                    "clients (limits.groups)",
                 )
             loading = self._busy[name] = asyncio.ensure_future(
                 self._load(name, make=make, client=client)
@@ -203,9 +203,11 @@ class Registry:
                 raise told(error) from None
 
     def check_serves(self) -> None:
-        """Raise ApiError if this broker coordinates nothing."""
         if self._stopped or self._cut_off:
-            raise ApiError(ErrorCode.coordinator_not_available, "this broker coordinates nothing")
+            raise ApiError(
+                ErrorCode.coordinator_not_available,
+                "this broker coordinates no groups at the moment",
+            )
 
     def _check_name(self, name: str) -> None:
         try:
@@ -260,10 +262,10 @@ class Registry:
             self.drop(live, code)
         return code
 
-    # What follows from it
+    # Consequences
 
     def after(self, live: LiveGroup, *, look: bool = False) -> None:
-        """Something has happened to a group; `look` whether it is of use, if it may not be."""
+        """Handle the consequences of an event; `look`: check whether the group is unused."""
         if self.groups.get(live.name) is not live:
             return
         group = live.group
@@ -288,7 +290,7 @@ class Registry:
         live.was_unused = is_unused
 
     def _tell_of(self, live: LiveGroup) -> None:
-        """Of a new generation, and not of each where one follows on the other."""
+        """Log a new generation, except those that follow quickly on a logged one."""
         now, group = self._loop.time(), live.group
         if live.told_at is None or now - live.told_at > _BETWEEN_LINES:
             live.told_at = now
@@ -320,7 +322,7 @@ class Registry:
         self.after(live)
 
     def begin_deleting(self, live: LiveGroup) -> asyncio.Task[None]:
-        """From now on it is not here; who asks for it waits until it is nowhere."""
+        """Drop the group; clients that ask for it wait until it is deleted everywhere."""
         self.drop(live, ErrorCode.group_id_not_found)
         task = self._busy[live.name] = asyncio.ensure_future(self._delete(live))
         task.add_done_callback(_look_at)
@@ -335,12 +337,12 @@ class Registry:
     # Threads and tasks
 
     async def in_thread(self, work: Callable[[], T], client: Client = None) -> T:
-        """In the client's turn. Without ZooKeeper everything takes a whole session: what was asked
-        for before that was known does not take another one."""
+        """Run it in the client's turn. Without ZooKeeper each call takes a whole session timeout;
+        calls queued before that was noticed fail at once."""
 
         def run() -> T:
             if self._cut_off:
-                raise Unavailable("ZooKeeper has not answered for a session")
+                raise Unavailable("ZooKeeper has not answered for a session timeout")
             return work()
 
         async with self._turns.of(client):
@@ -353,7 +355,7 @@ class Registry:
 
 
 def _look_at(task: "asyncio.Task[Any]") -> None:
-    """Its error was for who waited, who may have gone."""
+    """Mark its error as seen: the clients that waited for it may have gone."""
     if not task.cancelled():
         task.exception()
 

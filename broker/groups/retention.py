@@ -1,19 +1,17 @@
-"""Offsets and groups that nobody needs any more are forgotten.
+"""Removes expired offsets and unused groups.
 
 Rule 1: offsets expire when the group has been without members, and they have not been committed,
-        for the time of retention (`expiry.py`).
-Rule 2: a group that has been without members and offsets for the time of retention is forgotten
-        at the next look: until then it is there, and empty. One that never had a member goes at
-        once.
-Rule 3: what is committed of a topic is forgotten when the topic is deleted: as soon as the map says
-        so, and if nobody was there to see it, at the next look. That another topic has its name by
-        then changes nothing.
-Rule 4: what is decided about a group by what was read of it is done only if nothing has been
-        committed, and nobody has come, since before it was read.
+        for the retention time (`expiry.py`).
+Rule 2: a group without members and offsets for the retention time is removed at the next check:
+        until then it exists, and is empty. One that never had a member is removed at once.
+Rule 3: offsets of a topic are removed when the topic is deleted: as soon as the map shows that, or,
+        if this was missed, at the next check. A new topic of the same name makes no difference.
+Rule 4: a decision that is based on what was read of a group is carried out only if nothing has been
+        committed, and no member has come, since before the read.
 
-Looking after all groups also loads those that are this broker's by now: their members may all have
-gone, and be missed by nobody. Groups without a coordinator are looked after at the same time, by
-the broker that would coordinate them (`claimed.py`). Belongs to the event loop.
+Checking all groups also loads those that the map has assigned to this broker: all their members may
+have gone unnoticed. Groups without a coordinator are checked at the same time, by the broker that
+would coordinate them (`claimed_groups.py`). Belongs to the event loop.
 """
 
 import asyncio
@@ -25,7 +23,7 @@ from typing import Final
 from broker.errors import ApiError
 from broker.groups.counts import GroupCounts
 from broker.groups.expiry import too_old
-from broker.groups.live import LiveGroup
+from broker.groups.live_group import LiveGroup
 from broker.groups.registry import CoordinatorRules, Registry, now_ms
 from broker.groups.store import Offsets
 from cluster.errors import ClusterError
@@ -34,12 +32,10 @@ from wire.errors import ErrorCode
 
 log = logging.getLogger(__name__)
 
-_AT_ONCE: Final = 50  # groups that are looked after before others get their turn
+_AT_ONCE: Final = 50  # groups checked before others get their turn
 
 
 class Retention:
-    """Of one broker's groups."""
-
     def __init__(self, registry: Registry, rules: CoordinatorRules, counts: GroupCounts) -> None:
         self._registry = registry
         self._rules = rules
@@ -50,7 +46,6 @@ class Retention:
         self._looking = asyncio.ensure_future(self._look_after_all())
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """The map has changed."""
         gone = self._snapshot.topic_names.keys() - snapshot.topic_names.keys()
         self._snapshot = snapshot
         if gone and not self._looking.cancelled():
@@ -81,8 +76,8 @@ class Retention:
                 due = self._loop.time() + self._rules.look_seconds
 
     async def _load_all(self) -> list[GroupInfo]:
-        """What is this broker's and not here yet: its members may all be gone, and be missed by
-        nobody. Those without a coordinator are returned."""
+        """Load groups that are assigned to this broker and not here yet: all their members may have
+        gone unnoticed. Returns those without a coordinator."""
         try:
             stored = await self._registry.in_thread(self._registry.store.listed)
         except ClusterError as error:
@@ -91,20 +86,20 @@ class Retention:
         ours = [info for info in stored if self._registry.is_ours(info.name)]
         for info in ours:
             if info.name not in self._registry.groups and info.kind is GroupKind.KAFKA:
-                with contextlib.suppress(ApiError):  # the log has it
+                with contextlib.suppress(ApiError):  # logged already
                     await self._registry.find(info.name)
         return [info for info in ours if info.kind is GroupKind.PENSTOCK]
 
     async def _look_after_claimed(self, infos: list[GroupInfo]) -> None:
-        """A few at a time: others want the threads too."""
+        """A few at a time: other requests need the threads too."""
         for at in range(0, len(infos), _AT_ONCE):
-            some, now = infos[at : at + _AT_ONCE], now_ms()
+            batch, now = infos[at : at + _AT_ONCE], now_ms()
             before = now - round(self._rules.retention_seconds * 1000)
-            with contextlib.suppress(ClusterError):  # ZooKeeper is away, which the log has
+            with contextlib.suppress(ClusterError):  # ZooKeeper is away, which is logged already
                 self._counts.expired += await self._registry.in_thread(
                     partial(
                         self._registry.store.look_after_claimed,
-                        some,
+                        batch,
                         now_ms=now,
                         before_ms=before,
                     )
@@ -118,7 +113,7 @@ class Retention:
 
     async def _expire(self, live: LiveGroup) -> None:
         touched = live.touched
-        offsets = await self._without_left_over(live)
+        offsets = await self._remaining_offsets(live)
         if (
             offsets is None
             or live.touched != touched
@@ -140,7 +135,7 @@ class Retention:
             await self._forget(live)
 
     def _watch_unused(self, live: LiveGroup) -> None:
-        """A group that nobody was ever in, and without offsets, is of no use to anybody."""
+        """Remove a group that never had a member, and has no offsets."""
         live.is_watched = True
         self._registry.start(self._forget_unused(live))
 
@@ -156,7 +151,7 @@ class Retention:
         return live.is_unused and not live.under_way
 
     async def _forget(self, live: LiveGroup) -> None:
-        with contextlib.suppress(ClusterError):  # it is there again when somebody asks
+        with contextlib.suppress(ClusterError):  # it is loaded again when a client asks
             await asyncio.shield(self._registry.begin_deleting(live))
 
     async def _read_quietly(self, live: LiveGroup) -> Offsets | None:
@@ -167,32 +162,38 @@ class Retention:
             return None
 
     async def _forget_topics(self) -> None:
-        """Topics were deleted: what was committed of them says nothing of others of that name."""
+        """Remove offsets of deleted topics: they mean nothing for new ones of the same name."""
         for live in tuple(self._registry.groups.values()):
-            await self._without_left_over(live)
+            await self._remaining_offsets(live)
         try:
             stored = await self._registry.in_thread(self._registry.store.listed)
         except ClusterError:
             return
-        claimed = [each for each in stored if each.kind is GroupKind.PENSTOCK]
+        claimed = [group for group in stored if group.kind is GroupKind.PENSTOCK]
         await self._look_after_claimed([i for i in claimed if self._registry.is_ours(i.name)])
 
-    async def _without_left_over(self, live: LiveGroup) -> Offsets | None:
-        """What it has committed, once that of deleted topics is gone; None if it is not known."""
+    async def _remaining_offsets(self, live: LiveGroup) -> Offsets | None:
+        """The offsets left after removing those of deleted topics; None if unknown."""
         touched = live.touched
         try:
             stored = await self._registry.in_thread(lambda: self._registry.store.stored(live.name))
         except ClusterError as error:
             log.warning("offsets not read group=%r error=%r", live.name, str(error))
             return None
-        going = [each for each, found in stored.items() if found.is_left_over]
+        going = [
+            partition for partition, stored_offset in stored.items() if stored_offset.is_left_over
+        ]
         if going:
             is_here = self._registry.groups.get(live.name) is live
             if live.touched != touched or not is_here:
-                return None  # it may have been committed since, of another topic
+                return None  # it may have been committed since, for another topic
             code = await self._registry.written(
                 live, self._registry.commits.delete(live.fence, going)
             )
             if code is not ErrorCode.none:
                 return None
-        return {each: found.offset for each, found in stored.items() if not found.is_left_over}
+        return {
+            partition: stored_offset.offset
+            for partition, stored_offset in stored.items()
+            if not stored_offset.is_left_over
+        }

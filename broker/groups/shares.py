@@ -1,8 +1,7 @@
-"""Shares of something of which there is so much: by client, so that nobody is refused because of
-one who takes all.
+"""Divides a limited amount among clients, so that none is refused because another takes everything.
 
-A client may have as much as is left for others: one alone half of it, a second one half of the
-rest. The broker itself, None, may have all. Belongs to the event loop.
+A client may have as much as is left for others: alone, half of it; a second one, half of the rest.
+The broker itself, None, may have everything. Belongs to the event loop.
 """
 
 from collections import Counter
@@ -11,7 +10,7 @@ from broker.groups.turns import Client
 
 
 class Shares:
-    """`most` is how much there is."""
+    """`most` is the total amount."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -19,12 +18,12 @@ class Shares:
         self.taken = 0
 
     def has_room(self, client: Client, more: int) -> bool:
-        """Whether the client may have so much more."""
-        mine = 0 if client is None else self._by_client[client]
-        return mine + more <= self._most - self.taken
+        """Whether the client may take this much more."""
+        held = 0 if client is None else self._by_client[client]
+        return held + more <= self._most - self.taken
 
     def take(self, client: Client, amount: int) -> None:
-        """Whether there is room or not. What is negative is given back."""
+        """Take an amount, even if there is no room. A negative amount is given back."""
         self.taken += amount
         self._by_client[client] += amount
         if not self._by_client[client]:

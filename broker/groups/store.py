@@ -1,4 +1,4 @@
-"""Groups as their coordinator keeps them in ZooKeeper.
+"""Stores coordinated groups in ZooKeeper.
 
 Everything blocks; any thread may call it.
 """
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from broker.groups import claimed
+from broker.groups import claimed_groups
 from broker.groups.values import GroupRecord, MemberRecord
 from cluster import group_offsets, groups
 from cluster.errors import Conflict
@@ -22,7 +22,7 @@ from cluster.values import (
     TopicPartition,
 )
 
-_ATTEMPTS = 5  # to have a group that others make and delete at the same time
+_ATTEMPTS = 5  # attempts to take over a group that others create and delete at the same time
 
 Offsets = dict[TopicPartition, CommittedOffset]
 
@@ -36,18 +36,16 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 class GroupStore:
-    """For one broker."""
-
     def __init__(self, session: Session, broker_id: int) -> None:
         self._session = session
         self._broker_id = broker_id
 
     def take(self, name: str, *, make: bool, now_ms: int) -> Loaded | None:
-        """Take a group over; None if there is none and none is to be made."""
+        """Take a group over; None if it does not exist and `make` is not set."""
         for attempt in range(_ATTEMPTS):
-            found = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
-            if found is not None:
-                fence, stored = found
+            taken = groups.take_over(self._session, name, self._broker_id, GroupKind.KAFKA)
+            if taken is not None:
+                fence, stored = taken
                 record = _record(stored.info, stored.members)
                 return Loaded(fence, record, stored.info.empty_since_ms)
             if not make:
@@ -60,7 +58,7 @@ class GroupStore:
             )
             try:
                 return Loaded(groups.create_group(self._session, info), _record(info, ()), now_ms)
-            except Conflict:  # somebody else has made it meanwhile
+            except Conflict:  # another broker has created it meanwhile
                 if attempt == _ATTEMPTS - 1:
                     raise
         return None
@@ -79,16 +77,16 @@ class GroupStore:
         )
         members = [
             GroupMember(
-                member_id=each.member_id,
-                instance_id=each.instance_id,
-                client_id=each.client_id,
-                host=each.client_host,
-                session_timeout_ms=each.session_timeout_ms,
-                rebalance_timeout_ms=each.rebalance_timeout_ms,
-                metadata=each.metadata,
-                assignment=each.assignment,
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                host=member.client_host,
+                session_timeout_ms=member.session_timeout_ms,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                metadata=member.metadata,
+                assignment=member.assignment,
             )
-            for each in record.members
+            for member in record.members
         ]
         groups.save_group(self._session, fence, info, members)
 
@@ -100,16 +98,16 @@ class GroupStore:
         return group_offsets.read_offsets(self._session, name, partitions)
 
     def listed(self) -> list[GroupInfo]:
-        """All groups, of both kinds and of whichever coordinator."""
+        """All groups, of both kinds and of every coordinator."""
         return groups.list_groups(self._session)
 
     def stored(self, name: str) -> dict[TopicPartition, StoredOffset]:
-        """All that was committed, also what is left over of topics that were deleted."""
+        """All committed offsets, including those of deleted topics."""
         return group_offsets.read_stored(self._session, name)
 
     def look_after_claimed(self, infos: Iterable[GroupInfo], *, now_ms: int, before_ms: int) -> int:
-        """Those without a coordinator; how many offsets were too old."""
-        return claimed.look_after(self._session, infos, now_ms=now_ms, before_ms=before_ms)
+        """Expire offsets of groups without a coordinator; returns how many expired."""
+        return claimed_groups.look_after(self._session, infos, now_ms=now_ms, before_ms=before_ms)
 
 
 def _record(info: GroupInfo, members: tuple[GroupMember, ...]) -> GroupRecord:
@@ -120,15 +118,15 @@ def _record(info: GroupInfo, members: tuple[GroupMember, ...]) -> GroupRecord:
         leader=info.leader,
         members=tuple(
             MemberRecord(
-                member_id=each.member_id,
-                instance_id=each.instance_id,
-                client_id=each.client_id,
-                client_host=each.host,
-                session_timeout_ms=each.session_timeout_ms,
-                rebalance_timeout_ms=each.rebalance_timeout_ms,
-                metadata=each.metadata,
-                assignment=each.assignment,
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.host,
+                session_timeout_ms=member.session_timeout_ms,
+                rebalance_timeout_ms=member.rebalance_timeout_ms,
+                metadata=member.metadata,
+                assignment=member.assignment,
             )
-            for each in members
+            for member in members
         ),
     )

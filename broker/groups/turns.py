@@ -1,8 +1,8 @@
-"""Turns at something of which there is little, such as threads: by client, so that one who asks for
-a lot keeps only himself waiting.
+"""Turns at a scarce resource, such as threads: by client, so that a client with many requests
+delays only itself.
 
-A client is who asks, by his principal, or where nobody knows that by his network; None stands for
-the broker itself. Belongs to the event loop.
+A client is identified by its principal, or without login by its network; None stands for the broker
+itself. Belongs to the event loop.
 """
 
 import asyncio
@@ -23,15 +23,14 @@ def client_of(caller: Caller) -> Client:
 
 
 class Turns:
-    """`most` are at it at a time."""
+    """`most` have their turn at a time."""
 
     def __init__(self, most: int) -> None:
         self._free = most
-        self._waiting: dict[Client, deque[asyncio.Future[None]]] = {}  # who is next stands first
+        self._waiting: dict[Client, deque[asyncio.Future[None]]] = {}  # the next one stands first
 
     @asynccontextmanager
     async def of(self, client: Client) -> AsyncIterator[None]:
-        """For as long as it lasts."""
         if self._free:
             self._free -= 1
         else:
@@ -48,7 +47,7 @@ class Turns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._hand_on()  # it was given to one who has gone
+                self._hand_on()  # the turn was given to a task that has been cancelled
             raise
 
     def _hand_on(self) -> None:

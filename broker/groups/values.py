@@ -1,7 +1,7 @@
-"""What goes into a group and what comes out of it, as values.
+"""The input and output of groups, as values.
 
-Nothing here is of the wire: handlers make these from requests, and responses from these. Times are
-in seconds, but for what is saved, which has milliseconds as the protocol has.
+Nothing here belongs to the wire: handlers make these from requests, and responses from these. Times
+are in seconds, except saved ones, which are in milliseconds as in the protocol.
 """
 
 from collections.abc import Callable
@@ -12,20 +12,20 @@ import msgspec
 
 from wire.errors import ErrorCode
 
-NO_MEMBER: Final = ""  # the member id of who has none yet
+NO_MEMBER: Final = ""  # the id of a member that has none yet
 NO_GENERATION: Final = -1
 KIND: Final = "kafka"
 
 
 class State(StrEnum):
-    """As Kafka calls them, also towards clients.
+    """Kafka's names, which clients see.
 
         Empty ──join──▶ PreparingRebalance ──all joined, or time is up──▶ CompletingRebalance
           ▲                │    ▲     ▲                                       │        │
           └──nobody left───┘    │     └──join, leave, time-out, not saved─────┘        │
                                 └─────join, leave, time-out────── Stable ◀──saved──────┘
 
-    Dead is a group that is not here any more.
+    Dead is a group that is not on this broker any more.
     """
 
     EMPTY = "Empty"
@@ -39,8 +39,8 @@ class GroupRules(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator sets for all groups.
 
     `initial_delay` is how long an empty group waits for more members after the first one
-    (group.initial.rebalance.delay.ms). `most_bytes` bounds what all members of a group say of
-    themselves (ids and metadata), and again all that their leader assigns to them.
+    (group.initial.rebalance.delay.ms). `most_bytes` bounds the ids and metadata of a group's
+    members, and, separately, everything that their leader assigns.
     """
 
     initial_delay: float = 3.0
@@ -51,16 +51,15 @@ class GroupRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Protocol(msgspec.Struct, frozen=True):
-    """One way to assign that a member knows, and what it says of itself for that: bytes that only
-    members understand."""
+    """An assignment protocol that a member supports, with metadata for other members."""
 
     name: str
     metadata: bytes
 
 
 class Joining(msgspec.Struct, frozen=True, kw_only=True):
-    """A JoinGroup. `needs_member_id`: who has no id is given one, and joins again with it (KIP-394,
-    version 4). `may_skip_assignment`: it knows what skip_assignment means (KIP-814, version 9)."""
+    """A JoinGroup. `needs_member_id`: a member without id gets one, and rejoins with it (KIP-394,
+    version 4). `may_skip_assignment`: it understands skip_assignment (KIP-814, version 9)."""
 
     member_id: str
     instance_id: str | None
@@ -76,7 +75,7 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JoinedMember(msgspec.Struct, frozen=True):
-    """What the leader is told of each member."""
+    """What the leader learns about each member."""
 
     member_id: str
     instance_id: str | None
@@ -84,7 +83,7 @@ class JoinedMember(msgspec.Struct, frozen=True):
 
 
 class JoinOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """`members` is for the leader only; with `skip_assignment` it is not to assign anything."""
+    """`members` is for the leader only; with `skip_assignment` it need not assign anything."""
 
     code: ErrorCode
     member_id: str
@@ -108,8 +107,8 @@ SyncAnswer = Callable[[SyncOutcome], None]
 
 
 class Syncing(msgspec.Struct, frozen=True, kw_only=True):
-    """A SyncGroup. Protocol type and protocol are told from version 5 on (KIP-559); assignments
-    are the leader's."""
+    """A SyncGroup. Protocol type and protocol are sent from version 5 on (KIP-559); only the leader
+    sends assignments."""
 
     member_id: str
     instance_id: str | None
@@ -120,7 +119,7 @@ class Syncing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leaving(msgspec.Struct, frozen=True, kw_only=True):
-    """One who is to leave: by its own id, or by its instance id alone, as administrators do it."""
+    """A member that is to leave, by member id, or by instance id alone (administrators)."""
 
     member_id: str
     instance_id: str | None = None
@@ -128,7 +127,7 @@ class Leaving(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaveOutcome(msgspec.Struct, frozen=True):
-    """`codes` are those of the members, in the order in which they were named."""
+    """`codes` are those of the members, in the order of the request."""
 
     code: ErrorCode
     codes: tuple[ErrorCode, ...] = ()
@@ -144,7 +143,7 @@ class MemberDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """Protocol, metadata and assignments are those of a stable group; of others they are empty."""
+    """Protocol, metadata and assignments are set for a stable group, and empty for others."""
 
     state: State
     protocol_type: str
@@ -164,7 +163,7 @@ class MemberRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A group as it is saved: a finished generation, or one without members."""
+    """The saved form of a group: a finished generation, or one without members."""
 
     kind: str = KIND
     protocol_type: str | None

@@ -1,15 +1,14 @@
-"""OAUTHBEARER (RFC 7628, KIP-255): the client shows a token, signed by whom we believe.
+"""OAUTHBEARER (RFC 7628, KIP-255): the client shows a token, signed by a trusted issuer.
 
-client   n,,^Aauth=Bearer TOKEN^A^A
-broker   (nothing)                     it is good, or: {"status":"invalid_token"}
-client   ^A                            after that
-broker   the refusal
+client   n,,^Aauth=Bearer TOKEN^A^A broker   (nothing)                     if it is valid,
+otherwise: {"status":"invalid_token"} client   ^A                            after that broker   the
+refusal
 """
 
 import re
 from typing import Final
 
-from broker.logins.exchange import LoginRefused, Said, refused, text_of
+from broker.logins.exchange import LoginRefused, StepResult, refused, text_of
 from broker.logins.tokens import BadToken, NoKeys, Tokens
 
 MECHANISM: Final = "OAUTHBEARER"
@@ -28,24 +27,26 @@ class BearerExchange:
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
 
-    async def step(self, data: bytes) -> Said:
-        said = _FIRST.fullmatch(text_of(MECHANISM, data, _MOST_BYTES))
-        if said is None:
-            raise refused(MECHANISM, "its message is not OAUTHBEARER's")
-        pairs = [each.partition("=") for each in said["pairs"].split("\1")]
+    async def step(self, data: bytes) -> StepResult:
+        message = _FIRST.fullmatch(text_of(MECHANISM, data, _MOST_BYTES))
+        if message is None:
+            raise refused(MECHANISM, "malformed OAUTHBEARER message")
+        pairs = [pair.partition("=") for pair in message["pairs"].split("\1")]
         shown = [value for key, _, value in pairs if key == "auth"]
         token = _TOKEN.fullmatch(shown[0]) if len(shown) == 1 else None
         if token is None:
-            raise refused(MECHANISM, "it shows no token")
+            raise refused(MECHANISM, "no token in the message")
         try:
             proven = await self._tokens.check(token[1])
         except BadToken as error:
             raise _refusal(str(error)) from None
         except NoKeys as error:
             raise _refusal(str(error), is_ours=True) from None
-        if said["authzid"] not in {None, proven.principal}:
-            raise refused(MECHANISM, "it wants to be somebody else", user=proven.principal)
-        return Said(b"", proven.principal, proven.ends_at)
+        if message["authzid"] not in {None, proven.principal}:
+            raise refused(
+                MECHANISM, "authorization id differs from the token's user", user=proven.principal
+            )
+        return StepResult(b"", proven.principal, proven.ends_at)
 
 
 def _refusal(why: str, *, is_ours: bool = False) -> LoginRefused:

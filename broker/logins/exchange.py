@@ -1,4 +1,4 @@
-"""What the mechanisms have in common: what each of them is, and how it says no."""
+"""What the mechanisms share: their interface, and how they refuse a login."""
 
 from typing import Final, Protocol
 
@@ -6,15 +6,15 @@ import msgspec
 
 from broker.errors import BrokerError
 
-MOST_BYTES: Final = 64 * 1024  # of one message of a client's
+MOST_BYTES: Final = 64 * 1024  # of one message of a client
 
 
 class LoginRefused(BrokerError):
-    """`message` is for the client, `why` for the log; no secret is in either.
+    """`message` is for the client, `why` for the log; neither contains a secret.
 
-    `user` is who the client said it is, as far as it did. `last_word`, if there is one, is answered
-    first, and the refusal when the client has heard it. With `is_ours` the client may have been
-    right: it is not counted against it.
+    `user` is the name that the client claimed, if it did. `last_word`, if there is one, is sent
+    first, and the refusal after the client's response to that. With `is_ours` the client may have
+    been right, so the failure is not counted against it.
     """
 
     def __init__(
@@ -34,8 +34,8 @@ class LoginRefused(BrokerError):
         self.is_ours = is_ours
 
 
-class Said(msgspec.Struct, frozen=True):
-    """What the client is answered; with the last of it, who it is."""
+class StepResult(msgspec.Struct, frozen=True):
+    """The answer to the client; the last one has the principal."""
 
     answer: bytes
     principal: str = ""
@@ -43,19 +43,19 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Exchange(Protocol):
-    """One attempt by one mechanism. Raises LoginRefused, after which it is not asked again."""
+    """One attempt by one mechanism. Raises LoginRefused, after which it must not be used again."""
 
-    async def step(self, data: bytes) -> Said: ...
+    async def step(self, data: bytes) -> StepResult: ...
 
 
 def text_of(mechanism: str, data: bytes, most: int) -> str:
-    """What a client says, if it can be."""
+    """The client's message as text. Raises LoginRefused if it is too long or not UTF-8."""
     if len(data) > most:
-        raise refused(mechanism, f"it says {len(data)} bytes, {most} are allowed")
+        raise refused(mechanism, f"message of {len(data)} bytes, at most {most} are allowed")
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise refused(mechanism, "what it says is not UTF-8") from None
+        raise refused(mechanism, "the message is not UTF-8") from None
 
 
 def refused(

@@ -1,13 +1,13 @@
-"""Logins that failed: how long who failed waits for the answer, and who is not looked at any more.
+"""Failed logins: how long their answers are delayed, and when attempts are rejected unseen.
 
-Rule 1: a refusal is held back: a tenth of a second at first, then twice as long with each further
-        one of the same address or the same user, up to some seconds. As time passes, failures count
-        for less. A login that is right is never held back: nobody can lock out somebody else.
-Rule 2: of an address so many refusals are held back at a time. Further attempts of that address
-        are refused unseen, so that many connections at once do not guess faster than one.
-Rule 3: what is remembered is bounded; who failed longest ago is forgotten first.
+Rule 1: a refusal is delayed: a tenth of a second at first, doubled with each further failure of the
+        same address or the same user, up to a few seconds. Failures count for less as time passes.
+        A correct login is never delayed: no client can lock out another.
+Rule 2: each address may have a bounded number of delayed refusals. Further attempts from it are
+        refused without a look, so that many connections do not guess faster than one.
+Rule 3: the memory is bounded; the oldest failures are forgotten first.
 
-An IPv6 address stands for its /64, which is what one customer has.
+An IPv6 address stands for its /64, the usual prefix of one customer.
 """
 
 import asyncio
@@ -20,20 +20,20 @@ from ground.networks import network_of
 
 FIRST_DELAY: Final = 0.1
 LONGEST_DELAY: Final = 5.0
-_LONGEST_PAUSE: Final = 0.5  # who else has that address has to wait, too
-_FREE: Final = 5.0  # failures that cost the first delay alone
-_HALF_LIFE: Final = 60.0  # seconds in which a failure comes to count half
+_LONGEST_PAUSE: Final = 0.5  # other clients at that address have to wait, too
+_FREE: Final = 5.0  # failures that cost only the first delay
+_HALF_LIFE: Final = 60.0  # seconds after which a failure counts half
 _MOST_REMEMBERED: Final = 10_000
 MOST_HELD_OF_ADDRESS: Final = 50
 _MOST_HELD: Final = 2_000
 
 
 class Scores:
-    """How often somebody failed, lately."""
+    """The recent failures of addresses or users, weighted by age."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._scores: OrderedDict[str, tuple[float, float]] = OrderedDict()  # and when that was so
+        self._scores: OrderedDict[str, tuple[float, float]] = OrderedDict()  # with its time
 
     def add(self, who: str) -> None:
         self._scores[who] = self.of(who) + 1.0, self._clock()
@@ -47,12 +47,12 @@ class Scores:
 
 
 def delay(score: float) -> float:
-    """How long somebody waits who has failed so often."""
+    """The delay of the next refusal after this score."""
     return min(LONGEST_DELAY, FIRST_DELAY * math.exp2(max(0.0, min(score, 100.0) - _FREE)))
 
 
 class Failures:
-    """Belongs to the event loop, whose `clock` it goes by."""
+    """Belongs to the event loop, and uses its `clock`."""
 
     def __init__(
         self,
@@ -66,16 +66,16 @@ class Failures:
         self._held_in_all = 0
 
     def is_swamped(self, host: str) -> bool:
-        """Whether so much of that address is held back that no more is looked at."""
+        """Whether the address has so many delayed refusals that attempts are refused unseen."""
         return self._held[network_of(host)] >= MOST_HELD_OF_ADDRESS
 
     def pause(self, host: str) -> float:
-        """Between two passwords of that address that are hashed, in seconds."""
+        """The pause between hashing two passwords of that address, in seconds."""
         score = self._addresses.of(network_of(host))
         return min(delay(score), _LONGEST_PAUSE) if score > _FREE else 0.0
 
     async def hold(self, host: str, user: str) -> None:
-        """Count a failure, and return when it may be told."""
+        """Count a failure, and return when its refusal may be sent."""
         address = network_of(host)
         self._addresses.add(address)
         score = self._addresses.of(address)

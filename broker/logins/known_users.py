@@ -1,8 +1,7 @@
-"""What a login is checked by: what is kept of a user's password, or something made up.
+"""The stored credentials that a login is checked against, or invented ones for unknown users.
 
-Somebody who is not there gets a salt and a count of iterations all the same, and the same ones
-whenever and wherever they are asked for: the salt is a keyed hash of the name, its length and the
-iterations are those that most users have.
+An unknown user gets a salt and an iteration count too, the same at any time and on any broker: the
+salt is a keyed hash of the name; its length and the iterations are those that most users have.
 """
 
 import hashlib
@@ -20,14 +19,14 @@ _SALT_BYTES: Final = 24
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """What to check by; who does not exist cannot be right."""
+    """The credentials to check against; an unknown user never passes."""
 
     credential: ScramCredential
     exists: bool
 
 
 class KnownUsers:
-    """`users` gives them as they are now."""
+    """`users` returns the current users."""
 
     def __init__(self, users: Callable[[], Users], decoy_key: bytes) -> None:
         self._users = users
@@ -43,7 +42,7 @@ class KnownUsers:
         return Checked(self._made_up(users, name, mechanism), exists=False)
 
     def of_any(self, name: str) -> Checked:
-        """The strongest that the user has: for who sends the password itself."""
+        """The user's strongest credentials: for mechanisms that send the password itself."""
         users = self._users()
         credentials: Credentials = users.get(name, {})
         for mechanism in (ScramMechanism.SHA_512, ScramMechanism.SHA_256):
@@ -70,7 +69,9 @@ class KnownUsers:
     def _usual_of(self, users: Users, mechanism: ScramMechanism) -> tuple[int, int]:
         if users is not self._counted:
             self._counted = users
-            self._usual = {each: _most_common(users, each) for each in ScramMechanism}
+            self._usual = {
+                mechanism: _most_common(users, mechanism) for mechanism in ScramMechanism
+            }
         return self._usual[mechanism]
 
 
@@ -80,5 +81,9 @@ def _most_common(users: Users, mechanism: ScramMechanism) -> tuple[int, int]:
         for credentials in users.values()
         if (credential := credentials.get(mechanism)) is not None
     )
-    # Of two that are as frequent, the same on every broker.
-    return max(times, key=lambda each: (times[each], each), default=(MOST_ITERATIONS, _SALT_BYTES))
+    # Of two equally frequent ones, every broker chooses the same.
+    return max(
+        times,
+        key=lambda parameters: (times[parameters], parameters),
+        default=(MOST_ITERATIONS, _SALT_BYTES),
+    )

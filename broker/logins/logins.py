@@ -1,4 +1,4 @@
-"""The logins of one broker, and one attempt of a client. The package says what they promise."""
+"""The logins of one broker, and one attempt of a client. The package's docstring has the rules."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -22,7 +22,7 @@ _BY_TOKEN: Final = frozenset({Mechanism.OAUTHBEARER})
 
 
 class Login:
-    """One attempt on one connection; a new one is begun for the next."""
+    """One attempt on one connection; each further attempt gets a new one."""
 
     def __init__(self, mechanism: str, exchange: Exchange, host: str, failures: Failures) -> None:
         self.done = False
@@ -36,20 +36,20 @@ class Login:
         self._refusal: LoginRefused | None = None
 
     async def step(self, data: bytes) -> bytes:
-        """What the client is answered. Raises LoginRefused when that may be told: a refusal is held
-        back for a while, and the attempt is over with it."""
+        """The answer to the client. Raises LoginRefused when the client may be told: a refusal is
+        delayed, and ends the attempt."""
         if self._refusal is not None:
             raise self._refusal
         if self.done or self._is_busy:
-            raise self._over(refused(self._mechanism, "it goes on after the end of its login"))
+            raise self._over(refused(self._mechanism, "message after the end of the login"))
         if len(data) > MOST_BYTES:
-            raise self._over(refused(self._mechanism, f"it says {len(data)} bytes"))
+            raise self._over(refused(self._mechanism, f"message of {len(data)} bytes"))
         if self._failures.is_swamped(self._host):
-            why = "too many logins of its address have failed: not looked at"
+            why = "rejected unseen: too many failed logins from this address"
             raise self._over(refused(self._mechanism, why, is_ours=True))
         self._is_busy = True
         try:
-            said = await self._exchange.step(data)
+            answer = await self._exchange.step(data)
         except LoginRefused as refusal:
             self._over(refusal)
             if not refusal.is_ours:
@@ -59,11 +59,11 @@ class Login:
             raise
         finally:
             self._is_busy = False
-        if self._refusal is not None:  # it said more meanwhile
+        if self._refusal is not None:  # it sent more meanwhile
             raise self._refusal
-        if said.principal:
-            self.principal, self.ends_at, self.done = said.principal, said.ends_at, True
-        return said.answer
+        if answer.principal:
+            self.principal, self.ends_at, self.done = answer.principal, answer.ends_at, True
+        return answer.answer
 
     def _over(self, refusal: LoginRefused) -> LoginRefused:
         self.done = False
@@ -72,7 +72,7 @@ class Login:
 
 
 class Logins:
-    """All that a broker needs to know who its clients are. Belongs to the event loop."""
+    """Everything that a broker needs to authenticate clients. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -82,11 +82,13 @@ class Logins:
         decoy_key: bytes,
         tokens: TokenRules | None = None,
     ) -> None:
-        """`users` gives them as they are now (`UsersView.users`), `decoy_key` is
-        `cluster.users.login_key`. OAUTHBEARER is there with `tokens` alone."""
+        """`users` returns the current users (`UsersView.users`), `decoy_key` is
+        `cluster.users.login_key`. OAUTHBEARER needs `tokens`."""
         loop = asyncio.get_running_loop()
         self.mechanisms: frozenset[str] = frozenset(
-            str(each) for each in mechanisms if tokens is not None or each not in _BY_TOKEN
+            str(mechanism)
+            for mechanism in mechanisms
+            if tokens is not None or mechanism not in _BY_TOKEN
         )
         self._failures = Failures(loop.time)
         self._users = KnownUsers(users, decoy_key)
@@ -94,7 +96,7 @@ class Logins:
         self._tokens = None if tokens is None else Tokens(tokens, _keys(tokens, loop.time))
 
     def begin(self, mechanism: str, host: str) -> Login:
-        """An attempt by one of `mechanisms`, from an address without its port."""
+        """Begin an attempt by one of `mechanisms`, from an address without its port."""
         return Login(mechanism, self._exchange(mechanism, host), host, self._failures)
 
     def close(self) -> None:
@@ -102,7 +104,7 @@ class Logins:
 
     def _exchange(self, mechanism: str, host: str) -> Exchange:
         if mechanism not in self.mechanisms:
-            raise ValueError(f"{mechanism} is not served")
+            raise ValueError(f"{mechanism} is not enabled")
         if mechanism == Mechanism.PLAIN:
             return PlainExchange(self._users, self._passwords, host)
         if mechanism == Mechanism.OAUTHBEARER and self._tokens is not None:

@@ -1,12 +1,12 @@
-"""Passwords hashed beside the event loop: a few at a time, and no address before the others.
+"""Hashes passwords beside the event loop: a few at a time, shared fairly among addresses.
 
-Rule 1: of one address one is hashed at a time, and the addresses take turns. So many of an address
-        may wait, and so many in all; who comes then is refused unseen.
-Rule 2: where logins have failed often, there is a pause before the next of that address is hashed
-        (`failures.py`): guessing costs who guesses, and not the others.
-Rule 3: a password that was right is remembered for a while, as a digest that is worth nothing
-        outside of this process: thousands of clients that come again cost one hash, and those that
-        come together wait for the same one. If the password is changed, it is forgotten.
+Rule 1: one password of each address is hashed at a time, and the addresses take turns. The queue is
+        bounded for each address and in total; attempts beyond that are refused unseen.
+Rule 2: an address with many failed logins has a pause before its next password is hashed
+        (`failures.py`): guessing slows down the guesser, and no other client.
+Rule 3: a correct password is remembered for a while, as a digest that is useless outside this
+        process: thousands of clients that reconnect cost one hash, and simultaneous ones wait for
+        the same hash. When the password is changed, it is forgotten.
 """
 
 import asyncio
@@ -41,20 +41,20 @@ class _Job:
 
 
 class _Address(msgspec.Struct, frozen=True):
-    """What waits of one that has its turn coming, is served, or in a pause."""
+    """The queue of an address that waits for its turn, is being served, or is in a pause."""
 
     jobs: deque[_Job] = msgspec.field(default_factory=deque)
 
 
 class PasswordChecks:
-    """`pause` says how many seconds an address waits between two. Belongs to the event loop."""
+    """`pause` returns the seconds that an address waits between two. Belongs to the event loop."""
 
     def __init__(self, pause: Callable[[str], float], loop: asyncio.AbstractEventLoop) -> None:
         self._pause = pause
         self._loop = loop
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="password")
         self._secret = secrets.token_bytes(32)
-        self._right: OrderedDict[bytes, float] = OrderedDict()  # until when, oldest first
+        self._right: OrderedDict[bytes, float] = OrderedDict()  # with expiry times, oldest first
         self._addresses: dict[str, _Address] = {}
         self._turns: deque[str] = deque()
         self._under_way: dict[tuple[str, bytes], asyncio.Future[bool]] = {}
@@ -62,16 +62,16 @@ class PasswordChecks:
         self._closed = False
 
     async def matches(self, host: str, checked: Checked, password: str) -> bool:
-        """Whether that is the password. Raises LoginRefused if too much waits already."""
+        """Whether the password is correct. Raises LoginRefused if the queue is full."""
         credential = checked.credential
-        said = b"\0".join((credential.salt, credential.stored_key, password.encode()))
-        key = hmac.digest(self._secret, said, "sha512")
+        secret = b"\0".join((credential.salt, credential.stored_key, password.encode()))
+        key = hmac.digest(self._secret, secret, "sha512")
         if self._right.get(key, 0.0) > self._loop.time():
             return True
         answer = self._under_way.get((host, key))
         if answer is None:
             answer = self._queue(host, _Job(checked, password, key, self._loop.create_future()))
-        # Whoever waits for the same must not lose it when another of them gives up.
+        # Cancelling one attempt must not cancel the others that wait for the same hash.
         return await asyncio.shield(answer)
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class PasswordChecks:
         address = self._addresses.get(host)
         waiting = 0 if address is None else len(address.jobs)
         if self._closed or waiting >= _MOST_OF_ADDRESS or len(self._under_way) >= _MOST_WAITING:
-            raise refused("PLAIN", "too many passwords wait to be checked", is_ours=True)
+            raise refused("PLAIN", "too many passwords are waiting to be checked", is_ours=True)
         self._under_way[host, job.key] = job.answer
         if address is None:
             self._addresses[host] = _Address(deque((job,)))
@@ -109,9 +109,9 @@ class PasswordChecks:
             work.add_done_callback(partial(self._tell, host, job))
 
     def _tell(self, host: str, job: _Job, work: Future[bool]) -> None:
-        """On a thread of ours."""
+        """Runs on a worker thread."""
         if not work.cancelled():
-            with suppress(RuntimeError):  # the loop has ended meanwhile, and nobody waits
+            with suppress(RuntimeError):  # the loop has ended meanwhile, and no attempt waits
                 self._loop.call_soon_threadsafe(self._done, host, job, work.result())
 
     def _done(self, host: str, job: _Job, matches: bool) -> None:

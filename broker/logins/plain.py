@@ -1,11 +1,11 @@
-"""PLAIN (RFC 4616): the client sends its password as it is, and TLS keeps it.
+"""PLAIN (RFC 4616): the client sends its password itself, protected by TLS.
 
-The password is checked by what SCRAM keeps of it, so there is one store of users for all.
+The password is checked against SCRAM's stored keys, so there is one store of users for all.
 """
 
 from typing import Final
 
-from broker.logins.exchange import Said, refused, text_of
+from broker.logins.exchange import StepResult, refused, text_of
 from broker.logins.known_users import KnownUsers
 from broker.logins.password_checks import PasswordChecks
 from ground.scram import LONGEST_PASSWORD
@@ -22,19 +22,19 @@ class PlainExchange:
         self._passwords = passwords
         self._host = host
 
-    async def step(self, data: bytes) -> Said:
+    async def step(self, data: bytes) -> StepResult:
         parts = text_of(MECHANISM, data, _MOST_BYTES).split("\0")
         if len(parts) != 3:
-            raise refused(MECHANISM, "its message is not PLAIN's")
+            raise refused(MECHANISM, "malformed PLAIN message")
         authzid, user, password = parts
         if not user or not password or len(password) > LONGEST_PASSWORD:
-            raise refused(MECHANISM, "its message lacks a name or a password", user=user)
+            raise refused(MECHANISM, "empty name, or empty or too long password", user=user)
         if authzid not in {"", user}:
-            raise refused(MECHANISM, "it wants to be somebody else", user=user)
+            raise refused(MECHANISM, "authorization id differs from the user name", user=user)
         checked = self._users.of_any(user)
         is_right = await self._passwords.matches(self._host, checked, password)
         if not checked.exists:
             raise refused(MECHANISM, "no such user", user=user)
         if not is_right:
             raise refused(MECHANISM, "wrong password", user=user)
-        return Said(b"", user)
+        return StepResult(b"", user)

@@ -1,12 +1,12 @@
-"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, 7677), as Apache Kafka has them.
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, 7677), as in Apache Kafka.
 
-    client   n,,n=alice,r=CNONCE                       who it is
-    broker   r=CNONCE+SNONCE,s=SALT,i=ITERATIONS       what its password was salted with
-    client   c=biws,r=CNONCE+SNONCE,p=PROOF            that it knows the password
-    broker   v=SIGNATURE                               that we know it, too
+    client   n,,n=alice,r=CNONCE                       its name
+    broker   r=CNONCE+SNONCE,s=SALT,i=ITERATIONS       how its password was salted
+    client   c=biws,r=CNONCE+SNONCE,p=PROOF            proof that it knows the password
+    broker   v=SIGNATURE                               proof that the broker knows it, too
 
-Our part of the nonce is new each time, so nothing that was overheard can be said again. No channel
-binding, which Kafka does not have, and no tokens of its delegation.
+The broker's part of the nonce is new each time, so an overheard exchange cannot be replayed. There
+is no channel binding, as in Kafka, and no delegation tokens.
 """
 
 import re
@@ -15,7 +15,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable
 from typing import Final
 
-from broker.logins.exchange import Said, refused, text_of
+from broker.logins.exchange import StepResult, refused, text_of
 from broker.logins.known_users import Checked, KnownUsers
 from ground.scram import ScramMechanism
 
@@ -37,7 +37,7 @@ def new_nonce() -> str:
 
 
 class ScramExchange:
-    """One attempt. Of its two steps the second ends it."""
+    """One attempt, of two steps."""
 
     def __init__(
         self,
@@ -48,49 +48,51 @@ class ScramExchange:
         self._mechanism = mechanism
         self._users = users
         self._nonce = nonce
-        self._said = ""  # by both, before the last message
+        self._said = ""  # of both sides, before the last message
         self._header = ""
         self._both_nonces = self._nonce_twice = ""
         self._user = ""
         self._checked: Checked | None = None
 
-    async def step(self, data: bytes) -> Said:
+    async def step(self, data: bytes) -> StepResult:
         text = text_of(self._mechanism, data, _MOST_BYTES)
         return self._first(text) if self._checked is None else self._final(text, self._checked)
 
-    def _first(self, text: str) -> Said:
-        said = _FIRST.fullmatch(text)
-        if said is None:
-            raise refused(self._mechanism, "its first message is not SCRAM's")
-        user = self._user = _name(said["name"])
+    def _first(self, text: str) -> StepResult:
+        message = _FIRST.fullmatch(text)
+        if message is None:
+            raise refused(self._mechanism, "malformed first SCRAM message")
+        user = self._user = _name(message["name"])
         if not user:
-            raise refused(self._mechanism, "the name in its first message is not SCRAM's")
-        if said["authzid"] is not None and _name(said["authzid"]) != user:
-            raise refused(self._mechanism, "it wants to be somebody else", user=user)
-        if _BY_TOKEN.search(said["extensions"]):
-            raise refused(self._mechanism, "delegation tokens are not served", user=user)
+            raise refused(self._mechanism, "malformed name in the first SCRAM message")
+        if message["authzid"] is not None and _name(message["authzid"]) != user:
+            raise refused(self._mechanism, "authorization id differs from the user name", user=user)
+        if _BY_TOKEN.search(message["extensions"]):
+            raise refused(self._mechanism, "delegation tokens are not supported", user=user)
         self._checked = self._users.of_mechanism(user, self._mechanism)
         credential = self._checked.credential
-        self._header = said["header"]
-        self._both_nonces = said["nonce"] + self._nonce()
-        self._nonce_twice = said["nonce"] + self._both_nonces
+        self._header = message["header"]
+        self._both_nonces = message["nonce"] + self._nonce()
+        self._nonce_twice = message["nonce"] + self._both_nonces
         salt = b64encode(credential.salt).decode()
         answer = f"r={self._both_nonces},s={salt},i={credential.iterations}"
-        self._said = f"{said['bare']},{answer}"
-        return Said(answer.encode())
+        self._said = f"{message['bare']},{answer}"
+        return StepResult(answer.encode())
 
-    def _final(self, text: str, checked: Checked) -> Said:
+    def _final(self, text: str, checked: Checked) -> StepResult:
         user = self._user
-        said = _FINAL.fullmatch(text)
-        if said is None:
-            raise refused(self._mechanism, "its last message is not SCRAM's", user=user)
-        # librdkafka before 2.6 says its own part twice; Apache Kafka takes that, too.
-        if said["nonce"] not in {self._both_nonces, self._nonce_twice}:
-            raise refused(self._mechanism, "the nonce is another attempt's", user=user)
-        proof = _decoded(said["proof"])
-        if _decoded(said["header"]) != self._header.encode():
-            raise refused(self._mechanism, "its two messages do not fit", user=user)
-        signed = f"{self._said},{said['unproven']}".encode()
+        message = _FINAL.fullmatch(text)
+        if message is None:
+            raise refused(self._mechanism, "malformed last SCRAM message", user=user)
+        # librdkafka before 2.6 repeats its own part; Apache Kafka accepts that, too.
+        if message["nonce"] not in {self._both_nonces, self._nonce_twice}:
+            raise refused(self._mechanism, "the nonce belongs to another attempt", user=user)
+        proof = _decoded(message["proof"])
+        if _decoded(message["header"]) != self._header.encode():
+            raise refused(
+                self._mechanism, "the two SCRAM messages contradict each other", user=user
+            )
+        signed = f"{self._said},{message['unproven']}".encode()
         is_right = checked.credential.proves(proof, signed)
         if not checked.exists:
             raise refused(
@@ -99,18 +101,18 @@ class ScramExchange:
         if not is_right:
             raise refused(self._mechanism, "wrong password", user=user)
         signature = b64encode(checked.credential.signature(signed)).decode()
-        return Said(f"v={signature}".encode(), user)
+        return StepResult(f"v={signature}".encode(), user)
 
 
 def _name(text: str) -> str:
-    """A name as SCRAM writes it; "" if it is none."""
+    """A name in SCRAM's encoding; "" if it is malformed."""
     if "=" in text.replace("=2C", "").replace("=3D", ""):
         return ""
     return text.replace("=2C", ",").replace("=3D", "=")
 
 
 def _decoded(text: str) -> bytes:
-    """What is no base64 is no proof either."""
+    """Malformed base64 becomes an empty value, which matches nothing."""
     try:
         return b64decode(text, validate=True)
     except ValueError:

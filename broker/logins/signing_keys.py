@@ -1,11 +1,11 @@
 """The keys that tokens are signed with: a JWK Set (RFC 7517), from a file or a URL.
 
-Rule 1: a set that cannot be had, or is none, leaves the old one in force; that is logged once each
-        time it begins. Without any, nobody can log in by a token.
-Rule 2: a token that names a key which is not known has the set fetched again, at most once in some
-        seconds, whatever clients send. Else it is fetched again each hour, a file every ten
-        seconds, so that a key that the issuer took back goes.
-Rule 3: whoever waits for a fetch waits for the one that is under way.
+Rule 1: a set that cannot be loaded leaves the previous one in force; this is logged once, when it
+        begins. Without any set, logins by token are refused.
+Rule 2: a token that names an unknown key has the set loaded again, at most once in some seconds,
+        whatever clients send. Otherwise it is loaded again each hour, a file every ten seconds, so
+        that keys revoked by the issuer disappear.
+Rule 3: attempts that need a load wait for the one under way.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ ALGORITHMS: Final = {
     "ES256": ("EC", "P-256"),
     "ES384": ("EC", "P-384"),
 }
-AGAIN_S: Final = 10.0  # after which an unknown key has the set fetched again
+AGAIN_S: Final = 10.0  # after which an unknown key triggers another load
 _HOUR: Final = 3_600.0
 _WITHIN_S: Final = 10.0
 _MOST_BYTES: Final = 1024 * 1024
@@ -41,11 +41,11 @@ log = logging.getLogger(__name__)
 
 
 class NoKeys(Exception):
-    """There are none, for the end of a sentence."""
+    """No keys are available. The message completes a sentence."""
 
 
 class UnknownKey(Exception):
-    """None of the issuer's."""
+    """The issuer has no such key."""
 
 
 class _SigningKey(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class _SigningKey(msgspec.Struct, frozen=True):
     kind: str
     curve: str | None
     algorithm: str | None
-    key: Any  # joserfc's, which is imported only where tokens are checked
+    key: Any  # joserfc's, which is imported only where tokens are verified
 
 
 class _Set(msgspec.Struct, frozen=True):
@@ -61,13 +61,13 @@ class _Set(msgspec.Struct, frozen=True):
 
 
 class KeySource(Protocol):
-    """Where the set's bytes come from; as text it shows no secret."""
+    """Where the set is loaded from; its text contains no secret."""
 
     good_for: float
-    """Seconds after which it is looked at again."""
+    """Seconds after which it is loaded again."""
 
     def read(self) -> bytes:
-        """Raises NoKeys. On a thread."""
+        """Raises NoKeys. Runs on a thread."""
         ...
 
 
@@ -84,21 +84,21 @@ class SigningKeys:
         self._renewing: asyncio.Task[None] | None = None
 
     async def find(self, algorithm: str, kid: str | None) -> Any:
-        """The key to check by. Raises UnknownKey; NoKeys if there is no set at all."""
+        """The key to verify with. Raises UnknownKey; NoKeys if there is no set at all."""
         age = self._clock() - self._read_at
-        found = self._matching(algorithm, kid)
-        if found is None and age >= AGAIN_S:
+        keys = self._matching(algorithm, kid)
+        if keys is None and age >= AGAIN_S:
             await self._renew(AGAIN_S)
-            found = self._matching(algorithm, kid)
+            keys = self._matching(algorithm, kid)
         elif age >= self._source.good_for and self._renewing is None:
-            # Nobody waits for that: the keys that are known stay good meanwhile.
+            # This load is not awaited: the known keys stay valid meanwhile.
             self._renewing = asyncio.ensure_future(self._renew(self._source.good_for))
             self._renewing.add_done_callback(self._renewed)
-        if found is None and not self._keys:
-            raise NoKeys(f"no keys of the issuer are known: {self._trouble}")
-        if found is None:
+        if keys is None and not self._keys:
+            raise NoKeys(f"no keys of the issuer are available: {self._trouble}")
+        if keys is None:
             raise UnknownKey
-        return found
+        return keys
 
     def _renewed(self, _: asyncio.Task[None]) -> None:
         self._renewing = None
@@ -106,14 +106,14 @@ class SigningKeys:
     def _matching(self, algorithm: str, kid: str | None) -> Any:
         kind, curve = ALGORITHMS[algorithm]
         fitting = [
-            each.key
-            for each in self._keys
-            if each.kind == kind
-            and each.curve == curve
-            and each.algorithm in {None, algorithm}
-            and kid in {None, each.kid}
+            key.key
+            for key in self._keys
+            if key.kind == kind
+            and key.curve == curve
+            and key.algorithm in {None, algorithm}
+            and kid in {None, key.kid}
         ]
-        # Of several that may be meant, none is guessed.
+        # If several keys match, none is chosen.
         return fitting[0] if len(fitting) == 1 else None
 
     async def _renew(self, age: float) -> None:
@@ -125,7 +125,7 @@ class SigningKeys:
                 self._trouble = ""
             except NoKeys as error:
                 if not self._trouble:
-                    log.error("keys of tokens cannot be had source=%s why=%s", self._source, error)
+                    log.error("cannot load the issuer's keys source=%s why=%s", self._source, error)
                 self._trouble = str(error)
             self._read_at = self._clock()
 
@@ -145,7 +145,7 @@ class KeysFile:
             with self._path.open("rb") as file:
                 return file.read(_MOST_BYTES + 1)
         except OSError as error:
-            raise NoKeys(f"{self._path} cannot be read: {(error.strerror or '').lower()}") from None
+            raise NoKeys(f"cannot read {self._path}: {(error.strerror or '').lower()}") from None
 
 
 class KeysUrl:
@@ -170,21 +170,21 @@ class KeysUrl:
         except BadTls as error:
             raise NoKeys(f"{self._url}: {error}") from None
         if answer.status != 200:
-            raise NoKeys(f"{self._url}: it answers with {answer.status}")
+            raise NoKeys(f"{self._url} answered with status {answer.status}")
         return answer.body
 
 
 def _read_set(data: bytes) -> tuple[_SigningKey, ...]:
-    """Those keys of a set that can check a token; others may be there for other things."""
+    """The keys of a set that can verify tokens; others may be in it for other uses."""
     try:
         if len(data) > _MOST_BYTES:
             raise ValueError
         listed = msgspec.json.decode(data, type=known_type(_Set)).keys
-    except (ValueError, RecursionError):  # msgspec's are ValueErrors, too
-        raise NoKeys("what is there is no JWK Set") from None
-    keys = [key for each in listed[:_MOST_KEYS] if (key := _read_key(each)) is not None]
+    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors, too
+        raise NoKeys("not a JWK Set") from None
+    keys = [key for entry in listed[:_MOST_KEYS] if (key := _read_key(entry)) is not None]
     if not keys:
-        raise NoKeys("the JWK Set has no key that could check a token")
+        raise NoKeys("the JWK Set has no key that can verify a token")
     return tuple(keys)
 
 

@@ -1,10 +1,10 @@
-"""Tokens of OAuth (JWT, RFC 7519): whether one is good, for whom, and until when.
+"""OAuth tokens (JWT, RFC 7519): their validity, principal and expiry.
 
-Rule 1: only signatures by somebody else's key count: RS256, RS384, RS512, PS256, ES256, ES384.
-        `none`, and the HS… that whoever checks could make himself, are none.
-Rule 2: a token is by the issuer and for the audience that are configured, and has an end. What it
-        says is not looked at before its signature was.
-Rule 3: nothing of a token is in an error, but the names of its key, issuer and algorithm.
+Rule 1: only signatures by asymmetric keys are accepted: RS256, RS384, RS512, PS256, ES256, ES384.
+        `none` is rejected, and so are the HS… algorithms, by which a verifier could forge tokens.
+Rule 2: a token must have the configured issuer and audience, and an expiry. Its claims are not read
+        before its signature is verified.
+Rule 3: errors contain nothing of a token but the names of its key, issuer and algorithm.
 """
 
 import time
@@ -22,30 +22,30 @@ from ground.settings import FilePath, Seconds, Url
 
 __all__ = ["BadToken", "NoKeys", "ProvenToken", "TokenRules", "Tokens"]
 
-_LONGEST_LIFE: Final = 86_400.0  # a token may say more: then it is asked for again
+_LONGEST_LIFE: Final = 86_400.0  # clients with longer tokens authenticate again
 _LONGEST_NAME: Final = 256
 _SHOWN: Final = 100
 _LONGEST_HEADER: Final = 8_192
 
 
 class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which tokens are believed, of clients that log in by OAUTHBEARER."""
+    """The tokens that are accepted from clients that log in by OAUTHBEARER."""
 
     issuer: str
-    """Who must have issued a token: its `iss`."""
+    """The required issuer of a token: its `iss`."""
     audience: str
-    """Whom a token must be for: its `aud`, or one of them."""
+    """The required audience of a token: its `aud`, or one of them."""
     keys_url: Url = ""
-    """Where the issuer's public keys are (a JWK Set). Fetched again each hour, and when a token
-    names a key that is not known."""
+    """The URL of the issuer's public keys (a JWK Set). Loaded again each hour, and when a token
+    names an unknown key."""
     keys_file: FilePath = ""
     """A file with the issuer's public keys, instead of `keys_url`. Read again every ten seconds
     while clients log in."""
     keys_ca: FilePath = ""
-    """Certificates (PEM) of those who may sign that of an https `keys_url`. Without it: the
-    system's."""
+    """Certificates (PEM) of the authorities that may sign the certificate of an https `keys_url`.
+    Default: the system's."""
     user_claim: str = "sub"
-    """The claim that names the user."""
+    """The claim with the user's name."""
     leeway_seconds: Seconds = 30.0
     """How far the issuer's clock may be off, at most 300."""
 
@@ -53,7 +53,7 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if not self.issuer or not self.audience or not self.user_claim:
             raise ValueError("`issuer`, `audience` and `user_claim` must not be empty")
         if bool(self.keys_url) == bool(self.keys_file):
-            raise ValueError("give `keys_url` or `keys_file`, one of them")
+            raise ValueError("set either `keys_url` or `keys_file`")
         if self.keys_ca and not self.keys_url:
             raise ValueError("`keys_ca` needs a `keys_url`")
         if self.keys_url:
@@ -63,11 +63,11 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class BadToken(Exception):
-    """Why, for the end of a sentence."""
+    """Why the token is rejected. The message completes a sentence."""
 
 
 class ProvenToken(msgspec.Struct, frozen=True):
-    """Who has shown one, and until when it is good, by the monotonic clock."""
+    """The principal of a verified token, and its expiry by the monotonic clock."""
 
     principal: str
     ends_at: float
@@ -86,7 +86,7 @@ class _Claims(msgspec.Struct, frozen=True):
 
 
 class Tokens:
-    """Belongs to the event loop. `now` is in seconds since 1970, as tokens have it."""
+    """Belongs to the event loop. `now` is in seconds since 1970, as in tokens."""
 
     def __init__(
         self,
@@ -101,15 +101,15 @@ class Tokens:
         self._monotonic = monotonic
 
     async def check(self, token: str) -> ProvenToken:
-        """Raises BadToken; NoKeys if that could not be found out."""
+        """Raises BadToken; NoKeys if the token cannot be verified at the moment."""
         header = _header(token)
         if header.alg not in ALGORITHMS:
-            raise BadToken(f"the token is signed with {_shown(header.alg)}, which is not believed")
+            raise BadToken(f"the token is signed with {_shown(header.alg)}, which is not accepted")
         try:
             key = await self._keys.find(header.alg, header.kid)
         except UnknownKey:
             named = "names no key" if header.kid is None else f"names key {_shown(header.kid)}"
-            raise BadToken(f"the token {named}, and the issuer has no such") from None
+            raise BadToken(f"the token {named}, which the issuer does not have") from None
         return self._proven(_verified(token, header.alg, key))
 
     def _proven(self, payload: bytes) -> ProvenToken:
@@ -120,21 +120,21 @@ class Tokens:
         except (msgspec.MsgspecError, RecursionError):
             raise BadToken("the token lacks `iss`, `aud` or `exp`") from None
         if claims.iss != rules.issuer:
-            raise BadToken(f"the token is by another issuer, {_shown(claims.iss)}")
+            raise BadToken(f"the token is from another issuer, {_shown(claims.iss)}")
         audience = [claims.aud] if isinstance(claims.aud, str) else claims.aud
         if rules.audience not in audience:
             raise BadToken("the token is for another audience")
         if now >= claims.exp + rules.leeway_seconds:
             raise BadToken("the token has expired")
         if claims.nbf is not None and now < claims.nbf - rules.leeway_seconds:
-            raise BadToken("the token is not good yet")
+            raise BadToken("the token is not valid yet")
         user = all_claims.get(rules.user_claim)
         if not isinstance(user, str) or not user or len(user) > _LONGEST_NAME:
-            raise BadToken(f"the token has no name in `{rules.user_claim}`")
+            raise BadToken(f"the token has no user name in `{rules.user_claim}`")
         if not user.isprintable():
-            raise BadToken(f"the name in the token's `{rules.user_claim}` cannot be printed")
-        left = min(claims.exp + rules.leeway_seconds - now, _LONGEST_LIFE)
-        return ProvenToken(user, self._monotonic() + left)
+            raise BadToken(f"the user name in `{rules.user_claim}` has unprintable characters")
+        seconds = min(claims.exp + rules.leeway_seconds - now, _LONGEST_LIFE)
+        return ProvenToken(user, self._monotonic() + seconds)
 
 
 def _header(token: str) -> _Header:
@@ -145,24 +145,24 @@ def _header(token: str) -> _Header:
         return msgspec.json.decode(
             urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=known_type(_Header)
         )
-    except (ValueError, RecursionError):  # msgspec's are ValueErrors, too
-        raise BadToken("what it shows is no token") from None
+    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors, too
+        raise BadToken("not a token") from None
 
 
 def _verified(token: str, algorithm: str, key: Any) -> bytes:
-    """What the token says, once it is clear who says it."""
-    # Only who lets clients log in by tokens needs it.
+    """The token's claims, once its signature is verified."""
+    # Only brokers that accept tokens need it.
     from joserfc.errors import JoseError  # noqa: PLC0415
     from joserfc.jws import JWSRegistry, deserialize_compact  # noqa: PLC0415
 
-    # What else a header says is not looked at, but for what it says is critical.
+    # The rest of the header is ignored, except parameters that it declares critical.
     registry = JWSRegistry(algorithms=[algorithm], strict_check_header=False)
     registry.max_header_length = _LONGEST_HEADER
     registry.max_signature_length = 2_048
     try:
         return deserialize_compact(token, key, registry=registry).payload
     except (JoseError, ValueError, TypeError, KeyError, RecursionError):
-        raise BadToken("the token's signature is wrong") from None
+        raise BadToken("the token's signature is invalid") from None
 
 
 def _shown(text: str) -> str:

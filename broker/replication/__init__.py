@@ -1,1 +1,1 @@
-"""Replication: what a follower copies from leaders, and what a leader knows of its followers."""
+"""Replication: followers copy from leaders, and leaders track their followers."""

@@ -1,9 +1,8 @@
-"""The batches of a leader's log, as an answer brings them: checked, and cut into runs.
+"""Checks the batches of a leader's answer, and splits them into runs.
 
-A batch is taken over as it stands there, so all that is asked of it is that it is whole, that its
-CRC is right, and that it may stand where it is to: offsets rise, and so do epochs, up to the
-leader's own. Its records are not looked at: the leader has done that. Compaction leaves holes
-between batches, and in them. Pure.
+A batch is copied unchanged, so it must only be complete, with a correct CRC, and allowed at its
+position: offsets ascend, and so do epochs, up to the leader's own. Its records are not inspected:
+the leader has done that. Compaction leaves gaps between batches, and within them. Pure.
 """
 
 from collections.abc import Iterator
@@ -19,11 +18,11 @@ _LEAST: Final = HEADER_SIZE - LENGTH_PREFIX
 
 
 class BadCopy(Exception):
-    """A leader sent what cannot be taken over; what came before it is good."""
+    """The leader sent a batch that cannot be copied; the batches before it are good."""
 
 
 class Overlaps(Exception):
-    """The first batch begins at `base`, before the log's end, and ends behind it: the leader has
+    """The first batch begins at `base`, before the log's end, and ends after it: the leader has
     compacted, or its log starts within a batch."""
 
     def __init__(self, base: int) -> None:
@@ -32,7 +31,7 @@ class Overlaps(Exception):
 
 
 class Run(NamedTuple):
-    """Batches that lie behind each other: about a millisecond's work."""
+    """Consecutive batches: about a millisecond's work."""
 
     data: memoryview
     headers: list[BatchHeader]
@@ -41,12 +40,12 @@ class Run(NamedTuple):
 def checked_runs(
     records: memoryview, end: int, last_epoch: int, leader_epoch: int
 ) -> Iterator[Run]:
-    """What a log takes that ends at `end`, with a batch of `last_epoch`. What is cut off at the end
-    is left out, as long as there is one whole batch."""
+    """The runs to append to a log that ends at `end`, with a batch of `last_epoch`. A truncated
+    batch at the end is left out, if a complete one precedes it."""
     _check_overlap(records, end)
     size, position, begin = len(records), 0, 0
     run: list[BatchHeader] = []
-    problem = f"{size} bytes are no batch" if size else ""
+    problem = f"{size} bytes are too short for a batch" if size else ""
     unpack, make = HEADER.unpack_from, BatchHeader._make
     while position + HEADER_SIZE <= size:
         header = make(unpack(records, position))
@@ -64,8 +63,8 @@ def checked_runs(
             or not last_epoch <= epoch <= leader_epoch
         ):
             problem = _damage(header, records[position:behind]) or (
-                f"a batch of epoch {epoch}, where one may stand from offset {end} on, of an epoch "
-                f"from {last_epoch} to {leader_epoch}"
+                f"a batch of epoch {epoch}, not at offset {end} or later with an epoch from "
+                f"{last_epoch} to {leader_epoch}"
             )
             problem = f"at offset {base}: {problem}"
             break
@@ -90,11 +89,11 @@ def _check_overlap(records: memoryview, end: int) -> None:
 
 
 def _damage(header: BatchHeader, batch: memoryview) -> str:
-    """What is wrong with it, wherever it is to stand."""
+    """The error in a batch, regardless of its position."""
     if header.magic != MAGIC:
         return f"record format {header.magic}, not {MAGIC}"
     if header.size < HEADER_SIZE or header.size != len(batch):
-        return f"a batch of {header.size} bytes, of which {len(batch)} have come"
+        return f"a batch of {header.size} bytes, of which {len(batch)} have arrived"
     if crc32c(batch[CRC_START:]) != header.crc:
         return "the CRC of the batch does not match its bytes"
     if header.base_offset < 0 or not 0 <= header.record_count <= header.last_offset_delta + 1:

@@ -1,10 +1,10 @@
-"""One partition that is copied from its leader, whoever that is at the moment.
+"""One partition that is copied from its leader, whichever broker that is.
 
-Its log is flushed to its end whenever a leader is asked: what was appended is flushed first, and
-only then more is asked for. One thing at a time is done to it: appending and flushing, or going
-back. That is brought to its end before the next leader is asked.
+When a leader is asked, the log is flushed to its end: appended batches are flushed first, and only
+then are more requested. The log does one thing at a time: appending and flushing, or truncating.
+That is completed before the next leader is asked.
 
-What cannot be done is tried again after a pause; why is said once, and again when it differs.
+A failed operation is retried after a pause; its reason is logged once, and again when it changes.
 
 Specified in docs/replication-spec.md: `SendFetch`, `ReceiveAnswer` (R2, R8).
 """
@@ -30,11 +30,11 @@ from wire.slices import FileSlice
 log = logging.getLogger(__name__)
 
 _PASSING_SECONDS: Final = 5.0
-_USUAL_SETBACKS: Final = 8  # so many leaders may have been in between; then it takes its time
+_USUAL_SETBACKS: Final = 8  # differing epochs in a row, after which it pauses between attempts
 
 
 class FollowedPartition(Protocol):
-    """What a follower does to its log."""
+    """The operations of a follower on its log."""
 
     @property
     def topic(self) -> str: ...
@@ -47,28 +47,28 @@ class FollowedPartition(Protocol):
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether this replica is, by the map."""
+        """Whether this replica is in sync, by the map."""
         ...
 
     @property
     def copies_throttled(self) -> bool:
-        """Whether what it copies counts against the rate for replicas that are moved."""
+        """Whether its copying counts against the throttle for moved replicas."""
         ...
 
     def copy(self, batches: memoryview, headers: Sequence[BatchHeader], now_ms: int) -> None:
-        """Appends checked batches of the leader's that lie behind each other."""
+        """Appends consecutive checked batches of the leader."""
 
     def leader_said(self, high_watermark: int, log_start_offset: int) -> None:
-        """How far the leader's log is committed, and where it starts."""
+        """Applies the leader's committed offset, and its start offset."""
 
     async def truncate(self, offset: int) -> None:
-        """Takes back all from there on."""
+        """Removes everything from this offset on."""
 
     async def begin_anew(self, offset: int) -> None:
-        """Takes back everything; the next record has that offset."""
+        """Removes everything; the next record has this offset."""
 
     async def flushed_copy(self) -> None:
-        """Returns when all that was appended is on disk; raises if it cannot be."""
+        """Returns when everything appended is on disk; raises if it cannot be."""
 
 
 class NotCopied(Exception):
@@ -76,7 +76,7 @@ class NotCopied(Exception):
 
 
 class Refused(NotCopied):
-    """The leader would not: mostly one of the two knows sooner than the other who leads."""
+    """The leader refused: usually one of the two has not yet heard of a new leader."""
 
 
 class CopiedPartition:
@@ -94,10 +94,10 @@ class CopiedPartition:
         self.leader_epoch = -1
         self.high_watermark = -1  # the leader's
         self.bytes_copied = 0
-        self.bytes_at_work = 0  # of an answer, until they are flushed
-        self.hungry = True  # the last answer brought about as much as was asked for
+        self.bytes_at_work = 0  # bytes of an answer, until they are flushed
+        self.hungry = True  # the last answer had about as many bytes as requested
         self.trouble = ""  # why it is not copied
-        self._said = ""  # of that, in the log
+        self._said = ""  # the reason that was logged
         self._ill_since = 0.0
         self._loop = asyncio.get_running_loop()
         self._work: asyncio.Task[None] | None = None
@@ -108,13 +108,12 @@ class CopiedPartition:
 
     @property
     def lag(self) -> int:
-        """Messages that are committed, and not on disk here."""
         return max(0, self.high_watermark - self.partition.log.flushed_offset)
 
-    # Who asks for it
+    # Called by the link
 
     def follow(self, leader_epoch: int, resumed: Callable[[], None]) -> None:
-        """Copy from the leader of this epoch. `resumed` is called whenever it may be asked for."""
+        """Copy from the leader of this epoch. `resumed`: the leader may be asked again."""
         self.leave()
         self.leader_epoch = leader_epoch
         self._resumed = resumed
@@ -123,7 +122,7 @@ class CopiedPartition:
             self._begin(self.partition.flushed_copy())
 
     def leave(self) -> None:
-        """It is asked for no more; what is being done to it goes on to its end."""
+        """Stop copying; the operation under way is completed."""
         self.leader_epoch = -1
         self._resumed = None
         if self._pause is not None:
@@ -131,47 +130,44 @@ class CopiedPartition:
             self._pause = None
 
     def rest(self, seconds: float) -> None:
-        """Nothing is to be asked for meanwhile, unless somebody else leads."""
+        """Do not ask for it meanwhile, unless another broker becomes the leader."""
         if self._resumed is not None:
             self._pause = self._loop.call_later(seconds, self._resumed)
 
     async def idle(self) -> None:
-        """Returns when nothing is done to it."""
         while self._work is not None:
             await asyncio.wait([self._work])
 
     @property
     def is_at_work(self) -> bool:
-        """Whether something is being done to it."""
         return self._work is not None
 
     def wanted(self, max_bytes: int) -> Wanted:
-        """What to ask the leader for."""
         partition_log = self.partition.log
         end = partition_log.flushed_offset
         epoch = partition_log.epochs.epoch_for(end - 1) if end > partition_log.start_offset else -1
         return Wanted(self.leader_epoch, end, epoch, partition_log.start_offset, max_bytes)
 
-    # What the leader answers
+    # The leader's answer
 
     async def take(self, data: PartitionData, asked: Wanted) -> bool:
-        """Do what follows from it. Returns when its bytes are needed no more: whether something
-        was begun, so that `resumed` is called when that is over."""
+        """Process the leader's answer. Returns when its bytes are no longer needed: whether an
+        operation was begun, after which `resumed` is called."""
         if asked.offset != self.partition.log.end_offset:
             self._begin(self.partition.flushed_copy())
         elif data.error_code is ErrorCode.offset_out_of_range:
-            self._begin(self._meet(data))
+            self._begin(self._align_with_leader(data))
         elif data.error_code is not ErrorCode.none:
             code = data.error_code.name.replace("_", " ")
-            self._begin(_fail(Refused(f"the leader says {code}")))
+            self._begin(_fail(Refused(f"the leader answered {code}")))
         elif data.diverging_epoch.end_offset >= 0:
-            self._begin(self._part(data.diverging_epoch))
+            self._begin(self._truncate_to_common(data.diverging_epoch))
         else:
             return await self._extend(data, asked)
         return True
 
     async def _extend(self, data: PartitionData, asked: Wanted) -> bool:
-        assert not isinstance(data.records, FileSlice)  # those only leave
+        assert not isinstance(data.records, FileSlice)  # those only end the copying
         records = memoryview(data.records or b"")
         self.high_watermark = data.high_watermark
         self.hungry = 2 * len(records) >= asked.max_bytes
@@ -181,7 +177,7 @@ class CopiedPartition:
             self._begin(_fail(error))
             return True
         if not records:
-            self._well()
+            self._note_success()
             return False
         self.bytes_at_work = len(records)
         appended = asyncio.Event()
@@ -192,7 +188,7 @@ class CopiedPartition:
     async def _append_and_flush(
         self, records: memoryview, asked: Wanted, appended: asyncio.Event
     ) -> None:
-        """What was appended before an error is flushed all the same."""
+        """Batches appended before an error are flushed all the same."""
         problem: Exception | None = None
         try:
             try:
@@ -207,7 +203,7 @@ class CopiedPartition:
         await self.partition.flushed_copy()
         if problem is not None:
             raise problem
-        self._well()
+        self._note_success()
 
     async def _append(self, records: memoryview, asked: Wanted) -> None:
         now_ms = time.time_ns() // 1_000_000
@@ -218,10 +214,10 @@ class CopiedPartition:
             self.bytes_copied += len(run.data)
             await asyncio.sleep(0)
 
-    # Going back
+    # Truncating
 
-    async def _part(self, theirs: EpochEndOffset) -> None:
-        """The histories differ: back to where the last epoch ends that both have."""
+    async def _truncate_to_common(self, theirs: EpochEndOffset) -> None:
+        """The histories differ: truncate to the end of the last epoch that both have."""
         partition_log = self.partition.log
         _, ours = partition_log.epochs.end_offset_for(theirs.epoch, partition_log.end_offset)
         offset = theirs.end_offset if ours < 0 else min(theirs.end_offset, ours)
@@ -229,12 +225,14 @@ class CopiedPartition:
             offset, f"epoch {theirs.epoch} ends at {theirs.end_offset} at the leader"
         )
 
-    async def _meet(self, data: PartitionData) -> None:
-        """The leader's log lies elsewhere: begin where it does, or go back to what is committed."""
+    async def _align_with_leader(self, data: PartitionData) -> None:
+        """The leader's log does not include this one's end: begin at the leader's start, or
+        truncate to what is committed."""
         partition_log, start = self.partition.log, data.log_start_offset
         if start < 0:
             raise NotCopied(
-                f"the leader has no offset {partition_log.end_offset}, and says no more"
+                f"the leader does not have offset {partition_log.end_offset}, and gave no start "
+                "offset"
             )
         if (
             partition_log.start_offset < partition_log.end_offset
@@ -246,14 +244,16 @@ class CopiedPartition:
             )
         elif start != partition_log.end_offset:
             log.warning(
-                "begun anew topic=%s partition=%d offset=%d reason=%r",
+                "log emptied topic=%s partition=%d offset=%d reason=%r",
                 *self.key, start, f"the leader has no offset {partition_log.end_offset}",
             )  # fmt: skip
             self._check_epoch()
             self._setbacks += 1
             await self.partition.begin_anew(start)
         else:
-            raise NotCopied(f"the leader's log starts at offset {start}, and has none such")
+            raise NotCopied(
+                f"the leader's log starts at offset {start}, and lacks the requested offset"
+            )
 
     async def _go_back(self, offset: int, why: str) -> None:
         partition_log = self.partition.log
@@ -267,33 +267,35 @@ class CopiedPartition:
         else:
             await self.partition.truncate(offset)
         log.warning(
-            "truncated topic=%s partition=%d from=%d to=%d exposed=%d reason=%r",
+            "log truncated topic=%s partition=%d from=%d to=%d exposed=%d reason=%r",
             *self.key, end, partition_log.end_offset, exposed, why,
         )  # fmt: skip
 
     def _check_epoch(self) -> None:
-        """Nothing is taken back for a leader that others have succeeded: this one is behind."""
+        """Truncate nothing for a leader that has been succeeded: that one is behind."""
         ours = self.partition.log.epochs.latest
         if ours > self.leader_epoch:
-            raise NotCopied(f"the log has batches of epoch {ours}, and its leader's is earlier")
+            raise NotCopied(
+                f"the log has batches of epoch {ours}, which is later than the leader's"
+            )
 
     # One thing at a time
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
-        assert self._work is None, f"{self.key}: two things at a time"
-        self._work = self._loop.create_task(self._do(work))
+        assert self._work is None, f"{self.key}: two operations at a time"
+        self._work = self._loop.create_task(self._run_once(work))
 
-    async def _do(self, work: Coroutine[None, None, None]) -> None:
+    async def _run_once(self, work: Coroutine[None, None, None]) -> None:
         pause = 0.0
         try:
             await work
             if self._setbacks > _USUAL_SETBACKS:
                 pause = self._pauses.next()
         except (BadCopy, NotCopied, StorageError, ApiError, OSError) as error:
-            pause = self._ill(str(error), passing=isinstance(error, Refused))
-        except Exception as error:  # a bug of ours: the others are copied all the same
+            pause = self._note_trouble(str(error), passing=isinstance(error, Refused))
+        except Exception as error:  # a bug of ours: the other partitions are copied all the same
             log.exception("not copied topic=%s partition=%d", *self.key)
-            pause = self._ill(repr(error), passing=False)
+            pause = self._note_trouble(repr(error), passing=False)
         finally:
             self._work = None
             self.bytes_at_work = 0
@@ -305,23 +307,23 @@ class CopiedPartition:
             self._resumed()
 
     def _try_again(self) -> None:
-        """Nothing is fetched for a log that takes nothing."""
+        """Nothing is fetched while the log cannot be written to."""
         self._begin(self.partition.flushed_copy())
 
-    def _ill(self, reason: str, *, passing: bool) -> float:
-        """How long to wait. What may pass is said when it has not."""
+    def _note_trouble(self, reason: str, *, passing: bool) -> float:
+        """The pause before the next attempt. Passing problems are logged only if they last."""
         now = self._loop.time()
         if not self.trouble:
             self._ill_since = now
         self.trouble = reason
         if reason != self._said and not (passing and now - self._ill_since < _PASSING_SECONDS):
             self._said = reason
-            log.warning("not copied topic=%s partition=%d reason=%r", *self.key, reason)
+            log.warning("cannot copy topic=%s partition=%d reason=%r", *self.key, reason)
         return self._pauses.next()
 
-    def _well(self) -> None:
+    def _note_success(self) -> None:
         if self._said:
-            log.info("copied again topic=%s partition=%d", *self.key)
+            log.info("copying resumed topic=%s partition=%d", *self.key)
         self.trouble = self._said = ""
         self._setbacks = 0
         self._pauses.reset()

@@ -1,13 +1,13 @@
-"""What this broker copies: all partitions that it follows, by their leaders.
+"""Copies all partitions that this broker follows from their leaders.
 
-Each leader from which something is followed has two links: one for what is in sync here, by the
-map, and one for what catches up. So nobody who waits for acks=all waits while megabytes that nobody
-waits for are fetched before. Partitions come and go as roles change, and go from one link to the
-other as they join those in sync or leave them; where brokers are, the map says. What is followed
-from a broker whose address is not known waits until it is.
+Each leader of a followed partition has two links: one for the partitions that are in sync here, by
+the map, and one for those that catch up. So producers with acks=all do not wait while megabytes for
+other partitions are fetched first. Partitions are assigned and removed as roles change, and change
+links when they join or leave the in-sync set. The map has the brokers' addresses; partitions of a
+broker without a known address wait until it has one.
 
-A partition that is removed may still be worked on for a moment, by a thread that truncates it, say:
-`idle` waits for that, and whoever leads, closes or deletes it waits before.
+A removed partition may still be in use for a moment, for example by a thread that truncates it:
+`idle` waits for that, and must be awaited before the partition leads, is closed or is deleted.
 """
 
 import asyncio
@@ -17,22 +17,20 @@ from typing import NamedTuple
 import msgspec
 
 from broker.replication.copied_partition import CopiedPartition, FollowedPartition
-from broker.replication.link import Fetching, Link
+from broker.replication.leader_link import Fetching, LeaderLink
 from broker.storage.checkpoints import Key
 from client.addresses import Address
 from cluster.values import NO_LEADER, BrokerInfo
 
 
 class _By(NamedTuple):
-    """Over which link: of which leader, for which sort of partitions."""
+    """A link: its leader, and the sort of its partitions."""
 
     leader_id: int
     catches_up: bool
 
 
 class _Followed(msgspec.Struct):
-    """By whom it is led, and in which epoch."""
-
     copied: CopiedPartition
     by: _By
     leader_epoch: int
@@ -42,22 +40,22 @@ class Copying:
     """See the module. Belongs to the event loop."""
 
     def __init__(self, fetching: Fetching, listener: str) -> None:
-        """Leaders are reached by their listener of this name."""
+        """Leaders are reached through their listener of this name."""
         self._fetching = fetching
         self._listener = listener
         self._addresses: dict[int, Address] = {}
-        self._links: dict[_By, Link] = {}
+        self._links: dict[_By, LeaderLink] = {}
         self._followed: dict[Key, _Followed] = {}
         self._removed: dict[Key, CopiedPartition] = {}  # and still being worked on
         self._ending: set[asyncio.Task[None]] = set()
-        self._bytes_before = 0  # of partitions that were removed
+        self._bytes_before = 0  # operations on removed partitions
 
-    # What is followed
+    # Assignments
 
     def assign(self, partition: FollowedPartition, leader_id: int, leader_epoch: int) -> None:
-        """Copy this partition from that leader, whatever was before; from nobody, if there is no
-        leader (-1), or nobody knows where it is. To be called again when it has come to be in
-        sync, or is so no more."""
+        """Copy this partition from that leader, whatever was before; from none, if there is no
+        leader (-1), or its address is unknown. To be called again when the partition joins or
+        leaves the in-sync set."""
         key = partition.topic, partition.index
         by = _By(leader_id, not partition.is_in_sync)
         followed = self._followed.get(key)
@@ -78,7 +76,6 @@ class Copying:
         self._follow(followed)
 
     def remove(self, partition: FollowedPartition) -> None:
-        """Copy it no more, from nobody."""
         key = partition.topic, partition.index
         followed = self._followed.get(key)
         if followed is None or followed.copied.partition is not partition:
@@ -92,64 +89,66 @@ class Copying:
             self._end(self._forget(key, followed.copied))
 
     async def idle(self, partition: FollowedPartition) -> None:
-        """Return when nothing is done to a partition that was removed."""
+        """Return when no operation on a removed partition is under way."""
         copied = self._removed.get((partition.topic, partition.index))
         if copied is not None and copied.partition is partition:
             await copied.idle()
 
     def brokers(self, brokers: Mapping[int, BrokerInfo]) -> None:
-        """Where brokers are now. One that is not there is looked for where it was."""
+        """Update the brokers' addresses. A broker that is away is tried at its last address."""
         for leader_id, info in brokers.items():
-            found = info.reached_by(self._listener)
-            if found is None:
+            new_address = info.reached_by(self._listener)
+            if new_address is None:
                 continue
-            address = Address(*found)
+            address = Address(*new_address)
             if self._addresses.get(leader_id) == address:
                 continue
             self._addresses[leader_id] = address
-            led = [each for each in self._followed.values() if each.by.leader_id == leader_id]
+            led = [
+                followed
+                for followed in self._followed.values()
+                if followed.by.leader_id == leader_id
+            ]
             for followed in led:
                 self._leave(followed)
             for followed in led:
                 self._follow(followed)
 
     async def close(self) -> None:
-        """Copy nothing more; returns when nothing is done to any partition."""
-        copied = [each.copied for each in self._followed.values()]
-        for each in copied:
-            self.remove(each.partition)
+        """Stop copying; returns when no operation on any partition is under way."""
+        copied = [followed.copied for followed in self._followed.values()]
+        for copy in copied:
+            self.remove(copy.partition)
         while self._ending:
             await asyncio.wait(self._ending)
 
-    # What can be seen
+    # Observation
 
     @property
     def bytes_copied(self) -> int:
-        """Of batches, since the start."""
-        now = sum(each.copied.bytes_copied for each in tuple(self._followed.values()))
+        now = sum(followed.copied.bytes_copied for followed in tuple(self._followed.values()))
         return self._bytes_before + now
 
     @property
     def lags(self) -> dict[Key, int]:
-        """How many committed messages each partition still lacks on disk."""
-        return {key: each.copied.lag for key, each in tuple(self._followed.items())}
+        """The number of committed messages that each partition lacks on disk."""
+        return {key: followed.copied.lag for key, followed in tuple(self._followed.items())}
 
     @property
     def troubles(self) -> dict[Key, str]:
-        """Why partitions are not copied, those that are not."""
         followed = tuple(self._followed.items())
-        return {key: each.copied.trouble for key, each in followed if each.copied.trouble}
+        return {key: entry.copied.trouble for key, entry in followed if entry.copied.trouble}
 
     @property
     def leaders_in_trouble(self) -> dict[int, str]:
-        """Why nothing comes from leaders from which something should."""
+        """The reasons of leaders from which nothing can be copied."""
         links = tuple(self._links.items())
-        found = {by.leader_id: link.trouble for by, link in links if link.trouble}
-        for each in tuple(self._followed.values()):
-            leader_id = each.by.leader_id
-            if each.by not in self._links and leader_id != NO_LEADER:
-                found[leader_id] = f"it has no listener {self._listener}, or is not there"
-        return found
+        troubles = {by.leader_id: link.trouble for by, link in links if link.trouble}
+        for followed in tuple(self._followed.values()):
+            leader_id = followed.by.leader_id
+            if followed.by not in self._links and leader_id != NO_LEADER:
+                troubles[leader_id] = f"it has no listener {self._listener}, or is not registered"
+        return troubles
 
     # Links
 
@@ -163,11 +162,11 @@ class Copying:
             link = self._links[by] = self._link(by, address)
         link.follow(followed.copied, followed.leader_epoch)
 
-    def _link(self, by: _By, address: Address) -> Link:
+    def _link(self, by: _By, address: Address) -> LeaderLink:
         if by.catches_up:
-            return Link(by.leader_id, address, self._fetching, catches_up=True)
+            return LeaderLink(by.leader_id, address, self._fetching, catches_up=True)
         others = _By(by.leader_id, catches_up=True)
-        return Link(
+        return LeaderLink(
             by.leader_id, address, self._fetching, others_join=lambda: others in self._links
         )
 
@@ -180,7 +179,7 @@ class Copying:
                 self._end(link.close())
 
     def _end(self, ending: Coroutine[None, None, None]) -> None:
-        """Nobody waits for that but who closes."""
+        """Only `close` waits for that."""
         task = asyncio.get_running_loop().create_task(ending)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)

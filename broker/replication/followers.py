@@ -1,11 +1,12 @@
 """What the leader of a partition knows of the other replicas. No I/O, no clock.
 
-Rule 1: a follower's offset is what it has flushed: that is the one it fetches from.
-Rule 2: committed is what every replica in sync has flushed. While a change of who is in sync is
-        under way, both the old and the new ones count: either may be what the map says by now.
-Rule 3: who has not caught up for a while leaves. Caught up is who has all that there was when it
-        last asked.
-Rule 4: who has all that is committed, and all that was there when this leader began, may join.
+Rule 1: a follower's offset is its flushed end: it fetches from there.
+Rule 2: committed is what every in-sync replica has flushed. While a change of the in-sync set is
+        under way, both the old and the new members count: the map may have either by now.
+Rule 3: a replica that has not caught up for a while leaves. It has caught up if it has everything
+        that the log had when the replica last asked.
+Rule 4: a replica may join that has everything committed, and everything that existed when this
+        leader's epoch began.
 
 Specified in docs/replication-spec.md: `ServeFetch`, `ProposeInSync` (R3, R5).
 """
@@ -22,57 +23,56 @@ _UNKNOWN: Final = -1
 
 
 class _Follower(msgspec.Struct):
-    offset: int = _UNKNOWN  # what it has flushed
+    offset: int = _UNKNOWN  # its flushed end
     asked_at: float = 0.0
-    end_then: int = 0  # of the leader's log, when it asked last
+    end_then: int = 0  # the leader's log end at its last fetch
     caught_up_at: float = 0.0
 
 
 class Followers:
-    """In one epoch of one leader."""
-
     __slots__ = (
         "_begins_at", "_counted", "_followers", "_leader", "_order", "_version", "in_sync",
         "proposed",
     )  # fmt: skip
 
     def __init__(self, info: PartitionInfo, begins_at: int, now: float) -> None:
-        """`begins_at`: where the leader's log ended when it began. Who is in sync has, for now,
-        just caught up."""
+        """`begins_at`: the log's end when the epoch began. In-sync replicas count as caught up."""
         self._leader = info.leader
         self._begins_at = begins_at
         self._followers = {
-            each: _Follower(caught_up_at=now if each in info.isr else 0.0)
-            for each in info.replicas
-            if each != info.leader
+            replica: _Follower(caught_up_at=now if replica in info.isr else 0.0)
+            for replica in info.replicas
+            if replica != info.leader
         }
-        self.proposed: frozenset[int] | None = None  # a change that is under way
+        self.proposed: frozenset[int] | None = None  # the change under way
         self._version = info.version
         self.follow(info)
 
     def follow(self, info: PartitionInfo) -> None:
-        """The map says who is in sync, and where replicas are. If that is news, a change that was
-        under way is in it, or will never be."""
+        """Apply the replicas and the in-sync set of the map. If they are new, the change under way
+        is included in them, or will never be made."""
         if info.version > self._version:
             self.proposed = None
         self._version = info.version
         self._order = info.replicas
-        for each in info.replicas:
-            if each != self._leader:
-                self._followers.setdefault(each, _Follower())
+        for replica in info.replicas:
+            if replica != self._leader:
+                self._followers.setdefault(replica, _Follower())
         for gone in self._followers.keys() - set(info.replicas):
             del self._followers[gone]
         self.in_sync = frozenset(info.isr)
         self._count()
 
     def propose(self, in_sync: frozenset[int]) -> None:
-        """A change is under way, until the map says something newer than what is known here."""
+        """A change is under way, until the map has something newer than what is known here."""
         self.proposed = in_sync
         self._count()
 
     def _count(self) -> None:
         maximal = self.in_sync | (self.proposed or frozenset())
-        self._counted = [self._followers[each] for each in maximal if each in self._followers]
+        self._counted = [
+            self._followers[replica] for replica in maximal if replica in self._followers
+        ]
 
     # Progress
 
@@ -80,11 +80,11 @@ class Followers:
         return broker_id in self._followers
 
     def offset_of(self, broker_id: int) -> int:
-        """What it has flushed; -1 while that is not known."""
+        """The replica's flushed end; -1 while it is unknown."""
         return self._followers[broker_id].offset
 
     def fetched(self, broker_id: int, offset: int, end_offset: int, now: float) -> None:
-        """It asks for what follows `offset`, and the leader's log has come to `end_offset`."""
+        """The follower asks for `offset`, while the leader's log ends at `end_offset`."""
         follower = self._followers[broker_id]
         if offset >= end_offset:
             follower.caught_up_at = now
@@ -94,25 +94,25 @@ class Followers:
 
     @property
     def committed(self) -> float:
-        """What all of them have, the leader apart; infinite where nobody else is in sync."""
-        return min((each.offset for each in self._counted), default=inf)
+        """The end of what all other in-sync replicas have; infinite if there are none."""
+        return min((follower.offset for follower in self._counted), default=inf)
 
-    # Who is in sync
+    # In-sync set
 
     def lagging(self, end_offset: int, now: float, patience: float) -> frozenset[int]:
-        """Those in sync that have not caught up for so long. Who has nothing to ask for does not
-        ask, and has caught up all the same: so this is to be asked several times in that time."""
-        for each in self._counted:
-            if each.offset >= end_offset:
-                each.caught_up_at = now
+        """In-sync replicas that have not caught up for this long. A caught-up replica with nothing
+        to fetch does not ask, and counts as caught up: so this must be called several times within
+        that time."""
+        for follower in self._counted:
+            if follower.offset >= end_offset:
+                follower.caught_up_at = now
         return frozenset(
-            each
-            for each in self.in_sync & self._followers.keys()
-            if now - self._followers[each].caught_up_at > patience
+            follower
+            for follower in self.in_sync & self._followers.keys()
+            if now - self._followers[follower].caught_up_at > patience
         )
 
     def may_join(self, broker_id: int, committed: int) -> bool:
-        """Whether it is not in sync, and could be."""
         offset = self._followers[broker_id].offset
         return (
             broker_id not in self.in_sync
@@ -121,6 +121,5 @@ class Followers:
         )
 
     def ordered(self, in_sync: Iterable[int]) -> tuple[int, ...]:
-        """As replicas are listed."""
         wanted = set(in_sync)
-        return tuple(each for each in self._order if each in wanted)
+        return tuple(replica for replica in self._order if replica in wanted)

@@ -1,14 +1,14 @@
-"""Who is in sync, changed in the map: by the leaders here, many partitions at once.
+"""Writes the in-sync changes that leaders propose to the map, many partitions at once.
 
-A leader proposes a change; from then on the old and the new ones count (followers.py), until it is
-known what stands. The change is a compare-and-set on the state that the leader knew. If it failed,
-somebody else has changed it, or this leader has, and the answer was lost: the map will say, and
-until then both count. Where ZooKeeper does not answer it is tried again.
+A leader proposes a change; from then on old and new members count (followers.py), until the outcome
+is known. The change is a compare-and-set on the state that the leader knew. If it fails, another
+broker has changed the state, or this one has, and the answer was lost: the map will show it, and
+until then both count. If ZooKeeper does not answer, the change is retried.
 
-Nobody joins who is not there by the map, though it may be copying: the controller would take it out
-again at once, and the two would go on like that for as long as its session is lost.
+A replica whose broker is away by the map cannot join, though it may be copying: the controller
+would remove it again at once, and the two would alternate for as long as its session is lost.
 
-Belongs to the event loop; ZooKeeper is spoken to on a thread.
+Belongs to the event loop; ZooKeeper is called on a thread.
 
 Specified in docs/replication-spec.md: `ProposeInSync`, `ProposalArrives` (R5).
 """
@@ -35,7 +35,7 @@ Write = Callable[[Sequence[StateChange]], list[PartitionInfo | None]]
 
 
 class LedPartition(Protocol):
-    """A partition, as it is seen here."""
+    """The part of a partition that this module uses."""
 
     topic: str
     index: int
@@ -46,17 +46,17 @@ class LedPartition(Protocol):
     def topic_id(self) -> UUID: ...
 
     def follow_in_sync(self, info: PartitionInfo) -> None:
-        """This is what stands now."""
+        """Apply the state that was written."""
 
     def drop_lagging(self, patience: float) -> None:
-        """Propose to go on without those that have not caught up for so long."""
+        """Propose to remove in-sync replicas that have not caught up for this long."""
 
 
 class InSyncChanges:
-    """Proposals of all leaders here, on their way to the map."""
+    """The proposals of all leaders on this broker, on their way to the map."""
 
     def __init__(self, write: Write, live: Live, *, retry_seconds: float = _RETRY_SECONDS) -> None:
-        """`live` says which brokers are there by the map."""
+        """`live` returns the live brokers, by the map."""
         self._write = write
         self._live = live
         self._retry_seconds = retry_seconds
@@ -64,7 +64,7 @@ class InSyncChanges:
         self._writing: asyncio.Task[None] | None = None
 
     def propose(self, partition: LedPartition, in_sync: frozenset[int]) -> None:
-        """One at a time for each partition: nothing happens while another is under way."""
+        """Ignored while another change of the partition is under way."""
         followers = partition.followers
         if followers is None or followers.proposed is not None:
             return
@@ -82,20 +82,20 @@ class InSyncChanges:
             self._writing = asyncio.ensure_future(self._write_all())
 
     async def stop(self) -> None:
-        """What is under way may or may not happen."""
+        """Changes under way may or may not be made."""
         self._waiting.clear()
         if self._writing is not None:
             self._writing.cancel()
             await asyncio.gather(self._writing, return_exceptions=True)
 
     async def _write_all(self) -> None:
-        await asyncio.sleep(0)  # with what else is proposed in this turn
+        await asyncio.sleep(0)  # together with the other proposals of this turn
         while self._waiting:
             proposed, self._waiting = self._waiting, {}
             try:
                 stand = await asyncio.to_thread(self._write, tuple(proposed.values()))
             except ClusterError as error:
-                log.warning("in-sync replicas not changed yet error=%r", str(error))
+                log.warning("cannot change in-sync replicas, retrying error=%r", str(error))
                 self._try_again(proposed)
                 await asyncio.sleep(self._retry_seconds)
                 continue
@@ -104,21 +104,21 @@ class InSyncChanges:
                     _settle(partition, after)
 
     def _try_again(self, proposed: Mapping[LedPartition, StateChange]) -> None:
-        """Unless the map has told something new meanwhile."""
+        """Unless the map has changed meanwhile."""
         for partition, change in proposed.items():
             if partition.info.version == change.after.version:
                 self._waiting.setdefault(partition, change)
 
 
 def _settle(partition: LedPartition, after: PartitionInfo) -> None:
-    """It stands; the map may have told that before, or something newer."""
+    """The change is written; the map may have shown that already, or something newer."""
     if partition.info.version >= after.version:
         return
     before, now = set(partition.info.isr), set(after.isr)
     for word, brokers in (("left", before - now), ("joined", now - before)):
-        for each in sorted(brokers):
+        for broker in sorted(brokers):
             log.info(
                 "in-sync replica %s topic=%s partition=%d broker=%d in_sync=%s",
-                *(word, partition.topic, partition.index, each, list(after.isr)),
+                *(word, partition.topic, partition.index, broker, list(after.isr)),
             )
     partition.follow_in_sync(after)

@@ -1,5 +1,5 @@
-"""What replication consists of on one broker: what it copies from leaders elsewhere, and who is in
-sync with the leaders here.
+"""The parts of replication on one broker: what it copies from leaders elsewhere, and the in-sync
+changes of the leaders here.
 """
 
 import asyncio
@@ -10,14 +10,14 @@ from broker.config import BrokerConfig
 from broker.dynamic_configs import FOLLOWER_RATE, LEADER_RATE, rate
 from broker.replication.copying import Copying
 from broker.replication.in_sync import InSyncChanges, LedPartition, Live, Write
-from broker.replication.link import Fetching
+from broker.replication.leader_link import Fetching
 from broker.replication.throttle import Throttle
 from client.bootstrap import access_to
 from cluster.values import ClusterSnapshot
 
 log = logging.getLogger(__name__)
 
-_LOOKS = 4  # in the time that a follower may lag
+_LOOKS = 4  # checks in the time that a follower may lag
 
 
 class Replication:
@@ -41,11 +41,10 @@ class Replication:
         self._watching: asyncio.Task[None] | None = None
 
     def start(self, partitions: Callable[[], Iterable[LedPartition]]) -> None:
-        """Have an eye on who lags, from now on."""
         self._watching = asyncio.ensure_future(self._watch(partitions))
 
     def follow(self, snapshot: ClusterSnapshot) -> None:
-        """What the map says of brokers: where they are, and the rates of this one."""
+        """Apply the map's data about brokers: their addresses, and this one's throttle rates."""
         self.copying.brokers(snapshot.brokers)
         now = asyncio.get_running_loop().time()
         own = self._broker_id
@@ -53,7 +52,6 @@ class Replication:
         self.sends_throttled.follow(rate(LEADER_RATE, own, snapshot), now)
 
     async def stop(self) -> None:
-        """Copy nothing more, and leave it to others who is in sync."""
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)

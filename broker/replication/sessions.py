@@ -1,21 +1,22 @@
-"""Fetch sessions (KIP-227): what a client goes on fetching. It says what is new to it, and is told
-what is new here.
+"""Fetch sessions (KIP-227): a client states only its changes, and is answered only about new data.
 
-Rule 1: a partition of a session is looked at when its client has said something of it, when it has
-        itself told that it changed, and while there is more of it than was answered. So a fetch
-        that finds nothing costs the same with one partition and with thousands. What no partition
-        tells, such as that old segments have gone, is found out by looking at all once a minute.
-Rule 2: those to be looked at stand in a row. Who was answered with records goes to its end, so that
-        each comes to be the first.
-Rule 3: how many sessions there are is bounded, and how many partitions all of them have. Where
-        there is no more room, a session that was not used for two minutes gives way; then one of
-        the client that has the most, as long as that keeps no less than the new one gets; then, as
-        in Kafka, an older and smaller one of the same client. Followers come before all clients,
-        and give way to none. Who finds no room is served without a session.
-Rule 4: a session belongs to who opened it, a principal, or an address where nobody logs in. For all
-        others it does not exist. Of two requests that carry it, the later one is answered.
+Rule 1: a partition of a session is looked at when its client has changed its request, when the
+        partition has reported a change, and while it has more data than was returned. So a fetch
+        that finds nothing costs the same with one partition and with thousands. Changes that
+        partitions do not report, such as removed segments, are found by looking at all of them once
+        a minute.
+Rule 2: partitions to be looked at form a queue. One that has returned records goes to its end, so
+        that each comes first at some time.
+Rule 3: the number of sessions is bounded, and that of all their partitions. If there is no more
+        room, a session that was not used for two minutes gives way; then one of the client that has
+        the most, as long as that client keeps at least as much as the new session's client gets;
+        then, as in Kafka, an older and smaller one of the same client. Followers precede all
+        clients, and give way to none. A client without room is served without a session.
+Rule 4: a session belongs to the principal that opened it, or to its address if there are no logins.
+        For others it does not exist. Of two requests in the same session, the later one is
+        answered.
 
-Belongs to the event loop. A crash forgets all of it: clients begin anew.
+Belongs to the event loop. A crash loses all sessions: clients begin new ones.
 """
 
 import secrets
@@ -33,8 +34,8 @@ from wire.messages.fetch import (
 )
 
 NO_SESSION: Final = 0
-NO_EPOCH: Final = -1  # of a request that wants no session
-FIRST_EPOCH: Final = 0  # of one that wants a new session
+NO_EPOCH: Final = -1  # in a request without a session
+FIRST_EPOCH: Final = 0  # in a request for a new session
 
 _MOST_SESSIONS: Final = 1_000
 _MOST_PARTITIONS: Final = 100_000
@@ -46,46 +47,44 @@ _NOT_TOLD: Final = -1
 
 Told = Callable[[], None]
 Owner = tuple[str, str]
-"""Principal; address, where the principal is everybody's."""
+"""The principal, and the address if the principal is anonymous."""
 
 
 class Watched(Protocol):
-    """A partition, as it is seen here. It may call back amid whatever is done with it."""
+    """The part of a partition that is used here. It may call back during any operation."""
 
     def watch(self, callback: Told, *, reads: bool = False) -> None:
-        """Call back whenever more is exposed, or the partition is not what it was. Who `reads`
-        waits for messages, and not only for the news."""
+        """Call back whenever more is exposed, or the partition's state changes. A client that
+        `reads` waits for messages, and not only for state."""
         ...
 
     def unwatch(self, callback: Told) -> None: ...
 
-    def watch_end(self, callback: Told) -> None:
-        """Call back whenever something is appended."""
-        ...
+    def watch_end(self, callback: Told) -> None: ...
 
     def unwatch_end(self, callback: Told) -> None: ...
 
 
 class Waiting(Protocol):
-    """A fetch of a session, while there is not enough for it."""
+    """A fetch in a session that waits for enough data."""
 
     def wake(self) -> None:
         """There may be enough."""
         ...
 
     def wake_later(self) -> None:
-        """There is something to tell, without hurry."""
+        """There is something to report, without hurry."""
         ...
 
     def end(self, code: ErrorCode) -> None:
-        """It is not to be answered any more, but with this."""
+        """Answer with this, and nothing else."""
         ...
 
 
 class SessionPartition:
-    """What the client of a session wants of one partition, and what it was told last.
+    """The client's request for one partition, and what it was told last.
 
-    It is called by the partition, once: then it is to be looked at, and not called again before.
+    The partition calls it back once: then it is to be looked at, and not called back before.
     """
 
     __slots__ = ("_session", "_watched", "high_watermark", "start_offset", "topic", "wanted")
@@ -104,8 +103,8 @@ class SessionPartition:
             self._session.waiting.wake()
 
     def _exposed(self) -> None:
-        """A follower has what was exposed, and is only to know that it was; for what is appended
-        it is woken all the same."""
+        """A follower has the exposed records already, and need only learn that they are exposed;
+        appended records wake it anyway."""
         if self._watched is not None:
             self._watched.unwatch(self._exposed)
         self._session.look_at(self)
@@ -133,7 +132,7 @@ class SessionPartition:
             partition.unwatch(self)
 
     def has_news(self, data: PartitionData) -> bool:
-        """Whether the client is to be told of what was found."""
+        """Whether the client must be told of this result."""
         return (
             bool(data.records)
             or data.high_watermark != self.high_watermark
@@ -144,7 +143,7 @@ class SessionPartition:
         )
 
     def tell(self, data: PartitionData) -> None:
-        """The client is told. When an error ends, that is news."""
+        """Note what the client is told. The end of an error is news."""
         failed = data.error_code is not ErrorCode.none
         self.high_watermark = _NOT_TOLD if failed else data.high_watermark
         self.start_offset = data.log_start_offset
@@ -153,7 +152,7 @@ class SessionPartition:
 class FetchSession:
     """One session. `id` is NO_SESSION when it has ended; `epoch` is that of its next request.
 
-    `rights` is by what it was last decided what its client may read.
+    `rights` are the ACLs by which the client's permissions were last checked.
     """
 
     __slots__ = (
@@ -178,19 +177,16 @@ class FetchSession:
 
     @property
     def to_look_at(self) -> tuple[SessionPartition, ...]:
-        """In their order."""
         return tuple(self._row)
 
     def look_at(self, partition: SessionPartition) -> None:
-        """At its place, if it has one."""
         self._row.setdefault(partition)
 
     def look_at_all(self) -> None:
-        for each in self.partitions.values():
-            self._row.setdefault(each)
+        for entry in self.partitions.values():
+            self._row.setdefault(entry)
 
     def want(self, topics: Iterable[FetchTopic]) -> None:
-        """Go on from here, or begin to, with these partitions."""
         partitions, row = self.partitions, self._row
         for topic in topics:
             name = topic.topic
@@ -212,14 +208,14 @@ class FetchSession:
                     self._row.pop(known, None)
 
     def answered(self, partition: SessionPartition, data: PartitionData) -> None:
-        """It was looked at, and this is what its client is told, if there is news in it."""
+        """It was looked at, and its client is told this, if it is news."""
         partition.tell(data)
         if data.records:
             self._row.pop(partition, None)
             self._row[partition] = None
 
     def rest(self, partition: SessionPartition, watched: Watched) -> None:
-        """There is nothing more of it until it calls."""
+        """There is nothing more of it until it calls back."""
         self._row.pop(partition, None)
         partition.watch(watched)
 
@@ -230,16 +226,16 @@ class FetchSession:
             self.look_at_all()
 
     def asks_for_all(self, now: float) -> bool:
-        """A request of a session asks for all that is in it, named or not. What is not named is
-        asked for where it was; that this still holds is worth a look now and then."""
+        """A request of a session is about all its partitions, named or not: those that are not
+        named continue where they were. Whether that still holds is checked now and then."""
         if now - self._asked_at < _ALL_ARE_ASKED_SECONDS:
             return False
         self._asked_at = now
         return True
 
     def close(self) -> None:
-        for each in self.partitions.values():
-            each.unwatch()
+        for entry in self.partitions.values():
+            entry.unwatch()
         self.partitions.clear()
         self._row.clear()
 
@@ -250,7 +246,7 @@ class FetchSession:
 
 
 class _Client:
-    """Whose sessions they are; those that were used last stand last."""
+    """The sessions of one owner, the most recently used last."""
 
     __slots__ = ("partitions", "sessions")
 
@@ -264,8 +260,6 @@ def _random_id() -> int:
 
 
 class FetchSessions:
-    """All that there are."""
-
     def __init__(
         self,
         now: Callable[[], float],
@@ -278,7 +272,7 @@ class FetchSessions:
         self._most_sessions = most_sessions
         self._most_partitions = most_partitions
         self._new_id = new_id
-        self._sessions: dict[int, FetchSession] = {}  # those that were used last stand last
+        self._sessions: dict[int, FetchSession] = {}  # the most recently used last
         self._clients: dict[Owner, _Client] = {}
         self._followers = _Client()
         self.partitions = 0
@@ -302,8 +296,9 @@ class FetchSessions:
         return session
 
     def resume(self, request: FetchRequest, owner: Owner) -> FetchSession:
-        """Its session, brought up to date; the next request must have the next epoch. It has ended,
-        with `id` NO_SESSION, if nothing is left in it, or there is no room for what was added."""
+        """The session, with the request applied; the next request must have the next epoch. It has
+        ended, with `id` NO_SESSION, if no partition is left in it, or there is no room for those
+        added."""
         session_id, epoch = request.session_id, request.session_epoch
         session = self._of(session_id, owner)
         if session is None or session.replica_id != request.replica_id:
@@ -330,7 +325,7 @@ class FetchSessions:
         return session
 
     def close(self, session_id: int, owner: Owner) -> None:
-        """Its owner wants it no more."""
+        """End it: its owner no longer wants it."""
         session = self._of(session_id, owner)
         if session is not None:
             self._take(session)
@@ -364,7 +359,7 @@ class FetchSessions:
     # Room
 
     def _make_room(self, new: FetchSession, sessions: int, partitions: int) -> bool:
-        """For so many more; False if nobody has to give way any more."""
+        """Make room for this many; False if no session may give way."""
         while (
             len(self._sessions) + sessions > self._most_sessions
             or self.partitions + partitions > self._most_partitions
@@ -384,24 +379,23 @@ class FetchSessions:
         heaviest = max(self._clients.values(), key=self._share, default=client)
         if heaviest is not client:
             victim = next(iter(heaviest.sessions.values()))
-            left = self._share(heaviest, -1, -len(victim.partitions))
-            if new.is_followers or left >= self._share(client, sessions, partitions):
+            remainder = self._share(heaviest, -1, -len(victim.partitions))
+            if new.is_followers or remainder >= self._share(client, sessions, partitions):
                 return victim
         size = len(new.partitions)
         return min(
             (
-                each
-                for each in client.sessions.values()
-                if each is not new
-                and now - each.opened_at > _IDLE_SECONDS
-                and len(each.partitions) <= size
+                session
+                for session in client.sessions.values()
+                if session is not new
+                and now - session.opened_at > _IDLE_SECONDS
+                and len(session.partitions) <= size
             ),
-            key=lambda each: len(each.partitions),
+            key=lambda session: len(session.partitions),
             default=None,
         )
 
     def _share(self, client: _Client, sessions: int = 0, partitions: int = 0) -> float:
-        """What this client would have of all that there is."""
         return max(
             (len(client.sessions) + sessions) / self._most_sessions,
             (client.partitions + partitions) / self._most_partitions,

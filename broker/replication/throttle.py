@@ -1,27 +1,26 @@
-"""A rate for replicas that are moved, so that they leave the network and the disks to others.
+"""Throttles moved replicas, so that they leave network and disks to others.
 
-Kafka's (KIP-73): topics name the replicas that are throttled, brokers how many bytes a second they
-have for all of theirs together: one rate for what they copy, and one for what they send. No I/O;
-the clock is handed in.
+As in Kafka (KIP-73), topics name the throttled replicas, and brokers the rate for all of theirs
+together: one for what they copy, and one for what they send. No I/O; the clock is passed in.
 
-Rule 1: who is in sync is not throttled, on neither side, and what it copies does not count: nobody
-        who waits for acks=all ever waits for a move. (In Kafka it counts, so that a move may stand
-        still where much is written.)
-Rule 2: what was taken too much is waited for afterwards: over any time, no more than the rate, a
-        second's worth, and what was asked for before the rate was used up.
-Rule 3: at most a quarter of a second's worth of a partition is asked for, or answered, at once, so
-        that it flows.
+Rule 1: in-sync replicas are not throttled, on neither side, and their copying does not count: a
+        producer with acks=all never waits for a move. (In Kafka it counts, so a move may stand
+        still under much traffic.)
+Rule 2: overuse is paid for afterwards: over any time, the total is at most the rate, plus a
+        second's worth, plus what was requested before the rate was used up.
+Rule 3: at most a quarter of a second's worth of a partition is requested or returned at once, for
+        an even flow.
 
-What was used and waited for is counted as long as the broker runs, over all rates; `/metrics` reads
-it on another thread.
+Usage and waits are counted as long as the broker runs, across changes of the rate; `/metrics` reads
+them on another thread.
 """
 
 from typing import Final
 
 from ground.meter import Meter
 
-_LOOKS_SECONDS: Final = 1.0  # within which another rate, or none, is noticed by who waits
-_MOMENT_SECONDS: Final = 0.001  # less is not waited for: it is owed
+_LOOKS_SECONDS: Final = 1.0  # within which a waiting fetch notices a new rate, or none
+_MOMENT_SECONDS: Final = 0.001  # shorter waits are skipped, and owed
 _PARTS: Final = 4
 _LEAST_BYTES: Final = 16 * 1024
 
@@ -33,17 +32,17 @@ class Throttle:
 
     def __init__(self) -> None:
         self.rate: int | None = None
-        """Bytes a second; None: as many as there are."""
+        """Bytes a second; None: unlimited."""
         self.bytes_used = 0
-        """While there was a rate."""
+        """Used while a rate was set."""
         self.seconds_waited = 0.0
-        """For how long something that was to be asked for, or answered, was held back. What waits
-        at the same time is not counted twice."""
+        """The time for which a request or an answer was held back. Simultaneous waits count
+        once."""
         self._meter: Meter | None = None
         self._waited_until = 0.0
 
     def follow(self, rate: int | None, now: float) -> None:
-        """So many bytes a second from now on; None: as many as there are."""
+        """Set the rate in bytes a second; None: unlimited."""
         self.rate = rate
         if rate is None:
             self._meter = None
@@ -56,7 +55,7 @@ class Throttle:
             self.bytes_used += amount
 
     def wait_s(self, now: float) -> float:
-        """For how long nothing is to be asked for; then it is to be asked again."""
+        """How long to wait before asking again; 0: none."""
         wait = 0.0 if self._meter is None else self._meter.use(0, now)
         if wait < _MOMENT_SECONDS:
             return 0.0
@@ -66,7 +65,7 @@ class Throttle:
         return wait
 
     def portion(self, most: int) -> int:
-        """Of so many bytes, how many to ask for at once."""
+        """How many of these bytes to request at once."""
         if self._meter is None:
             return most
         return min(most, max(_LEAST_BYTES, int(self._meter.rate / _PARTS)))

@@ -1,3 +1,3 @@
-"""Logs of partitions, in Kafka's file formats. Imports no networking and nothing of the broker
-above it.
+"""The logs of partitions, in Kafka's file formats. Imports neither networking nor the broker's
+other packages.
 """

@@ -1,19 +1,19 @@
-"""How far each partition is known to have come, outside its directory: `acknowledged`.
+"""`acknowledged`: how far each partition is known to have come, recorded outside its directory.
 
-A directory that was removed cannot say what was in it, and a file that was cut cannot say how long
-it was. So the data directory has one small file with a slot of 64 bytes for each partition: its
-topic's id, where it begins, and up to where it is on disk, which is all that was acknowledged to
-`acks=all` or shown to anybody. A slot is written by every flush, between its `fdatasync` and the
-answers: one `pwrite` on the flush's own thread, nothing on the event loop.
+A directory that was removed cannot tell what was in it, and a file that was cut cannot tell its
+former length. So the data directory has one small file with a slot of 64 bytes for each partition:
+its topic's id, its start, and its flushed end, which covers everything that was acknowledged to
+`acks=all` or exposed. Every flush writes the slot between its `fdatasync` and the answers: one
+`pwrite` on the flush's own thread, nothing on the event loop.
 
     after a kill            exact: the kernel has what was written
     after a clean stop      exact: the file is synced last
     after a loss of power   at least: it is synced at every checkpoint, and before files are removed
 
-It never claims more than is on disk, so a log that ends before it has lost something; nor a
-beginning that is later than it was, so one that begins behind it has, too. What `acks=1` was
-promised and no flush had covered is not in it. A slot that is damaged is none, and a file that is
-missing is made again: then nothing is known, and nothing is claimed.
+It never claims more than is on disk, so a log that ends before it has lost something; nor a later
+start than the log had, so a log that begins after it has, too. Records acknowledged with `acks=1`
+before any flush are not covered. A damaged slot counts as empty, and a missing file is created
+again: then nothing is known, and nothing is claimed.
 """
 
 import contextlib
@@ -46,8 +46,8 @@ PartitionId = tuple[UUID, int]
 
 
 class AcknowledgedRange(msgspec.Struct, frozen=True):
-    """Of one partition: its records from `start` up to `end` were on disk, under leaders up to
-    this epoch. `exact`: and no others had been acknowledged."""
+    """Of one partition: its records from `start` up to `end` were on disk, under leaders up to this
+    epoch. `exact`: no others had been acknowledged."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ class AcknowledgedRange(msgspec.Struct, frozen=True):
 
 
 class Slot:
-    """Where one partition is remembered. One thread at a time."""
+    """The record of one partition. One thread at a time."""
 
     __slots__ = ("_at", "_file", "identity", "known")
 
@@ -70,30 +70,30 @@ class Slot:
         self._file = file
         self._at = at
         self.identity = identity
-        self.known = known  # None until something was noted
+        self.known = known  # None until something is noted
 
     def begin(self, start: int, end: int, leader_epoch: int) -> None:
-        """This is what the log has; until it is opened, what it is known to have had."""
+        """Set what the opened log has; until then, `known` is what it is known to have had."""
         self.known = AcknowledgedRange(start, end, leader_epoch, exact=True)
         self.write()
 
     def note(self, start: int, end: int) -> None:
-        """From here to there all is on disk. Does not wait for the disk."""
+        """Everything between these offsets is on disk. Does not wait for the disk."""
         piece = self.noting(start, end)
         if piece is not None:
             os.pwrite(*piece)
 
     def noting(self, start: int, end: int) -> Piece | None:
-        """The same, but what it takes is for the caller to write; None if that is there."""
+        """Like `note`, but returns what the caller has to write; None if it is written already."""
         known = self.known
-        assert known is not None, "it has not begun"
+        assert known is not None, "`begin` was not called"
         if (start, end) == (known.start, known.end):
             return None
         self.known = AcknowledgedRange(start, end, known.leader_epoch, exact=True)
         return self._piece(self.known)
 
     def sync(self) -> None:
-        """What was noted survives a loss of power. Blocks."""
+        """Make the notes survive a loss of power. Blocks."""
         self._file.sync()
 
     def write(self) -> None:
@@ -113,16 +113,16 @@ class Slot:
         return self._file.fileno(), body + _SUM.pack(crc32c(body)), self._at
 
     def clear(self) -> int:
-        """It is nobody's from now on: where it is."""
+        """Empty the slot; returns its position."""
         os.pwrite(self._file.fileno(), _EMPTY, self._at)
         return self._at
 
 
 class AcknowledgedFile:
-    """The file, of a data directory that this process has locked. Any thread."""
+    """The file, in a data directory that this process has locked. Any thread."""
 
     def __init__(self, path: Path, *, clean: bool = False) -> None:
-        """`clean` says that the broker's last stop was one."""
+        """`clean`: the broker's last stop was clean."""
         self._path = path
         self.boot = _boot_id()
         self._lock = threading.Lock()
@@ -137,11 +137,11 @@ class AcknowledgedFile:
             self._read(at, content[at : at + _SIZE], clean)
 
     def _read(self, at: int, slot: bytes, clean: bool) -> None:
-        body, told = slot[: _SLOT.size], slot[_SLOT.size :]
-        (expected,) = _SUM.unpack(told)
+        body, checksum = slot[: _SLOT.size], slot[_SLOT.size :]
+        (expected,) = _SUM.unpack(checksum)
         if slot == _EMPTY or crc32c(body) != expected:
             if slot != _EMPTY:
-                _log.warning("a slot is damaged, and not believed path=%s byte=%d", self._path, at)
+                _log.warning("damaged slot ignored path=%s byte=%d", self._path, at)
             self._free.append(at)
             return
         topic_id, partition, leader_epoch, start, end, boot = _SLOT.unpack(body)
@@ -150,12 +150,11 @@ class AcknowledgedFile:
         self._slots[identity] = Slot(self, at, identity, known)
 
     def known(self, topic_id: UUID, partition: int) -> AcknowledgedRange | None:
-        """What is remembered of a partition; None if nothing is."""
         slot = self._slots.get((topic_id, partition))
         return slot.known if slot else None
 
     def slot(self, topic_id: UUID, partition: int) -> Slot:
-        """Where to remember it from now on. Raises OSError where there is no room for more."""
+        """The partition's slot, created if necessary. Raises OSError if there is no room."""
         identity = topic_id, partition
         with self._lock:
             if identity not in self._slots:
@@ -165,7 +164,7 @@ class AcknowledgedFile:
             return self._slots[identity]
 
     def forget(self, topic_id: UUID, partition: int) -> None:
-        """It was deleted, because somebody asked for that."""
+        """Delete its record: the partition was deleted on request."""
         with self._lock:
             slot = self._slots.pop((topic_id, partition), None)
             if slot is not None:
@@ -179,7 +178,7 @@ class AcknowledgedFile:
         return self._fd
 
     def sync(self) -> None:
-        """All that was noted survives a loss of power. A file that was removed is made again."""
+        """Make all notes survive a loss of power. A file that was removed is created again."""
         if os.fstat(self._fd).st_nlink == 0:
             self._make_again()
         os.fdatasync(self._fd)
@@ -197,12 +196,12 @@ class AcknowledgedFile:
         self._size += _GROWTH * _SIZE
 
     def _make_again(self) -> None:
-        _log.warning("made again, somebody has removed it path=%s", self._path)
+        _log.warning("file was removed, creating it again path=%s", self._path)
         with self._lock:
             content = os.pread(self._fd, self._size, 0)
             again = _open(self._path)
             os.pwrite(again, content, 0)
-            os.dup2(again, self._fd, inheritable=False)  # others write on, whenever that is
+            os.dup2(again, self._fd, inheritable=False)  # other threads still write to it
             os.close(again)
             for slot in self._slots.values():  # what was written meanwhile
                 slot.write()
@@ -214,7 +213,7 @@ def _open(path: Path) -> int:
 
 
 def _boot_id() -> bytes:
-    """Tells this run of the kernel from any other; zeros where it does not say."""
+    """Identifies this boot of the kernel; zeros if it is unknown."""
     with contextlib.suppress(OSError, ValueError):
         return UUID(_BOOT_ID.read_text().strip()).bytes[:8]
     return bytes(8)

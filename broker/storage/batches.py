@@ -1,6 +1,6 @@
 """The batches of a segment file: walked by their headers, or verified byte by byte.
 
-Nothing here trusts a length further than the file reaches, and nothing is ever written.
+No length is trusted beyond the end of the file, and nothing is ever written.
 """
 
 import os
@@ -22,7 +22,7 @@ _MAX_DELTA: Final = 2**31 - 1
 
 
 class Located(NamedTuple):
-    """A batch, and where in its file it begins."""
+    """A batch, and the position in its file where it begins."""
 
     position: int
     header: BatchHeader
@@ -33,7 +33,7 @@ class Located(NamedTuple):
 
 
 class Appended(NamedTuple):
-    """Where a batch stands in the log; a duplicate's original, where it has stood all along."""
+    """The position of a batch in the log; for a duplicate, that of the original."""
 
     base_offset: int
     last_offset: int
@@ -60,9 +60,9 @@ def header_at(file: OpenFile, position: int, end: int) -> BatchHeader | None:
 
 
 def walk(file: OpenFile, position: int, end: int, read_ahead: int = _WALK) -> Iterator[Located]:
-    """The batches from `position` on, by their headers, up to `end` or the first that is none.
+    """The batches from `position` on, by their headers, up to `end` or the first invalid one.
 
-    What follows from the walk's result, if it did not reach `end`, is for the caller to say.
+    If the walk did not reach `end`, its caller decides what that means.
     """
     chunk, chunk_at, ahead = b"", position, read_ahead
     while position + HEADER_SIZE <= end:
@@ -96,20 +96,22 @@ def _plausible(header: BatchHeader, position: int, end: int) -> bool:
 def verify(
     file: OpenFile, position: int, end: int, offset: int, *, gaps: bool
 ) -> Iterator[Located]:
-    """The batches from `position` to `end`, each read whole: header, CRC, and offsets that follow.
+    """The batches from `position` to `end`, each read whole: header, CRC, and consecutive offsets.
 
-    `offset` is the one the first batch must have (or exceed, where compaction leaves `gaps`).
-    Raises `InvalidBatch` at the first that is none.
+    `offset` is the one that the first batch must have (or exceed, where compaction leaves `gaps`).
+    Raises `InvalidBatch` at the first that is invalid.
     """
     buffer = memoryview(bytearray(min(_VERIFY, max(end - position, HEADER_SIZE))))
     filled_from = filled_to = position
     while position < end:
         if position + HEADER_SIZE > end:
-            raise InvalidBatch(position, offset, f"{end - position} bytes are no batch header")
+            raise InvalidBatch(
+                position, offset, f"{end - position} bytes are too short for a batch header"
+            )
         if position + HEADER_SIZE > filled_to:
             filled_from, filled_to = position, position + _fill(file, buffer, position, end)
         if position + HEADER_SIZE > filled_to:
-            raise InvalidBatch(position, offset, "the file is shorter than it was")
+            raise InvalidBatch(position, offset, "the file was truncated")
         header = read_header(buffer, position - filled_from)
         size = header.size
         next_position = position + size
@@ -136,7 +138,7 @@ def verify(
 
 
 def _check(header: BatchHeader, position: int, end: int, offset: int, *, gaps: bool) -> None:
-    """Raise unless the batch may stand there; all it may be is behind a gap."""
+    """Raise unless the batch may be there; a batch after a gap may have a later offset."""
     if header.magic != MAGIC:
         raise InvalidBatch(position, offset, f"record format {header.magic}, not {MAGIC}")
     if header.size < HEADER_SIZE:
@@ -151,7 +153,7 @@ def _check(header: BatchHeader, position: int, end: int, offset: int, *, gaps: b
 
 
 def _fill(file: OpenFile, buffer: memoryview, position: int, end: int) -> int:
-    """Read from `position` until the buffer or the range is full; how many bytes there were."""
+    """Read from `position` until the buffer or the range is full; returns the number of bytes."""
     wanted = min(len(buffer), end - position)
     filled = 0
     while filled < wanted:
@@ -174,8 +176,8 @@ def _crc_of_file(file: OpenFile, position: int, end: int, buffer: memoryview) ->
 
 
 def ends_within_batch(file: OpenFile, position: int, end: int, offset: int) -> bool:
-    """Whether what stands at `position` is the beginning of the batch with that offset, cut off by
-    the end of the file. Of a header that is not whole, what is there is believed."""
+    """Whether the bytes at `position` are the beginning of the batch with that offset, cut off by
+    the end of the file. The existing part of an incomplete header is believed."""
     data = os.pread(file.fd, HEADER_SIZE, position) if position < end else b""
     if len(data) < HEADER_SIZE:
         return data[: _OFFSET.size] == _OFFSET.pack(offset)[: len(data)]
@@ -184,10 +186,10 @@ def ends_within_batch(file: OpenFile, position: int, end: int, offset: int) -> b
 
 
 def find_valid(file: OpenFile, position: int, end: int, above: int) -> Located | None:
-    """The first whole and valid batch that begins after `position`, at whatever byte.
+    """The first complete and valid batch that begins after `position`, at any byte.
 
-    Only one whose offset is above `above` counts: what is looked for is a batch of this log that
-    was appended after the damage.
+    Only batches with offsets above `above` count: a batch of this log that was appended after the
+    damage is sought.
     """
     position += 1
     while position + HEADER_SIZE <= end:
@@ -205,7 +207,7 @@ def find_valid(file: OpenFile, position: int, end: int, above: int) -> Located |
 
 
 def _candidates(chunk: bytes) -> Iterator[int]:
-    """Where in the chunk a header may begin, by its magic byte; a whole header follows."""
+    """Positions where a header may begin, by its magic byte; a complete header follows."""
     last = len(chunk) - HEADER_SIZE
     magic = chunk.find(MAGIC, _MAGIC_AT)
     while 0 <= magic - _MAGIC_AT <= last:

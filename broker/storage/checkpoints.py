@@ -1,4 +1,4 @@
-"""An offset of each partition, in a text file of the data directory, in Kafka's format.
+"""Checkpoint files: an offset of each partition, in Kafka's text format, in the data directory.
 
     recovery-point-offset-checkpoint     below it, all of the partition is on disk
     log-start-offset-checkpoint          records below it were deleted
@@ -10,8 +10,8 @@
     page_views 0 51200
     page_views 1 49003
 
-A file is replaced as a whole, so that a crash leaves the old file or the new. An entry may be that
-of an earlier partition of the same name; a log checks it against what its directory says.
+A file is replaced as a whole, so that a crash leaves the old file or the new. An entry may belong
+to an earlier partition of the same name; a log checks it against its directory.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def write_offsets(path: Path, offsets: Mapping[Key, int]) -> None:
 
 
 def read_offsets(path: Path) -> dict[Key, int]:
-    """What was written last; nothing if there is no such file. Raises `BadCheckpoint`."""
+    """The offsets written last; empty if there is no such file. Raises `BadCheckpoint`."""
     try:
         text = path.read_bytes().decode(errors="replace")
     except FileNotFoundError:
@@ -50,4 +50,4 @@ def read_offsets(path: Path) -> dict[Key, int]:
             return offsets
     except ValueError as error:
         raise BadCheckpoint(f"{path}: {error}") from error
-    raise BadCheckpoint(f"{path}: not {count} offsets in version {_VERSION} of its format")
+    raise BadCheckpoint(f"{path}: does not have {count} offsets in format version {_VERSION}")

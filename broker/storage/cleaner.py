@@ -1,27 +1,29 @@
-"""Cleans sealed segments of a compacted log: of each key the last record stays.
+"""Cleans sealed segments of a compacted log: keeps the last record of each key.
 
 The rules are Kafka's:
 
-Rule 1  A record goes if a later one of those that were looked at has its key. What lies behind the
-        last batch looked at stays. Offsets never change.
-Rule 2  A tombstone (no value) that nothing supersedes gets a horizon when it is first cleaned, and
-        goes when it is cleaned after that. The horizon is kept in its batch, as the base timestamp.
-Rule 3  A record without a key goes: it can never be superseded.
-Rule 4  A batch keeps its base offset, last offset, producer, sequence, epoch and codec. One that
-        has lost all its records goes too, unless it is the last of its producer: emptied, it stays,
-        so that the sequence is not forgotten.
-Rule 5  A new segment replaces neighbours as long as it has room for them: what is left of small
-        ones, or of ones that lost nearly everything, makes one. It may have no batch at all: a
-        segment ends where the next one begins.
+Rule 1: a record is removed if a later one of those considered has its key. Records after the last
+        batch considered stay. Offsets never change.
+Rule 2: a tombstone (no value) that nothing supersedes gets a horizon when it is first cleaned, and
+        is removed when it is cleaned after that. The horizon is kept in its batch, as the base
+        timestamp.
+Rule 3: a record without a key is removed: it can never be superseded.
+Rule 4: a batch keeps its base offset, last offset, producer, sequence, epoch and codec. One that
+        has lost all its records is removed too, unless it is the last of its producer: it stays,
+        empty, so that the sequence is not forgotten.
+Rule 5: a new segment replaces as many neighbours as it has room for: the rest of small segments, or
+        of ones that lost nearly everything, makes one. It may have no batch at all: a segment ends
+        where the next one begins.
 
-And two of our own. Control batches and those of transactions (a mirror may bring some) stay as they
-are and supersede nothing: whether they count is written elsewhere. So do batches that cannot be
-read, or would take too much memory: what their sender broke is not ours to lose. A tombstone may
-be all that covers a record in one of those, so behind the first of them no tombstone goes.
+Two rules are our own. Control batches and those of transactions (a mirror may bring some) stay as
+they are and supersede nothing: whether they count is recorded elsewhere. So do batches that cannot
+be read, or would take too much memory: they must not be lost because their sender broke them. A
+tombstone may be all that covers a record in one of those, so no tombstone is removed after the
+first of them.
 
 All of this runs off the event loop, in a thread or better a process: plain values in, plain values
-out. It reads sealed segments by their paths, and writes files named `.cleaned`, which a recovery
-deletes. A segment that is deleted meanwhile makes it fail, and nothing has happened.
+out. It reads sealed segments by their paths, and writes files named `.cleaned`, which recovery
+deletes. If a segment is deleted meanwhile, the cleaning fails without effect.
 """
 
 import os
@@ -51,14 +53,14 @@ _CODEC_MASK: Final = 0x07
 _MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 _DIGEST: Final = 16
 _OFFSET: Final = Struct("<q")
-_START: Final = Struct("<Q")  # the half of the digest that says where the search begins
+_START: Final = Struct("<Q")  # the half of the digest that determines where the search begins
 SLOT: Final = _DIGEST + _OFFSET.size
-_LOAD: Final = 0.75  # beyond this the searches become long
+_LOAD: Final = 0.75  # beyond this, searches become long
 _MOST_REPLACED: Final = 64  # segments by one: they are renamed on the event loop
 
 
 class SealedSegment(msgspec.Struct, frozen=True):
-    """What is known of a sealed segment; its offsets lie in `base_offset` to `next_offset` − 1."""
+    """A sealed segment; its offsets lie in `base_offset` to `next_offset` − 1."""
 
     base_offset: int
     next_offset: int
@@ -67,13 +69,13 @@ class SealedSegment(msgspec.Struct, frozen=True):
 
 
 class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What to clean, and all that has to be known for it."""
+    """The segments to clean, and everything else that the cleaner needs to know."""
 
     directory: Path
     segments: tuple[SealedSegment, ...]
-    """Neighbours, from the log's first to the last that may be cleaned."""
+    """Consecutive segments, from the log's first to the last that may be cleaned."""
     first_dirty: int
-    """Records from here on have never been cleaned."""
+    """Records from this offset on have never been cleaned."""
     last_offsets: Mapping[int, int]
     """The last offset of each producer."""
     now_ms: int
@@ -84,7 +86,7 @@ class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CleanedSegment(msgspec.Struct, frozen=True):
-    """Complete and synced files that may take the place of neighbouring segments."""
+    """Complete and synced files that may replace neighbouring segments."""
 
     replaces: tuple[SealedSegment, ...]
     size: int
@@ -103,8 +105,6 @@ class CleanedSegment(msgspec.Struct, frozen=True):
 
 
 class CleaningCounts(msgspec.Struct):
-    """What a cleaning has done."""
-
     bytes_before: int = 0
     bytes_after: int = 0
     records_before: int = 0
@@ -114,7 +114,7 @@ class CleaningCounts(msgspec.Struct):
 
 
 class Cleaning(msgspec.Struct, frozen=True):
-    """What came of a job: segments to be swapped in, in this order, and up to where it is clean."""
+    """The segments to be swapped in, in this order, and up to where the log is then clean."""
 
     segments: tuple[CleanedSegment, ...]
     cleaned_to: int
@@ -131,15 +131,15 @@ class CleanedFiles(Segment):
 
 
 def clean(job: CleaningJob) -> Cleaning:
-    """Do the job; blocks for long. Raises `CorruptLog`, and `OSError` where files fail or go."""
+    """Do the job; blocks for long. Raises `CorruptLog`, and `OSError` if files fail."""
     keys, cleaned_to = map_keys(job)
     cleaned = []
     cleaner = _BatchCleaner(job, keys, cleaned_to)
-    left = [segment for segment in job.segments if segment.base_offset < cleaned_to]
+    segments = [segment for segment in job.segments if segment.base_offset < cleaned_to]
     try:
-        while left:
-            group, size = _clean_group(job, left, cleaner)
-            del left[: len(group)]
+        while segments:
+            group, size = _clean_group(job, segments, cleaner)
+            del segments[: len(group)]
             if size is not None:
                 cleaned.append(CleanedSegment(group, size))
     except BaseException:
@@ -150,11 +150,12 @@ def clean(job: CleaningJob) -> Cleaning:
 
 
 class OffsetMap:
-    """The last offset of each key, for at most `capacity` keys: what is remembered of a log.
+    """The last offset of each key, for at most `capacity` keys.
 
-    A key is its 16-byte BLAKE2b digest, salted anew for each pass, so that nobody can prepare two
-    keys that meet. A slot is the digest and the offset plus one, where zero means that it is free.
-    With 24 bytes a slot and open addressing a million keys take 32 MB; a dict of them takes 116.
+    A key is its 16-byte BLAKE2b digest, with a new salt for each pass, so that no client can
+    prepare colliding keys. A slot is the digest and the offset plus one, where zero means that it
+    is free. With 24 bytes a slot and open addressing a million keys take 32 MB; a dict of them
+    takes 116.
     """
 
     __slots__ = ("_salt", "_slots", "_table", "capacity", "size")
@@ -167,7 +168,7 @@ class OffsetMap:
         self._salt = os.urandom(blake2b.SALT_SIZE)
 
     def put(self, key: bytes, offset: int) -> None:
-        """This key stands at `offset`. The caller keeps `size` within `capacity`."""
+        """Set the key's offset. The caller keeps `size` within `capacity`."""
         digest = blake2b(key, digest_size=_DIGEST, salt=self._salt).digest()
         at = self._slot(digest)
         if not _OFFSET.unpack_from(self._table, at + _DIGEST)[0]:
@@ -176,30 +177,29 @@ class OffsetMap:
         _OFFSET.pack_into(self._table, at + _DIGEST, offset + 1)
 
     def get(self, key: bytes) -> int:
-        """Where the key was put last; −1 if never."""
+        """The key's last offset; −1 if it has none."""
         digest = blake2b(key, digest_size=_DIGEST, salt=self._salt).digest()
         (offset,) = _OFFSET.unpack_from(self._table, self._slot(digest) + _DIGEST)
         return int(offset) - 1
 
     def _slot(self, digest: bytes) -> int:
-        """Where in the table this digest is, or would be."""
         table, slots = self._table, self._slots
         slot: int = _START.unpack_from(digest)[0] % slots
         while True:
             at = slot * SLOT
-            found = table[at : at + _DIGEST]
-            if found == digest or not _OFFSET.unpack_from(table, at + _DIGEST)[0]:
+            stored = table[at : at + _DIGEST]
+            if stored == digest or not _OFFSET.unpack_from(table, at + _DIGEST)[0]:
                 return at
             slot = slot + 1 if slot + 1 < slots else 0
 
 
 def capacity_of(table_bytes: int) -> int:
-    """How many keys a table of this size takes."""
+    """The number of keys for which a table of this size has room."""
     return int(table_bytes / SLOT * _LOAD)
 
 
 def map_keys(job: CleaningJob) -> tuple[OffsetMap, int]:
-    """The last offset of each key in the dirty segments, and where they had to be left off."""
+    """The last offset of each key in the dirty segments, and the offset where the map was full."""
     dirty = [segment for segment in job.segments if segment.next_offset > job.first_dirty]
     counts = [count for count in _record_counts(job, dirty) if count <= RECORDS_LIMIT]
     keys = OffsetMap(max(min(sum(counts), capacity_of(job.map_bytes)), *counts, 1))
@@ -208,10 +208,10 @@ def map_keys(job: CleaningJob) -> tuple[OffsetMap, int]:
         for header, batch in _batches(job, segment):
             if header.next_offset <= job.first_dirty:
                 continue
-            found = _compactable(header, batch) or ()
-            if keys.size + len(found) > keys.capacity:
+            records = _compactable(header, batch) or ()
+            if keys.size + len(records) > keys.capacity:
                 return keys, mapped_to  # any batch fits an empty map, so there is progress
-            for record in found:
+            for record in records:
                 if record.key is not None and record.offset >= job.first_dirty:
                     keys.put(record.key, record.offset)
             mapped_to = header.next_offset
@@ -228,10 +228,10 @@ def _record_counts(job: CleaningJob, segments: Sequence[SealedSegment]) -> Itera
 def _clean_group(
     job: CleaningJob, segments: Sequence[SealedSegment], cleaner: "_BatchCleaner"
 ) -> tuple[tuple[SealedSegment, ...], int | None]:
-    """Write what is left of the first of these segments, and of those behind it that fit in. Which
-    ones those are, and the new one's size; None if that would be exactly what is there."""
+    """Write the rest of the first of these segments, and of those after it that fit in. Returns
+    these segments, and the new one's size; None if the result would equal the original."""
     first = segments[0]
-    discard(job.directory, first.base_offset)  # what a pass that came to nothing has left
+    discard(job.directory, first.base_offset)  # left by a pass that failed
     files = CleanedFiles.create(job.directory, first.base_offset, job.index_interval_bytes)
     group: list[SealedSegment] = []
     changed = False
@@ -240,10 +240,10 @@ def _clean_group(
             break
         group.append(segment)
         for header, batch in _batches(job, segment):
-            left = cleaner.clean(header, batch)
-            changed = changed or left is not batch
-            if left:
-                _append(files, left, job.index_interval_bytes)
+            cleaned = cleaner.clean(header, batch)
+            changed = changed or cleaned is not batch
+            if cleaned:
+                _append(files, cleaned, job.index_interval_bytes)
         cleaner.counts.bytes_before += segment.size
     cleaner.counts.bytes_after += files.size
     if not changed and len(group) == 1:
@@ -260,7 +260,7 @@ def _clean_group(
 def _has_room(
     job: CleaningJob, group: Sequence[SealedSegment], size: int, segment: SealedSegment
 ) -> bool:
-    """Whether the segment fits in one with what is left of the group, even if all of it stays."""
+    """Whether the segment fits in with the rest of the group, even if all of it stays."""
     return (
         (not size or size + segment.size <= job.segment_bytes)
         and segment.next_offset - group[0].base_offset <= _MAX_RELATIVE_OFFSET
@@ -269,14 +269,11 @@ def _has_room(
 
 
 def discard(directory: Path, base_offset: int) -> None:
-    """Remove what a cleaning has written, as if it had never been."""
     for suffix in layout.SEGMENT_SUFFIXES:
         layout.numbered(directory, base_offset, suffix + layout.CLEANED).unlink(missing_ok=True)
 
 
 class _BatchCleaner:
-    """Decides what is left of a batch."""
-
     __slots__ = ("_cleaned_to", "_job", "_keys", "_tombstones_go", "counts")
 
     def __init__(self, job: CleaningJob, keys: OffsetMap, cleaned_to: int) -> None:
@@ -287,26 +284,26 @@ class _BatchCleaner:
         self._tombstones_go = True
 
     def clean(self, header: BatchHeader, batch: bytes) -> bytes | None:
-        """The batch itself if nothing changes, else what replaces it; None if it goes."""
+        """The batch itself if nothing changes, else its replacement; None if it is removed."""
         counts = self.counts
         counts.records_before += header.record_count
-        found = _compactable(header, batch)
-        if found is None:
+        records = _compactable(header, batch)
+        if records is None:
             counts.records_after += header.record_count
             counts.batches_left_alone += 1
             self._tombstones_go = False
             return batch
         horizon = header.base_timestamp if header.attributes & DELETE_HORIZON else None
         expired = self._tombstones_go and horizon is not None and horizon <= self._job.now_ms
-        left = [record for record in found if self._stays(record, expired=expired)]
-        counts.records_after += len(left)
-        if not left:
+        kept = [record for record in records if self._stays(record, expired=expired)]
+        counts.records_after += len(kept)
+        if not kept:
             if self._job.last_offsets.get(header.producer_id) != header.last_offset:
                 return None
-            return _emptied(header) if found else batch
-        if horizon is None and any(record.value is None for record in left):
-            return _rebuilt(header, left, self._job.now_ms + self._job.delete_retention_ms)
-        return batch if len(left) == len(found) else _rebuilt(header, left, horizon)
+            return _emptied(header) if records else batch
+        if horizon is None and any(record.value is None for record in kept):
+            return _rebuilt(header, kept, self._job.now_ms + self._job.delete_retention_ms)
+        return batch if len(kept) == len(records) else _rebuilt(header, kept, horizon)
 
     def _stays(self, record: Record, *, expired: bool) -> bool:
         if record.offset >= self._cleaned_to:
@@ -320,7 +317,7 @@ class _BatchCleaner:
 
 
 def _compactable(header: BatchHeader, batch: bytes) -> list[Record] | None:
-    """The records of a batch; None if it is left alone."""
+    """The records of a batch; None if it must be left alone."""
     if header.is_control or header.is_transactional or header.record_count > RECORDS_LIMIT:
         return None
     try:
@@ -329,10 +326,10 @@ def _compactable(header: BatchHeader, batch: bytes) -> list[Record] | None:
         return None
 
 
-def _rebuilt(header: BatchHeader, left: Sequence[Record], horizon: int | None) -> bytes:
+def _rebuilt(header: BatchHeader, kept: Sequence[Record], horizon: int | None) -> bytes:
     attributes = header.attributes & ~_CODEC_MASK
     return build_batch(
-        left,
+        kept,
         codec=Codec(header.codec),
         base_offset=header.base_offset,
         last_offset_delta=header.last_offset_delta,
@@ -374,7 +371,7 @@ def _open(job: CleaningJob, segment: SealedSegment) -> OpenFile:
 
 
 def _batches(job: CleaningJob, segment: SealedSegment) -> Iterator[tuple[BatchHeader, bytes]]:
-    """Every batch of a segment with its header; damage is an error, never copied."""
+    """Every batch of a segment with its header; damage is an error, and never copied."""
     file = _open(job, segment)
     try:
         for located in verify(file, 0, segment.size, segment.base_offset, gaps=True):

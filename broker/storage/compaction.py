@@ -1,16 +1,16 @@
-"""When a compacted log is cleaned, and one cleaning from beginning to end.
+"""Decides when a compacted log is cleaned, and runs a cleaning from beginning to end.
 
 A log is cleaned from its first segment up to the first that may not be: one that is not yet on
-disk, that is appended to, or that is younger than `min.compaction.lag.ms`. It is due when what was
-never cleaned is more than `min.cleanable.dirty.ratio` of that, or has waited longer than
+disk, that is appended to, or that is younger than `min.compaction.lag.ms`. Cleaning is due when the
+part never cleaned is more than `min.cleanable.dirty.ratio` of the total, or has waited longer than
 `max.compaction.lag.ms`. Ages are those of retention: the time since append, by the broker's clock.
-So whoever does not trust that clock just now (retention.py) does not compact either, the less
-as tombstones go by it.
+While that clock is not trusted (retention.py), logs are not compacted either, not least because
+tombstones are removed by it.
 
-Up to where a log was cleaned is for the caller to keep (`cleaner-offset-checkpoint`). It is only a
-saving: without it, or with an old one, more is cleaned than need be. But never one that is too
-high, of an earlier log of that name: keys below it would not be looked at again, and a tombstone
-could go before what it covers.
+The caller keeps the offset up to which a log was cleaned (`cleaner-offset-checkpoint`). It only
+saves work: without it, or with an old one, more is cleaned than necessary. But it must never be too
+high, as from an earlier log of the same name: keys below it would not be considered again, and a
+tombstone could be removed before the records that it covers.
 """
 
 import logging
@@ -26,18 +26,18 @@ _log = logging.getLogger(__name__)
 def due_segments(
     sealed: Sequence[SealedSegment], config: LogConfig, first_dirty: int, now_ms: int
 ) -> tuple[SealedSegment, ...]:
-    """The segments to clean; none if that is not due."""
+    """The segments to clean; empty if cleaning is not due."""
     cleanable: list[SealedSegment] = []
     dirty_bytes = 0
     dirty_since = None
     for segment in sealed:
         if segment.next_offset > first_dirty:
-            age = now_ms - segment.last_append_ms  # negative where the clock has gone back
+            age = now_ms - segment.last_append_ms  # negative if the clock has gone back
             if max(age, 0) < config.min_compaction_lag_ms:
                 break
             dirty_bytes += segment.size
             if dirty_since is None:
-                # When it was begun, or a little earlier: when the one before was last appended to.
+                # When it was begun, or slightly earlier: the last append to the one before.
                 dirty_since = (cleanable or [segment])[-1].last_append_ms
         cleanable.append(segment)
     if dirty_since is None or not dirty_bytes:
@@ -55,12 +55,12 @@ async def compact(
     now_ms: int,
     clean: Callable[[CleaningJob], Awaitable[Cleaning]],
 ) -> Cleaning | None:
-    """Clean the log if that is due. What was done; None if nothing was.
+    """Clean the log if that is due; returns what was done, None if nothing was.
 
     `first_dirty` is the last `cleaned_to` of this log, 0 if there is none; `clean` runs the cleaner
     off the event loop. Belongs to the event loop's thread, one at a time for each log. Raises
-    `CorruptLog` where stored bytes are damaged, `OSError` where there is no room: the log is as it
-    was. It goes on being appended to and read.
+    `CorruptLog` if stored bytes are damaged, `OSError` if there is no room: the log is then
+    unchanged. The log may be appended to and read meanwhile.
     """
     config = log.config
     if first_dirty > log.end_offset:
@@ -81,16 +81,16 @@ async def compact(
     try:
         cleaning = await clean(job)
     except FileNotFoundError as error:
-        _log.info("compaction given up, a segment is gone path=%s", error.filename)
+        _log.info("compaction abandoned, a segment was removed path=%s", error.filename)
         return None
     return cleaning if _swap_in(log, cleaning) else None
 
 
 def _swap_in(log: Log, cleaning: Cleaning) -> bool:
-    """In their order: a tombstone may go only after the records that it covers."""
+    """In order: a tombstone may be removed only after the records that it covers."""
     for number, segment in enumerate(cleaning.segments):
         if log.offline or not log.replace_segments(segment):
-            _log.info("compaction given up, segments are gone directory=%s", log.directory)
+            _log.info("compaction abandoned, segments were removed directory=%s", log.directory)
             for unused in cleaning.segments[number:]:
                 discard(log.directory, unused.base_offset)
             return False

@@ -1,4 +1,4 @@
-"""What a log is told by its topic's configs. Values, nothing else."""
+"""The topic configs that a log needs, as plain values."""
 
 import msgspec
 
@@ -24,5 +24,5 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def max_index_entries(self) -> int:
-        """How many of its entries of 12 bytes a time index may have; one is left for its last."""
+        """The maximal number of 12-byte entries in a time index; one is reserved for its last."""
         return self.segment_index_bytes // 12 - 1

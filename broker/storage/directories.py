@@ -1,15 +1,15 @@
 """The partition directories in a broker's data directory.
 
     {topic}-{partition}                     a partition
-    {topic}-{partition}.{hex}-delete        deleted: its files are going
-    {topic}-{partition}.{hex}-stray         found, but of no topic that this broker has; kept
-    {hex}-new                               being created: a crash leaves nothing of worth in it
+    {topic}-{partition}.{hex}-delete        deleted: its files are being removed
+    {topic}-{partition}.{hex}-stray         belongs to no topic that this broker has; kept
+    {hex}-new                               being created: worthless after a crash
 
-A loss of power may leave of a partition that was just created a directory without its
-`partition.metadata`, and no record in it.
+After a loss of power, a partition that was just created may have a directory without its
+`partition.metadata`, and without records.
 
-The names are Kafka's, cut to what a file system takes. Whether a partition's directory is current
-is for its `partition.metadata` to say, not for its name.
+The names are Kafka's, cut to what a file system allows. A partition's directory is identified by
+its `partition.metadata`, not by its name.
 """
 
 import logging
@@ -35,8 +35,6 @@ _log = logging.getLogger(__name__)
 
 
 class PartitionDirectory(msgspec.Struct, frozen=True):
-    """A directory that has a partition's name."""
-
     data_dir: Path
     topic: str
     partition: int
@@ -51,23 +49,22 @@ class PartitionDirectory(msgspec.Struct, frozen=True):
 
 
 def path_of(data_dir: Path, topic: str, partition: int) -> Path:
-    """Where a partition is kept."""
     return data_dir / f"{topic}-{partition}"
 
 
 def scan(data_dir: Path) -> list[PartitionDirectory]:
-    """The directories of partitions, by name; not those deleted or astray."""
-    found = []
+    """Partition directories by name, without deleted and stray ones."""
+    directories = []
     with os.scandir(data_dir) as entries:
         for entry in entries:
             name = _PARTITION.fullmatch(entry.name)
             if name is not None and entry.is_dir(follow_symlinks=False):
-                found.append(PartitionDirectory(data_dir, name[1], int(name[2])))
-    return sorted(found, key=lambda each: each.key)
+                directories.append(PartitionDirectory(data_dir, name[1], int(name[2])))
+    return sorted(directories, key=lambda directory: directory.key)
 
 
 def topic_id(path: Path) -> UUID | None:
-    """Whose partition a directory is; None if it does not say."""
+    """The topic that a directory belongs to; None if it does not say."""
     try:
         return identity.read_topic_id(path)
     except ForeignDataDirectory as error:
@@ -75,22 +72,22 @@ def topic_id(path: Path) -> UUID | None:
         return None
 
 
-def set_aside(path: Path, found: UUID | None) -> Path:
-    """Rename a partition's directory that belongs to no current topic; its new path."""
-    return _rename(path, found or uuid4(), STRAY_SUFFIX)
+def set_aside(path: Path, owner: UUID | None) -> Path:
+    """Rename a partition's directory that belongs to no current topic; returns its new path."""
+    return _rename(path, owner or uuid4(), STRAY_SUFFIX)
 
 
 def remove_unwritten(path: Path) -> bool:
-    """Remove a partition's directory in which no byte of a log is; whether it was such a one."""
-    if any(each.stat().st_size for each in path.glob(f"*{layout.LOG}")):
+    """Remove a partition's directory if its log has no bytes; whether that was so."""
+    if any(file.stat().st_size for file in path.glob(f"*{layout.LOG}")):
         return False
-    _log.info("removing what was being created path=%s", path)
+    _log.info("removing unfinished partition path=%s", path)
     shutil.rmtree(path)
     return True
 
 
 def mark_deleted(path: Path) -> Path:
-    """Rename a partition's directory to what `remove_deleted` removes; its new path."""
+    """Rename a partition's directory so that `remove_deleted` removes it; returns its new path."""
     return _rename(path, uuid4(), DELETE_SUFFIX)
 
 
@@ -103,12 +100,12 @@ def _rename(path: Path, unique: UUID, suffix: str) -> Path:
 
 
 def remove_deleted(data_dir: Path) -> list[Path]:
-    """Remove what was deleted; the directories that are gone. Blocks; any thread."""
+    """Remove deleted directories; returns those that are gone. Blocks; any thread."""
     return _remove(data_dir, DELETE_SUFFIX)
 
 
 def remove_unfinished(data_dir: Path) -> list[Path]:
-    """Remove what a crash left of partitions being created. Only before any is."""
+    """Remove partitions whose creation a crash has interrupted. Only before any is created."""
     return _remove(data_dir, NEW_SUFFIX)
 
 

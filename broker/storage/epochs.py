@@ -1,15 +1,15 @@
-"""Which leader wrote which part of a log: the start offset of each leader epoch.
+"""The start offset of each leader epoch in a log.
 
-Owns `leader-epoch-checkpoint`, in Kafka's format: version 0, the number of entries, and one
-`epoch start_offset` a line, both ascending. The answer to "where did epoch 7 end here?" is how
-followers and consumers notice that they have followed another history.
+Owns `leader-epoch-checkpoint`, in Kafka's format: version 0, the number of entries, and one `epoch
+start_offset` a line, both ascending. Followers and consumers ask for an epoch's end to notice that
+they have followed another history.
 
-Nothing here waits for the disk but `save` and `write`, one of them at a time. The file is replaced
-as a whole, by the flush that covers the first batch of an epoch (flush.py) or by recovery. So after
-a crash no epoch is missing of what need not be read again, and one may be there of which no batch
-is left, or one that begins before the log does; recovery makes that good (`assign`,
-`truncate_after`, `drop_before`). A file that cannot be read is `BadCheckpoint`; every batch carries
-its epoch, so `rebuild` makes it anew from their headers.
+Only `save` and `write` wait for the disk, one of them at a time. The file is replaced as a whole,
+by the flush that covers the first batch of an epoch (flush.py) or by recovery. So after a crash, no
+epoch is missing from the part that recovery need not read; but there may be an epoch without any
+batch left, or one that begins before the log does, which recovery corrects (`assign`,
+`truncate_after`, `drop_before`). A file that cannot be read is `BadCheckpoint`; since every batch
+has its epoch, `rebuild` restores it from their headers.
 """
 
 import contextlib
@@ -31,35 +31,35 @@ _VERSION = 0
 
 
 class TakenEpochs(NamedTuple):
-    """What the file is to say; of two, the one with the higher number is the newer."""
+    """The new contents of the file; of two, the one with the higher number is newer."""
 
     number: int
     content: bytes
 
 
 class LeaderEpochs:
-    """The epochs of one partition's log and where each begins."""
+    """The epochs of one partition's log, and their start offsets."""
 
     __slots__ = (
         "_epochs", "_path", "_starts", "_taken", "_turn", "_unsaved", "_written", "latest",
     )  # fmt: skip
 
     latest: int
-    """The epoch of the newest batch; −1 where there is none."""
+    """The epoch of the newest batch; −1 if there is none."""
 
     def __init__(self, path: Path) -> None:
-        """No epochs yet; they are kept at `path`."""
+        """Begins without epochs; they are saved at `path`."""
         self._path = path
         self._epochs: list[int] = []
         self._starts: list[int] = []
         self._unsaved = False
-        self._taken = self._written = 0  # the numbers of the last
-        self._turn = threading.Lock()  # to write the file
+        self._taken = self._written = 0  # the number given out last
+        self._turn = threading.Lock()  # held while the file is written
         self.latest = NO_EPOCH
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """What the file says; none where there is no file."""
+        """Read the file; without one, there are no epochs."""
         epochs = cls(path)
         with contextlib.suppress(FileNotFoundError):
             epochs._set(_read(path))
@@ -68,11 +68,9 @@ class LeaderEpochs:
 
     @property
     def entries(self) -> list[tuple[int, int]]:
-        """Epoch and start offset of each, oldest first."""
         return list(zip(self._epochs, self._starts, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """The batch at `start_offset` is of this epoch."""
         if epoch == self.latest:
             return
         if epoch < 0 or start_offset < 0:
@@ -80,17 +78,17 @@ class LeaderEpochs:
         self._set([*self._before(epoch, start_offset), (epoch, start_offset)])
 
     def rebuild(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Begin anew from the (epoch, base offset) of a log's batches, in their order."""
+        """Start again from the (epoch, base offset) of a log's batches, in their order."""
         self._set([])
         for epoch, base_offset in pairs:
             if epoch != self.latest and epoch >= 0:
                 self._set([*self._before(epoch, base_offset), (epoch, base_offset)])
 
     def end_offset_for(self, requested_epoch: int, log_end: int) -> tuple[int, int]:
-        """The largest epoch not above the requested one, and the offset behind its last batch.
+        """The largest epoch not above the requested one, and the offset after its last batch.
 
-        As Kafka's OffsetForLeaderEpoch: (−1, −1) for an epoch above all known, and for one below
-        all known the requested epoch itself with the first offset that is known.
+        As Kafka's OffsetForLeaderEpoch: (−1, −1) for an epoch above all known; for one below all
+        known, the requested epoch itself with the first known offset.
         """
         if requested_epoch == NO_EPOCH:
             return NO_EPOCH, NO_OFFSET
@@ -103,21 +101,21 @@ class LeaderEpochs:
         return epoch, self._starts[above]
 
     def epoch_for(self, offset: int) -> int:
-        """The epoch that the batch at this offset is of; −1 if it lies before all known."""
+        """The epoch of the batch at this offset; −1 if it is before all known epochs."""
         after = bisect_right(self._starts, offset)
         return self._epochs[after - 1] if after else NO_EPOCH
 
     def truncate_after(self, log_end: int) -> None:
-        """Forget the epochs that begin at the new end of the log or behind it."""
+        """Remove epochs that begin at the log's new end or after it."""
         kept = bisect_left(self._starts, log_end)
         if kept < len(self._starts):
             self._set(self.entries[:kept])
 
     def drop_before(self, log_start: int) -> None:
-        """The log now starts here: forget the epochs that ended before.
+        """The log now starts here: remove epochs that ended before.
 
-        The epoch that reaches across the start begins there now. That alone is not worth saving:
-        the file may say that it begins earlier.
+        The epoch that includes the start now begins there. That alone is not worth saving: the file
+        may have an earlier beginning.
         """
         gone = bisect_right(self._starts, log_start) - 1
         if gone >= 0:
@@ -128,16 +126,16 @@ class LeaderEpochs:
     # The file
 
     def save(self) -> None:
-        """Blocks, until the file says it, whoever else has taken some of it."""
+        """Block until the file is current, even if another thread has taken some changes."""
         if self._unsaved or self._written < self._taken:
             self.write(self._all())
 
     def take(self) -> TakenEpochs | None:
-        """What is to be saved, by whoever takes it; None if nothing has changed."""
+        """Take what is to be saved; None if nothing has changed."""
         return self._all() if self._unsaved else None
 
     def write(self, taken: TakenEpochs) -> None:
-        """Save it, unless what is newer has been. On any thread; blocks."""
+        """Save it, unless something newer is saved. On any thread; blocks."""
         with self._turn:
             if taken.number > self._written:
                 replace_file(self._path, taken.content)
@@ -151,11 +149,10 @@ class LeaderEpochs:
         return TakenEpochs(self._taken, ("\n".join(lines) + "\n").encode())
 
     def put_back(self) -> None:
-        """It could not be saved."""
         self._unsaved = True
 
     def _before(self, epoch: int, start_offset: int) -> list[tuple[int, int]]:
-        """The entries that a new one leaves standing: smaller in both respects."""
+        """The entries before a new one: smaller in both respects."""
         kept = min(bisect_left(self._epochs, epoch), bisect_left(self._starts, start_offset))
         return self.entries[:kept]
 
@@ -179,6 +176,6 @@ def _read(path: Path) -> list[tuple[int, int]]:
     negative = entries and (entries[0][0] < 0 or entries[0][1] < 0)
     if version != _VERSION or count != len(entries) or not ascending or negative:
         raise BadCheckpoint(
-            f"{path}: not {count} ascending epochs in version {_VERSION} of its format"
+            f"{path}: does not have {count} ascending epochs in format version {_VERSION}"
         )
     return entries

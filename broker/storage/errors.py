@@ -1,25 +1,25 @@
-"""What can go wrong with a partition's log. Each error carries the code that a client is told.
+"""The errors of a partition's log. Each has the code for clients.
 
     StorageError
     ├── OffsetOutOfRange        nothing is stored at this offset, or not yet
     ├── SequenceError           an idempotent producer's batch does not follow its last one
-    │   └── OtherBatch          it has the numbers of one that is stored, and other records
-    ├── NotWritten              nothing was changed, the next append simply tries again
+    │   └── OtherBatch          it has the numbers of a stored batch, and other records
+    ├── NotWritten              nothing was changed, and the next append simply retries
     │   └── DiskFull            there is no room
-    ├── Altered                 a file that was closed is not as it was: its log must fail
+    ├── Altered                 a closed file was changed: its log must fail
     ├── Differs                 another cluster's log has another batch there than its copy
     ├── NotNext                 a leader's batch does not follow what a follower has of its log
-    ├── LogOffline              the log failed for good and does nothing until a restart
-    ├── BytesUnreadable         the disk did not give the bytes back: this read failed, no more
-    ├── CorruptLog              where a batch should be there is none, and more follows
-    │   └── EndMissing          the log is sound, and ends before where it is known to have been
-    ├── InvalidBatch            where a batch should be there is none: recovery says what it means
-    ├── BadSnapshot             a snapshot of producer states cannot be used: an older one is taken
-    ├── BadCheckpoint           a checkpoint file is damaged: what it held is found in the log
-    ├── BadIndex                an index contradicts its log: it is rebuilt, nobody else sees this
+    ├── LogOffline              the log failed, and is unusable until a restart
+    ├── BytesUnreadable         the disk did not return the bytes: only this read failed
+    ├── CorruptLog              a batch is missing or damaged, and others follow
+    │   └── EndMissing          the log is intact, and ends before its known former end
+    ├── InvalidBatch            a batch is missing or damaged: recovery decides what that means
+    ├── BadSnapshot             a snapshot of producer states is unusable: an older one is used
+    ├── BadCheckpoint           a checkpoint file is damaged: its contents are found in the log
+    ├── BadIndex                an index contradicts its log: it is rebuilt, clients do not notice
     └── ForeignDataDirectory    the directory belongs to another cluster, broker or topic
 
-What the operating system says (`OSError`) becomes one of these wherever a client is answered.
+An `OSError` becomes one of these wherever a client is answered.
 """
 
 import errno
@@ -32,19 +32,19 @@ NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class StorageError(Exception):
-    """Something about the stored log; `code` is what a client is told."""
+    """An error of the stored log; `code` is for clients."""
 
     code = ErrorCode.kafka_storage_error
 
 
 class OffsetOutOfRange(StorageError):
-    """The offset lies before the log's start or after its end."""
+    """The offset is before the log's start or after its end."""
 
     code = ErrorCode.offset_out_of_range
 
 
 class SequenceError(StorageError):
-    """A batch of an idempotent producer that must be refused."""
+    """A batch of an idempotent producer that must be rejected."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -52,53 +52,53 @@ class SequenceError(StorageError):
 
 
 class OtherBatch(SequenceError):
-    """Not a duplicate: somebody else numbers batches in this producer's name, or it is broken."""
+    """Not a duplicate: another client uses this producer's id, or the producer is broken."""
 
 
 class NotWritten(StorageError):
-    """What had to be made for a batch could not be; the log is as it was."""
+    """A file that a batch needs could not be created; the log is unchanged."""
 
     @classmethod
     def because(cls, error: OSError, what: str) -> "NotWritten":
-        """`DiskFull` if that is what the system says."""
+        """`DiskFull` if the error says so."""
         kind = DiskFull if error.errno in NO_SPACE else NotWritten
         return kind(f"{what}: {error.strerror or error}")
 
 
 class DiskFull(NotWritten):
-    """The batch did not fit; the log is as it was, and the next append tries again."""
+    """There was no room for the batch; the log is unchanged, and the next append retries."""
 
 
 class Altered(StorageError):
-    """A segment was let go of, and its file is another one now, or has grown or shrunk."""
+    """A closed segment's file was replaced, or has grown or shrunk."""
 
 
 class Differs(StorageError):
-    """A batch that was to be copied contradicts what the copy has."""
+    """A batch that was to be copied contradicts the copy."""
 
     code = ErrorCode.invalid_record
 
 
 class NotNext(StorageError):
-    """The log has other records where the batch would stand: the follower asked too early."""
+    """The log has other records where the batch would be: the follower asked too early."""
 
 
 class LogOffline(StorageError):
-    """The log is offline until the broker is started again; the message says why."""
+    """The log is offline until the broker restarts; the message has the reason."""
 
 
 class BytesUnreadable(StorageError):
-    """The file system failed to return stored bytes; the log stays online."""
+    """The file system did not return stored bytes; the log stays online."""
 
 
 class CorruptLog(StorageError):
-    """Stored bytes are damaged where truncating them would lose what follows."""
+    """Stored bytes are damaged, and truncating them would lose what follows."""
 
 
 class EndMissing(CorruptLog):
-    """Nothing follows `offset`, where the log had more on disk once: it was cut, or files of it are
-    gone. There is nothing behind it that could be saved; `path` is the segment to be cut off at
-    `position`, None where there is no segment at all. It had `reached` this offset."""
+    """The log ends at `offset`, and once had more on disk: it was cut, or files of it are missing.
+    Nothing after that could be saved; `path` is the segment to be cut off at `position`, None if
+    there is no segment at all. `reached` is its former end."""
 
     def __init__(
         self, message: str, *, offset: int, path: Path | None, position: int, reached: int
@@ -111,7 +111,7 @@ class EndMissing(CorruptLog):
 
 
 class InvalidBatch(StorageError):
-    """What is stored at `position` is no batch; `offset` is the one expected there."""
+    """There is no valid batch at `position`; `offset` is the one expected there."""
 
     def __init__(self, position: int, offset: int, reason: str) -> None:
         super().__init__(reason)
@@ -133,6 +133,6 @@ class BadIndex(StorageError):
 
 
 class ForeignDataDirectory(StorageError):
-    """The directory was written by another broker, another cluster, or for another topic."""
+    """The directory belongs to another broker, another cluster, or another topic."""
 
     code = ErrorCode.inconsistent_cluster_id

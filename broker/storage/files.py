@@ -1,8 +1,8 @@
-"""Files that close when nobody holds them.
+"""Files that are closed when they are no longer referenced.
 
 An `OpenFile` has no `close`: a segment may be deleted, or replaced by its compacted successor,
-while a slice of it still waits in some connection's send queue. The last who lets go closes it.
-How many there are in this process is known at any time: `OPEN`.
+while a slice of it still waits in some connection's send queue. The last reference closes it.
+`OPEN` has the number of such files in this process.
 """
 
 import errno
@@ -31,12 +31,12 @@ class OpenFile:
 
     def __del__(self) -> None:
         if self.fd >= 0:
-            OPEN.discard(self.fd)  # first: the number may be another's in a moment
+            OPEN.discard(self.fd)  # first: the number may be reused at once
             os.close(self.fd)
 
 
 def is_out_of_files(error: BaseException | None) -> bool:
-    """Whether that is why: it may be otherwise in a moment."""
+    """Whether the process has too many open files, which may pass soon."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in OUT_OF_FILES:
             return True
@@ -45,7 +45,7 @@ def is_out_of_files(error: BaseException | None) -> bool:
 
 
 def check_there(file: OpenFile) -> None:
-    """Raise FileNotFoundError unless it is this file that has its name."""
+    """Raise FileNotFoundError unless its name still belongs to this file."""
     try:
         named, held = os.stat(file.path), os.fstat(file.fd)  # noqa: PTH116 — at every flush
         if (named.st_ino, named.st_dev) == (held.st_ino, held.st_dev):

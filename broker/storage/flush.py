@@ -1,27 +1,26 @@
-"""What a log owes the disk, and the tickets with which it is paid.
+"""Flushes a log: collects what is not on disk, and the tickets that bring it there.
 
-`PendingFlush` gathers what is due, on the event loop's thread. A `FlushTicket` is cut from it, runs
-on any other, and comes back to be completed. It touches files only, never the log; its order is the
-proof: first the batches; then their leaders' epochs, and the indexes, where they are to be trusted
-below the recovery point; then the names of files; then the snapshots of producer states, which
-claim that all before them is there, and the slot in which the partition is remembered
-(acknowledged.py). Only then is anything unlinked, and a segment only when its end as a part of the
-log is remembered for good.
+`PendingFlush` collects what is due, on the event loop's thread. A `FlushTicket` is cut from it,
+runs on any other thread, and is completed on the event loop. It touches files only, never the log,
+in an order that crash safety depends on: first the batches; then their leaders' epochs, and the
+indexes, where these are to be trusted below the recovery point; then the names of files; then the
+snapshots of producer states, which claim that everything before them is on disk, and the slot that
+records the partition's end (acknowledged.py). Only then are files unlinked, and a segment only when
+the log's new start is recorded durably.
 
-An index that says something tells that there was a log. So nothing is written to the indexes of a
-segment before its name lasts: the ticket that names it writes them behind that.
+A non-empty index proves that there was a log. So nothing is written to the indexes of a segment
+before its name is durable: the ticket that syncs the name writes them after that.
 
-Of a new log nothing waits for the disk before there is a batch: the ticket that covers the first
-one brings the directory there as well. What a loss of power leaves of it until then is of no worth.
+A new log does not wait for the disk before it has a batch: the ticket that covers the first one
+syncs the directory as well. What a loss of power leaves of it before that is worthless.
 
-A file that was removed, or replaced by another, takes what is written to it with it: a flush that
-finds one fails.
+Data written to a file that was removed or replaced is lost: a flush that finds such a file fails.
 
 A log has one ticket under way at a time: an error of `fdatasync` is reported once, and must not be
-missed by a second one that finds all well.
+consumed by a second ticket that then succeeds.
 
 Most tickets are plain: some batches, and the slot. Many such, of as many logs, are run together:
-the interpreter is let go of twice, not four times for each.
+the interpreter lock is released twice in total, rather than four times for each.
 """
 
 import contextlib
@@ -47,7 +46,7 @@ from broker.storage.snapshots import Snapshots, write_snapshot
 from ground.durable_files import sync_directory, sync_file
 
 _MUCH_INDEXED: Final = 4096  # bytes of entries that stay in memory until the next checkpoint
-_MUCH_BEHIND: Final = 4 * 1024 * 1024  # for a recovery to read of one log
+_MUCH_BEHIND: Final = 4 * 1024 * 1024  # for recovery to read of one log
 
 _log = logging.getLogger(__name__)
 
@@ -56,54 +55,54 @@ class FlushTicket(msgspec.Struct, kw_only=True):
     """One flush: `run` it once, on any thread, then complete it."""
 
     directory: Path
-    end_offset: int  # where the log ended when this was cut
+    end_offset: int  # the log's end when this was cut
     end_segment: Segment
     end_position: int
-    recovery_point: int  # below it, the indexes are on disk too when this has run
+    recovery_point: int  # below it, the indexes are on disk too after this
     logs: Sequence[OpenFile]
     indexes: Sequence[Path]
-    tails: Sequence[IndexTail]  # what goes into other indexes, once their segments' names last
+    tails: Sequence[IndexTail]  # of other indexes; written once their segments' names last
     sealed: Sequence[Segment]  # whose files are covered
-    named: Sequence[Segment]  # whose names will last
+    named: Sequence[Segment]  # whose names become durable
     sync_names: bool
-    sync_place: bool  # the directory itself, and whose it is
+    sync_place: bool  # the directory itself, with its owner
     snapshots: Sequence[tuple[int, ProducerStates]]
     superfluous: Sequence[Path]  # older snapshots
-    remove: Sequence[Path]  # files of segments; not before the snapshots' names will last
+    remove: Sequence[Path]  # files of segments; not before the snapshots' names are durable
     slot: Slot | None
-    start_offset: int  # where the log began when this was cut
+    start_offset: int  # the log's start when this was cut
     save_epochs: Callable[[], None] | None  # if they have changed
     done: bool = False
-    unwritten: list[int] = []  # snapshots, for want of room
+    unwritten: list[int] = []  # snapshots not written for want of room
     epochs_unwritten: bool = False
     failure: OSError | None = None
 
     @property
     def is_whole(self) -> bool:
-        """Whether a recovery need not read again what this covers."""
+        """Whether recovery need not read again what this covers."""
         unwritten = self.unwritten or self.epochs_unwritten
         return not unwritten and all(tail.written for tail in self.tails)
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is over with a few batches, and need not hold up others that run with it."""
+        """Whether it covers only batches, and does not delay others that run with it."""
         return not (
             self.sealed or self.indexes or self.tails or self.sync_names or self.sync_place
             or self.snapshots or self.superfluous or self.remove or self.save_epochs
         )  # fmt: skip
 
     def run(self) -> None:
-        """Blocks. An `OSError` means that the log must fail: it is not to be tried again."""
+        """Blocks. After an `OSError` the log must fail: the flush must not be retried."""
         run_all([self])
         if self.failure is not None:
             raise self.failure
 
     def finish(self) -> bool:
-        """What comes after the batches, but for the slot; whether that is on disk."""
+        """Everything after the batches except the slot; whether that is on disk."""
         try:
             self._write_epochs()
             for path in self.indexes:
-                with contextlib.suppress(FileNotFoundError):  # it is a hint, and can be missed
+                with contextlib.suppress(FileNotFoundError):  # it is a hint, and not essential
                     sync_file(path)
             if self.sync_place:
                 sync_partition_directory(self.directory)
@@ -121,12 +120,12 @@ class FlushTicket(msgspec.Struct, kw_only=True):
         return True
 
     def noting(self) -> Piece | None:
-        """How it is remembered; None if that is there, or it is not."""
+        """The slot's new contents; None if they are written, or cannot be."""
         return None if self.slot is None else self.slot.noting(self.start_offset, self.end_offset)
 
     def end(self, fault: Fault) -> None:
-        """It is on disk; and `fault` is why it is not remembered. What is not remembered is found
-        missing by nobody, if it is lost; but a segment that goes without that would be."""
+        """It is on disk; `fault` is why the slot was not written. A loss of offsets that the slot
+        lacks goes unnoticed; but segments must not be removed without it."""
         if self.remove and self.slot is not None and fault is None:
             try:
                 self.slot.sync()
@@ -134,7 +133,7 @@ class FlushTicket(msgspec.Struct, kw_only=True):
                 fault = error
         if fault is not None:
             _log.warning(
-                "not remembered directory=%s end_offset=%d reason=%r",
+                "cannot record end of log directory=%s end_offset=%d reason=%r",
                 self.directory, self.end_offset, fault.strerror,
             )  # fmt: skip
         self.done = True
@@ -142,38 +141,41 @@ class FlushTicket(msgspec.Struct, kw_only=True):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
-                _log.warning("not removed path=%s reason=%r", path, error.strerror)
+                _log.warning("cannot remove file path=%s reason=%r", path, error.strerror)
 
     def _write_epochs(self) -> None:
-        """Without them a recovery reads more, and finds them in the batches."""
+        """Without them recovery reads more, and finds them in the batches."""
         if self.save_epochs is None:
             return
         try:
             self.save_epochs()
         except OSError as error:
             self.epochs_unwritten = True
-            _log.warning("epochs not saved directory=%s reason=%r", self.directory, error.strerror)
+            _log.warning(
+                "cannot save epochs directory=%s reason=%r", self.directory, error.strerror
+            )
 
     def _write_snapshot(self, offset: int, producers: ProducerStates) -> None:
-        """Without one a recovery reads more: that is no reason to take the log offline."""
+        """Without one recovery reads more, which is no reason to take the log offline."""
         try:
             write_snapshot(self.directory, offset, producers)
         except OSError as error:
             self.unwritten.append(offset)
             _log.warning(
-                "snapshot not written directory=%s offset=%d reason=%r",
+                "cannot write snapshot directory=%s offset=%d reason=%r",
                 self.directory, offset, error.strerror,
             )  # fmt: skip
 
     @property
     def reason(self) -> str:
-        """Why the log must fail."""
         failure = self.failure
-        return f"flush failed: {failure.strerror or failure}" if failure else "flush did not run"
+        return (
+            f"flush failed: {failure.strerror or failure}" if failure else "the flush did not run"
+        )
 
 
 def run_all(tickets: Sequence[FlushTicket]) -> None:
-    """Run them together, on any thread. Blocks. Each says itself whether it is `done`."""
+    """Run tickets together, on any thread. Blocks. Each records whether it is `done`."""
     faults = iter(sync_all([file for ticket in tickets for file in ticket.logs]))
     for ticket in tickets:
         of_its_own = list(islice(faults, len(ticket.logs)))
@@ -201,30 +203,30 @@ class PendingFlush:
         self._snapshots = Snapshots(directory, snapshots)
         self._sealed: list[Segment] = []
         self._names = False
-        self.is_new = False  # its directory may not last, and must with the first batch
+        self.is_new = False  # its directory may not be durable, and must be with the first batch
         self._doomed: list[Path] = []
         self._checkpoint = False
-        self._recovered = 0, 0  # a segment, and up to where in it no recovery reads
+        self._recovered = 0, 0  # a segment, and the position up to which recovery does not read it
         self._ticket: FlushTicket | None = None
-        self.slot: Slot | None = None  # where the partition is remembered
+        self.slot: Slot | None = None  # the record of the partition's end
 
     def seal(self, segment: Segment, end_offset: int, producers: ProducerStates) -> None:
-        """A segment was finished, and another begun at `end_offset`."""
+        """A segment was sealed, and another begun at `end_offset`."""
         self._sealed.append(segment)
         self._names = True
         self._snapshots.request(end_offset, producers)
 
     def name(self) -> None:
-        """A file has appeared whose name must last."""
+        """A file was created whose name must become durable."""
         self._names = True
 
     def unlink(self, paths: Iterable[Path]) -> None:
-        """Files that are no longer needed, once all else is on disk."""
+        """Remove these files, once everything else is on disk."""
         self._doomed += paths
 
     def checkpoint(self, active: Segment, *, is_turn: bool = True) -> None:
-        """The next ticket is to move the recovery point to the end of the log: if it is this log's
-        turn, or there is much behind that point."""
+        """Have the next ticket move the recovery point to the end of the log: if it is this log's
+        turn, or much has been written since that point."""
         base, position = self._recovered
         behind = active.size - (position if base == active.base_offset else 0)
         if is_turn or behind >= _MUCH_BEHIND:
@@ -232,25 +234,23 @@ class PendingFlush:
 
     @property
     def ticket(self) -> FlushTicket | None:
-        """The one under way."""
         return self._ticket
 
     def remove(self, segments: Sequence[Segment]) -> None:
-        """The log's first segments are no longer of it, and need no flush.
+        """The log's first segments are removed, and need no flush.
 
-        They go after the snapshot at the beginning of what is left, so that what producers did in
-        them is not forgotten, and the oldest first, so that there never is a gap.
+        Their files go after the snapshot at the new start, so that their producers' states are not
+        forgotten, and the oldest first, so that there is never a gap.
         """
         self._sealed = [segment for segment in self._sealed if segment not in segments]
         self._doomed += (path for segment in segments for path in segment.paths())
 
     @property
     def is_owed(self) -> bool:
-        """Whether sealed segments are still to be flushed."""
+        """Whether sealed segments are unflushed."""
         return bool(self._sealed)
 
     def covers(self, segment: Segment) -> bool:
-        """Whether a sealed segment is still to be flushed."""
         return segment in self._sealed
 
     def cut(
@@ -263,8 +263,7 @@ class PendingFlush:
         *,
         epochs: LeaderEpochs,
     ) -> FlushTicket | None:
-        """A ticket for all that is due; None if nothing is. Epochs alone are not: there is no batch
-        of them yet."""
+        """A ticket for everything due; None if nothing is. Epochs wait for their first batch."""
         active = segments.active
         logs = [segment.file for segment in self._sealed]
         if end_offset > max(flushed_offset, active.base_offset):
@@ -313,7 +312,6 @@ class PendingFlush:
         return True
 
     def complete(self, ticket: FlushTicket) -> None:
-        """The ticket is no longer under way."""
         if self._ticket is not ticket:
             raise RuntimeError(f"this flush of {self._directory} is not under way")
         self._ticket = None
@@ -330,4 +328,4 @@ class PendingFlush:
                 self._recovered = ticket.end_segment.base_offset, ticket.end_position
             for segment in ticket.named:
                 segment.lasts = True
-            self._sealed = [each for each in self._sealed if each not in ticket.sealed]
+            self._sealed = [sealed for sealed in self._sealed if sealed not in ticket.sealed]

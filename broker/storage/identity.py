@@ -1,9 +1,9 @@
-"""Whose data this is: `meta.properties`, `partition.metadata` and the mark of a clean stop.
+"""The owners of stored data: `meta.properties`, `partition.metadata` and the mark of a clean stop.
 
 All in Kafka's formats. A data directory belongs to one broker of one cluster, a partition's
-directory to one topic id: what belongs to another is never adopted. `.kafka_cleanshutdown` is there
-only while no broker runs on the directory: it is taken away before anything is opened, so that a
-crash always finds it missing.
+directory to one topic id: data of another owner is never adopted. `.kafka_cleanshutdown` exists
+only while no broker runs on the directory: it is removed before anything is opened, so that it is
+always missing after a crash.
 """
 
 import base64
@@ -24,28 +24,26 @@ _VERSION: Final = 0
 
 
 class DirectoryOwner(NamedTuple):
-    """The broker that a data directory belongs to."""
-
     cluster_id: str
     broker_id: int
 
 
 def claim(data_dir: Path, owner: DirectoryOwner) -> None:
-    """Make sure that `data_dir` is this broker's; a new one becomes it."""
+    """Make sure that `data_dir` belongs to this broker; a new one is claimed."""
     path = data_dir / META_PROPERTIES
-    found = read_owner(data_dir)
-    if found is None:
+    current = read_owner(data_dir)
+    if current is None:
         lines = f"version={_VERSION}\nbroker.id={owner.broker_id}\ncluster.id={owner.cluster_id}\n"
         replace_file(path, lines.encode())
         return
-    if found.cluster_id != owner.cluster_id:
+    if current.cluster_id != owner.cluster_id:
         raise ForeignDataDirectory(
-            f"{path}: the data is of cluster {found.cluster_id}, this is cluster "
+            f"{path}: the data belongs to cluster {current.cluster_id}, this is cluster "
             f"{owner.cluster_id}: use another data_dir, or connect to the cluster it belongs to"
         )
-    if found.broker_id != owner.broker_id:
+    if current.broker_id != owner.broker_id:
         raise ForeignDataDirectory(
-            f"{path}: the data is of broker {found.broker_id}, this is broker "
+            f"{path}: the data belongs to broker {current.broker_id}, this is broker "
             f"{owner.broker_id}: use another data_dir, or the id it belongs to"
         )
 
@@ -62,12 +60,12 @@ def read_owner(data_dir: Path) -> DirectoryOwner | None:
     try:
         return DirectoryOwner(pairs["cluster.id"].strip(), int(pairs["broker.id"]))
     except (KeyError, ValueError) as error:
-        raise ForeignDataDirectory(f"{path}: needs cluster.id and broker.id") from error
+        raise ForeignDataDirectory(f"{path}: cluster.id or broker.id is missing") from error
 
 
 def create_partition_directory(directory: Path, topic_id: UUID) -> None:
-    """Make the directory with its `partition.metadata`; both appear at once, and last after
-    `sync_partition_directory`. After a loss of power before that, either may be missing."""
+    """Create the directory with its `partition.metadata`; both appear at once, and are durable
+    after `sync_partition_directory`. After a loss of power before that, either may be missing."""
     staged = directory.with_name(f"{uuid4().hex}{NEW_SUFFIX}")
     staged.mkdir()
     try:
@@ -80,33 +78,34 @@ def create_partition_directory(directory: Path, topic_id: UUID) -> None:
 
 
 def sync_partition_directory(directory: Path) -> None:
-    """What it is, what is in it, and its own name last. Blocks; any thread."""
+    """Make its metadata, its entries and its own name durable. Blocks; any thread."""
     sync_file(directory / PARTITION_METADATA)
     sync_directory(directory)
     sync_directory(directory.parent)
 
 
 def read_topic_id(directory: Path) -> UUID:
-    """Whose partition this is. Raises `ForeignDataDirectory` if the directory does not say."""
+    """The topic of a partition's directory. Raises `ForeignDataDirectory` if it does not say."""
     path = directory / PARTITION_METADATA
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         fields = dict(line.partition(":")[::2] for line in lines)
         return UUID(bytes=base64.urlsafe_b64decode(fields["topic_id"].strip() + "=="))
     except FileNotFoundError as error:
-        raise ForeignDataDirectory(f"{path} is missing: this is nobody's partition") from error
+        raise ForeignDataDirectory(
+            f"{path} is missing: the directory belongs to no topic"
+        ) from error
     except (KeyError, ValueError) as error:
-        raise ForeignDataDirectory(f"{path} holds no topic id") from error
+        raise ForeignDataDirectory(f"{path} has no topic id") from error
 
 
 def mark_clean_shutdown(data_dir: Path) -> None:
-    """Every log of this directory has been closed."""
     content = json.dumps({"version": _VERSION, "brokerEpoch": -1})
     replace_file(data_dir / CLEAN_SHUTDOWN, content.encode())
 
 
 def take_clean_shutdown(data_dir: Path) -> bool:
-    """Whether the last stop was a clean one; the mark is gone when this returns."""
+    """Whether the last stop was clean. Removes the mark."""
     try:
         (data_dir / CLEAN_SHUTDOWN).unlink()
     except FileNotFoundError:

@@ -5,15 +5,14 @@
     TimeIndex     `.timeindex`  timestamp i64 | offset − base offset i32
                                 the highest timestamp so far, and the last offset of its batch
 
-An entry of the time index is made together with one of the offset index, if the highest timestamp
-has grown since, and once more when the segment is finished. So the first batch of a time `t` lies
-behind the last offset entry below the first time entry that has reached `t`.
+The time index gets an entry together with the offset index, if the highest timestamp has grown
+since its last one, and another when the segment is finished. So the first batch of a time `t` comes
+after the last offset entry before the first time entry with a timestamp of at least `t`.
 
-Entries are appended to a short tail in memory and written in one go (`write_through`); they are
-read with `pread`, so that an index at rest costs no memory and no open file, and one that was cut
-short under our hands is a `BadIndex`, not a dead process. An index is a hint: its reader checks
-what it says against the batch there, and rebuilds it from the log where they differ. A crash may
-cost the tail.
+Entries are appended to a short tail in memory and written together (`write_through`); they are read
+with `pread`, so that an unused index takes no memory and no open file, and one that is cut short
+while it is open is a `BadIndex`, not a dead process. An index is a hint: its reader checks it
+against the batch, and rebuilds it from the log if they differ. A crash may lose the tail.
 """
 
 import os
@@ -30,21 +29,21 @@ _WINDOW = 512  # entries read at once, when a search has come this close
 
 
 class OffsetPosition(NamedTuple):
-    """The batch whose last offset this is begins at `position`."""
+    """The batch with this last offset begins at `position`."""
 
     last_offset: int
     position: int
 
 
 class TimeEntry(NamedTuple):
-    """Up to where this was written, no timestamp was higher; `last_offset` names its batch."""
+    """Up to the batch that ends at `last_offset`, no timestamp was higher."""
 
     timestamp: int
     last_offset: int
 
 
 class _Index:
-    """Fixed-size entries, each field never falling; a file and the tail that is not yet in it."""
+    """Fixed-size entries whose fields never decrease: a file, and a tail in memory."""
 
     __slots__ = ("_file", "_stored", "_tail", "base_offset", "path", "unsynced")
 
@@ -58,7 +57,7 @@ class _Index:
         size = os.fstat(self.file.fd).st_size
         self._stored, odd = divmod(size, self.ENTRY.size)
         if odd:
-            raise BadIndex(f"{path} has {size} bytes: no multiple of {self.ENTRY.size}")
+            raise BadIndex(f"{path} has {size} bytes, not a multiple of {self.ENTRY.size}")
         self._tail = bytearray()
         self.unsynced = False
 
@@ -72,12 +71,10 @@ class _Index:
         return self._file
 
     def rest(self) -> None:
-        """Let go of the file, until it is asked for."""
         self._file = None
 
     @property
     def tail(self) -> bytes:
-        """What is not yet in the file."""
         return bytes(self._tail)
 
     def _append(self, entry: bytes) -> None:
@@ -85,7 +82,7 @@ class _Index:
         self.unsynced = True
 
     def write_through(self) -> None:
-        """Bring the tail into the file. Where that fails the tail stays, and is written again."""
+        """Write the tail to the file. If that fails, the tail stays, and is written again."""
         while self._tail:
             written = os.pwrite(self.file.fd, self._tail, self._stored * self.ENTRY.size)
             whole = written // self.ENTRY.size
@@ -93,17 +90,16 @@ class _Index:
             del self._tail[: whole * self.ENTRY.size]
 
     def take_tail(self) -> "IndexTail":
-        """For somebody else to bring it into the file; nothing else does so meanwhile."""
+        """The tail, for another thread to write; nothing else writes it meanwhile."""
         self.unsynced = False
         return IndexTail(self, self.file, self._stored * self.ENTRY.size, self.tail)
 
     def stored(self, size: int) -> None:
-        """So many bytes of the tail are in the file."""
+        """This many bytes of the tail are in the file."""
         self._stored += size // self.ENTRY.size
         del self._tail[:size]
 
     def keep(self, entries: int) -> None:
-        """Forget all but the first `entries`."""
         if entries >= len(self):
             return
         if entries >= self._stored:
@@ -127,7 +123,7 @@ class _Index:
         return first, second
 
     def _count_below(self, value: int, field: int) -> int:
-        """How many entries have a smaller `field`: the number of the first that has not."""
+        """The number of entries with a smaller `field`: the index of the first other one."""
         size = self.ENTRY.size
         tail = self._tail
         if tail and self._unpacked(tail, 0)[field] < value:
@@ -149,14 +145,14 @@ class _Index:
         entries = range(len(buffer) // size)
         return bisect_left(entries, value, key=lambda at: unpack(buffer, at * size)[field])
 
-    def _expect(self, found: bool) -> None:
-        """What a search came to is what was looked for. Raises `BadIndex`."""
-        if not found:
+    def _expect(self, is_found: bool) -> None:
+        """Check that a search has found what was sought. Raises `BadIndex`."""
+        if not is_found:
             raise BadIndex(f"{self.path} is not in ascending order")
 
 
 class IndexTail:
-    """The end of an index, written by somebody else while the index is read and grows."""
+    """The end of an index, written by another thread while the index is read and grows."""
 
     __slots__ = ("_content", "_file", "_index", "_position", "written")
 
@@ -168,7 +164,7 @@ class IndexTail:
         self.written = False
 
     def write(self) -> None:
-        """Bring it to disk, if there is room. Blocks; any thread."""
+        """Write it to disk, if there is room. Blocks; any thread."""
         try:
             size = os.pwrite(self._file.fd, self._content, self._position)
         except OSError as error:
@@ -180,7 +176,6 @@ class IndexTail:
             self.written = True
 
     def end(self) -> None:
-        """The index is told what has become of it."""
         if self.written:
             self._index.stored(len(self._content))
         else:
@@ -188,7 +183,7 @@ class IndexTail:
 
 
 class OffsetIndex(_Index):
-    """Where in the segment an offset is, to within `index.interval.bytes` and a batch."""
+    """The position of an offset in the segment, to within `index.interval.bytes` and a batch."""
 
     __slots__ = ()
 
@@ -205,26 +200,26 @@ class OffsetIndex(_Index):
         return self.entry(len(self) - 1) if len(self) else None
 
     def at_or_below_offset(self, offset: int) -> OffsetPosition | None:
-        """The last batch noted whose last offset is not above `offset`."""
+        """The last indexed batch whose last offset is not above `offset`."""
         count = self._count_below(offset - self.base_offset + 1, 0)
         entry = self.entry(count - 1) if count else None
         self._expect(entry is None or entry.last_offset <= offset)
         return entry
 
     def at_or_below_position(self, position: int) -> OffsetPosition | None:
-        """The last batch noted that begins at or before `position`."""
+        """The last indexed batch that begins at or before `position`."""
         count = self._count_below(position + 1, 1)
         entry = self.entry(count - 1) if count else None
         self._expect(entry is None or entry.position <= position)
         return entry
 
     def truncate(self, position: int) -> None:
-        """Forget the batches that begin at `position` or later."""
+        """Remove the batches that begin at `position` or later."""
         self.keep(self._count_below(position, 1))
 
 
 class TimeIndex(_Index):
-    """From which batch on a timestamp may be found."""
+    """The batch from which a timestamp may be found."""
 
     __slots__ = ("_highest",)
 
@@ -236,7 +231,7 @@ class TimeIndex(_Index):
         self._highest = NO_TIMESTAMP if last is None else last.timestamp
 
     def append(self, timestamp: int, last_offset: int) -> None:
-        """Note the highest timestamp, unless it is no higher than the last one noted."""
+        """Add the highest timestamp, unless it is no higher than the last entry's."""
         if timestamp > self._highest:
             self._highest = timestamp
             self._append(self.ENTRY.pack(timestamp, last_offset - self.base_offset))
@@ -249,7 +244,7 @@ class TimeIndex(_Index):
         return self.entry(len(self) - 1) if len(self) else None
 
     def reaching(self, timestamp: int) -> TimeEntry | None:
-        """The first entry that has reached `timestamp`."""
+        """The first entry with a timestamp of at least `timestamp`."""
         count = self._count_below(timestamp, 0)
         entry = self.entry(count) if count < len(self) else None
         self._expect(entry is None or entry.timestamp >= timestamp)
@@ -263,7 +258,7 @@ class TimeIndex(_Index):
         return entry
 
     def truncate(self, offset: int) -> None:
-        """Forget the entries for batches that end at `offset` or later."""
+        """Remove the entries for batches that end at `offset` or later."""
         self.keep(self._count_below(offset - self.base_offset, 1))
         last = self.last()
         self._highest = NO_TIMESTAMP if last is None else last.timestamp

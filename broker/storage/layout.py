@@ -40,17 +40,17 @@ _DIGITS: Final = 20
 
 
 def numbered(directory: Path, offset: int, suffix: str) -> Path:
-    """The file of this kind whose name is `offset`."""
+    """The file of this kind for `offset`."""
     return directory / f"{offset:0{_DIGITS}d}{suffix}"
 
 
 def swap_extent(directory: Path, base_offset: int, end_offset: int) -> Path:
-    """The file that says what the segment of that base offset replaces."""
+    """The file that records what the segment of that base offset replaces."""
     return numbered(directory, base_offset, f".{end_offset:0{_DIGITS}d}{SWAP}")
 
 
 class PartitionFiles(msgspec.Struct):
-    """What was found in a partition's directory: by base offset, and what is left over."""
+    """The files in a partition's directory, by base offset, and leftovers."""
 
     logs: dict[int, os.stat_result] = {}
     offset_indexes: dict[int, int] = {}
@@ -59,13 +59,13 @@ class PartitionFiles(msgspec.Struct):
     starts: list[int] = []
     anew: list[int] = []
     swaps: set[int] = set()  # base offsets with a complete `.log.swap`
-    swap_ends: dict[int, int] = {}  # and up to where each replaces what there was
+    swap_ends: dict[int, int] = {}  # and the offset up to which each replaces segments
     leftovers: list[Path] = []
     compacted: bool = False
 
 
 def scan(directory: Path) -> PartitionFiles:
-    """Look at every file once. Files of other names are not ours and stay."""
+    """Look at every file once. Files with other names are ignored."""
     contents = PartitionFiles()
     with os.scandir(directory) as entries:
         for entry in entries:

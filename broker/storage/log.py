@@ -5,23 +5,23 @@ Owns the partition's directory (files: see layout.py). Invariants:
     start_offset ≤ exposed_offset ≤ flushed_offset ≤ end_offset
     recovery_point ≤ flushed_offset: below it batches, indexes and names are all on disk
 
-A batch is one `write` at the end of the active segment. It is flushed when a `FlushTicket` that
-was begun after it has run and been completed. Consumers see nothing that is not flushed, here and,
-where there are other replicas, there: `replicated` says how far they are. All methods belong to the
-event loop's thread, except `create` and `open`, and what a ticket does.
+A batch is one `write` at the end of the active segment. It is flushed when a `FlushTicket` that was
+begun after it has run and been completed. Consumers see nothing that is not flushed, here and, with
+other replicas, there: `replicated` sets how far those are. All methods belong to the event loop's
+thread, except `create` and `open`, and the work of a ticket.
 
 A leader gives each batch its offset and epoch (`append`); a follower's batches have theirs
-(`append_copy`). What it has and its leader has not it takes back (`truncate`, `begin_anew`).
+(`append_copy`). Batches that its leader does not have are removed (`truncate`, `begin_anew`).
 
-A batch is written whole or not at all: what a short write leaves is cut off again. Where there is
-no room that is `DiskFull`, and what else keeps a segment from being opened or begun `NotWritten`:
-everything is as it was, and the next append tries again. Any other failure to write a batch or to
-cut it off again, and a failed flush, take the log offline until the broker starts again: what the
-kernel did with its pages cannot be known. So does a segment that somebody else has written to.
+A batch is written whole or not at all: a partial write is cut off again. A lack of room is
+`DiskFull`, and any other obstacle to opening or beginning a segment `NotWritten`: nothing has
+changed, and the next append retries. Any other failure to write a batch or to cut it off again, and
+a failed flush, take the log offline until the broker restarts: it cannot be known what the kernel
+did with its pages. So does a segment that was written to by something else.
 
 A segment is finished before the next begins; a crash between the two leaves one that is full, or
-one that is empty. Any crash leaves whole batches up to `flushed_offset`, and behind them anything;
-`open` says what is true (recovery.py).
+one that is empty. Any crash leaves whole batches up to `flushed_offset`, and anything after them;
+`open` determines what is valid (recovery.py).
 
 Specified in docs/replication-spec.md: `Flush`, `Trim` (R1, R3).
 """
@@ -52,9 +52,9 @@ from broker.storage.errors import (
     OtherBatch,
 )
 from broker.storage.flush import FlushTicket, PendingFlush
-from broker.storage.reading import LogReader
+from broker.storage.log_reader import LogReader
 from broker.storage.recovery import RecoveredLog, nothing_yet, recover
-from broker.storage.repeated import is_repeated
+from broker.storage.repeated_batches import is_repeated
 from broker.storage.retention import expired
 from broker.storage.segment import MAX_POSITION, UNPREPARED, Segment
 from broker.storage.segments import Segments
@@ -68,7 +68,7 @@ _log = logging.getLogger(__name__)
 
 
 class Log:
-    """See the module. `offline` says why, if the log is."""
+    """See the module. `offline` has the reason if the log has failed."""
 
     __slots__ = (
         "_active", "_active_fd", "_active_since_ms", "_pending", "_reader", "_replicated",
@@ -85,7 +85,6 @@ class Log:
         recovered: RecoveredLog,
         replicated: float = inf,
     ) -> None:
-        """Use `create` or `open`."""
         self.directory = directory
         self.topic_id = topic_id
         self.config = config
@@ -95,7 +94,7 @@ class Log:
         self._adopt(recovered)
 
     def _adopt(self, recovered: RecoveredLog) -> None:
-        """Become what recovery has found. All of that is on disk."""
+        """Take over the result of recovery. All of that is on disk."""
         self.start_offset = recovered.start_offset
         self.end_offset = self.flushed_offset = recovered.end_offset
         self.exposed_offset = int(min(self.end_offset, max(self.start_offset, self._replicated)))
@@ -120,8 +119,8 @@ class Log:
         *,
         replicated: float = inf,
     ) -> Self:
-        """A new log. Blocks; any thread. It is on disk with its first batch; if it begins later
-        than at 0, at once: that is known from nowhere else."""
+        """A new log. Blocks; any thread. It is durable with its first batch; at once if it begins
+        at a later offset than 0, which is recorded nowhere else."""
         identity.create_partition_directory(directory, topic_id)
         new = nothing_yet(directory, first, config.index_interval_bytes)
         log = cls(directory, topic_id, config, new, replicated)
@@ -147,10 +146,10 @@ class Log:
     ) -> Self:
         """An existing log, recovered. Blocks; any thread. Raises `CorruptLog`.
 
-        `recovery_point` and `start_offset` are what `checkpoint` returned last and was written
-        down; `clean` says that the broker's last stop was one. The directory has its own evidence
-        of all three, and where it contradicts it is believed. It must not end before `reached`.
-        Other replicas are known to have what lies before `replicated`.
+        `recovery_point` and `start_offset` are those of the last `checkpoint` that was written
+        down; `clean` means that the broker's last stop was clean. The directory has its own
+        evidence of all three, which takes precedence. The log must not end before `reached`.
+        Everything before `replicated` is known to be on the other replicas.
         """
         topic_id = identity.read_topic_id(directory)
         try:
@@ -169,34 +168,30 @@ class Log:
         self._active.roll_at_ms = UNPREPARED
 
     def begin_epoch(self, leader_epoch: int, offset: int | None = None) -> None:
-        """The batches from here on are this leader's; `append` does it, if nobody has."""
+        """Batches from here on belong to this leader's epoch; `append` calls it if necessary."""
         self.epochs.assign(leader_epoch, self.end_offset if offset is None else offset)
 
     def remember(self, slot: Slot) -> None:
-        """Flushes note here from now on how far the log has come."""
+        """From now on, flushes record the log's end here."""
         self._pending.slot = slot
 
     @property
     def active_path(self) -> Path:
-        """The file that is appended to."""
         return self._active.path(layout.LOG)
 
     @property
     def size(self) -> int:
-        """Bytes of all batches."""
         return self._segments.size
 
     # Files
 
     def is_in_active(self, offset: int) -> bool:
-        """Whether to read from there on is to read the segment that is appended to."""
         return offset >= self._active.base_offset
 
     def rest(self) -> bool:
-        """Let go of all files until they are needed; False while something is owed to the disk.
-        An error of writing back is reported to who has the file open: what is not flushed stays
-        open. Slices that were handed out keep their files.
-        """
+        """Close all files until they are needed; False if something is unflushed. The kernel
+        reports failed writes only to a process that has the file open: so unflushed files stay
+        open. Slices in use keep their files."""
         owed = (
             self._pending.ticket or self._pending.is_owed or self.flushed_offset < self.end_offset
         )
@@ -207,7 +202,7 @@ class Log:
     def append(
         self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
     ) -> Appended:
-        """Write the one checked batch that `batch` holds; it is stamped in place."""
+        """Write the one checked batch in `batch`, which is stamped in place."""
         if self.offline:
             raise LogOffline(self.offline)
         if header.producer_id != NO_PRODUCER:
@@ -220,23 +215,23 @@ class Log:
         return self._add(batch, header, base_offset, leader_epoch, now_ms)
 
     def _check_repeated(self, batch: memoryview, header: BatchHeader, original: int) -> None:
-        """Raise `OtherBatch` unless the batch is the one at that offset, as far as it is there."""
+        """Raise `OtherBatch` unless it is the batch at that offset, as far as that still exists."""
         if original < self.start_offset:
             return
         stored = self.read(original, 1, committed=False)
         if stored is not None and not is_repeated(batch, original, stored):
             raise OtherBatch(
                 ErrorCode.out_of_order_sequence_number,
-                f"producer {header.producer_id} sent sequence {header.base_sequence} again, with "
-                f"other records than at offset {original}",
+                f"producer {header.producer_id} reused sequence {header.base_sequence} for other "
+                f"records than those at offset {original}",
             )
 
     def append_copy(
         self, batch: memoryview, header: BatchHeader, now_ms: int, leader_epoch: int | None = None
     ) -> Appended:
-        """Write one checked batch of the leader's log, as it stands there: where this one ends, or,
-        where the leader has compacted, later. `leader_epoch`: that it bears, where it is not that
-        of its header. Raises `NotNext`."""
+        """Write one checked batch of the leader unchanged: at this log's end, or after a gap if the
+        leader has compacted. `leader_epoch`: its epoch, if that differs from its header. Raises
+        `NotNext`."""
         if self.offline:
             raise LogOffline(self.offline)
         if header.base_offset != self.end_offset or not header.record_count:
@@ -250,7 +245,6 @@ class Log:
     def _add(
         self, batch: memoryview, header: BatchHeader, base_offset: int, epoch: int, now_ms: int
     ) -> Appended:
-        """What bears this offset and epoch."""
         last_offset = base_offset + header.last_offset_delta
         try:
             self._write(batch, header, base_offset, last_offset, now_ms)
@@ -274,7 +268,6 @@ class Log:
         last_offset: int,
         now_ms: int,
     ) -> None:
-        """To the active segment or to a new one."""
         segment, length = self._active, len(batch)
         position = segment.size
         if (
@@ -292,7 +285,7 @@ class Log:
             written = 0
         if written != length:
             os.ftruncate(self._active_fd, position)
-            raise DiskFull(f"no room for a batch in {self.directory}")
+            raise DiskFull(f"cannot write a batch in {self.directory}")
         segment.size = position + length
         segment.last_append_ms = now_ms
         if (timestamp := header.max_timestamp) > segment.max_timestamp:
@@ -304,7 +297,7 @@ class Log:
                 segment.roll_size = 0
 
     def _make_room(self, length: int, base_offset: int, last_offset: int, now_ms: int) -> Segment:
-        """The segment that takes the next batch: the active one, or a new one."""
+        """The segment for the next batch: the active one, or a new one."""
         segment = self._active
         try:
             if segment.roll_at_ms == UNPREPARED:
@@ -317,11 +310,13 @@ class Log:
                 segment = self._active
                 self._prepare(segment, now_ms)
         except OSError as error:
-            raise NotWritten.because(error, f"no new segment in {self.directory}") from error
+            raise NotWritten.because(
+                error, f"cannot begin a segment in {self.directory}"
+            ) from error
         return segment
 
     def _prepare(self, segment: Segment, now_ms: int) -> None:
-        """Open the segment for appending, and set when the next one is to begin."""
+        """Open the segment for appending, and determine when the next one is to begin."""
         config = self.config
         if segment.size == 0:
             self._active_since_ms = now_ms
@@ -345,7 +340,7 @@ class Log:
         return LogOffline(self.offline)
 
     def fail(self, reason: str) -> None:
-        """Offline for good. Slices that were handed out stay readable."""
+        """Take the log offline for good. Slices in use stay readable."""
         if not self.offline:
             _log.error("log offline directory=%s reason=%r", self.directory, reason)
             self._let_go(reason)
@@ -358,8 +353,8 @@ class Log:
     # Reading
 
     def read(self, offset: int, max_bytes: int, *, committed: bool = True) -> FileSlice | None:
-        """Whole batches from `offset` on, at least one; None where no more is exposed, or, for who
-        is shown what is not committed, stored."""
+        """Whole batches from `offset` on, at least one; None if no more is exposed, or, for a
+        reader of uncommitted batches, stored."""
         if self.offline:
             raise LogOffline(self.offline)
         end = self.exposed_offset if committed else self.end_offset
@@ -382,7 +377,6 @@ class Log:
         return self._reader.first_reaching(timestamp, self.start_offset, interval)
 
     def latest_timestamp(self) -> TimestampedOffset | None:
-        """The exposed record with the highest timestamp."""
         if self.offline:
             raise LogOffline(self.offline)
         return self._reader.highest(self.start_offset, self.config.index_interval_bytes)
@@ -390,10 +384,11 @@ class Log:
     # Flushing
 
     def begin_flush(self) -> FlushTicket | None:
-        """What must reach the disk; None if nothing has to. One ticket at a time.
+        """A ticket for what must reach the disk; None if nothing has to. One ticket at a time.
 
-        Also takes what can wait and must not hold up the event loop: snapshots after `checkpoint`
-        or a roll, and the removal of files after `expire`, `delete_before` and compaction.
+        Also includes work that can wait and must not delay the event loop: snapshots after
+        `checkpoint` or a roll, and the removal of files after `expire`, `delete_before` and
+        compaction.
         """
         if self._pending.ticket is not None:
             raise RuntimeError(f"a flush of {self.directory} is already under way")
@@ -403,7 +398,7 @@ class Log:
         return self._pending.cut(self._segments, *bounds, self.producers, epochs=self.epochs)
 
     def complete_flush(self, ticket: FlushTicket) -> None:
-        """The ticket has run: what it covers is exposed. If it failed, so does the log."""
+        """The ticket has run: what it covers may be exposed. If it failed, so does the log."""
         self._pending.complete(ticket)
         if self.offline:
             return
@@ -425,8 +420,8 @@ class Log:
             self._expose()
 
     def replicated(self, offset: float) -> None:
-        """The other replicas have flushed what lies before `offset`; `inf`, if there are none.
-        Consumers see that much of what is flushed here, and go on seeing what they saw."""
+        """The other replicas have flushed everything before `offset`; `inf` without others.
+        Consumers see that much of what is flushed here, and continue to see what they saw."""
         self._replicated = offset
         self._expose()
 
@@ -437,7 +432,7 @@ class Log:
             self._reader.expose_before(offset)
 
     def checkpoint(self, now_ms: int, *, is_turn: bool = True) -> tuple[int, int]:
-        """Recovery point and start offset, to be written down. A flush moves the former in turn."""
+        """The recovery point and start offset, to be written down. Flushes move the former."""
         self.producers.expire(now_ms, self.config.producer_expiration_ms)
         if self.recovery_point < self.end_offset:
             self._pending.checkpoint(self._active, is_turn=is_turn)
@@ -446,8 +441,7 @@ class Log:
     # Retiring segments
 
     def expire(self, now_ms: int) -> list[int]:
-        """Let go of what is too old or too much; the base offsets of the segments. The next flush
-        removes their files."""
+        """Drop segments that are too old or too many; returns their base offsets."""
         if self.offline:
             return []
         count = expired(
@@ -456,7 +450,7 @@ class Log:
         return self._remove_first(count)
 
     def delete_before(self, offset: int) -> None:
-        """Hide the records below `offset`, and let go of the segments that hold no others.
+        """Hide the records below `offset`, and drop the segments that have no others.
 
         The next flush removes their files. A crash before it may bring the records back.
         """
@@ -469,7 +463,9 @@ class Log:
         try:
             layout.numbered(self.directory, offset, layout.START).touch()
         except OSError as error:
-            raise NotWritten.because(error, f"no new start in {self.directory}") from error
+            raise NotWritten.because(
+                error, f"cannot record the new start in {self.directory}"
+            ) from error
         self._pending.unlink([layout.numbered(self.directory, self.start_offset, layout.START)])
         self._pending.name()
         self.start_offset = offset
@@ -478,7 +474,7 @@ class Log:
         self.epochs.drop_before(self.start_offset)
 
     def _remove_first(self, count: int) -> list[int]:
-        """Let go of segments that are exposed whole; for that the active one is sealed first."""
+        """Drop fully exposed segments; if that includes the active one, it is sealed first."""
         if count == len(self._segments) and not self._seal_exposed():
             count -= 1
         if count == 0:
@@ -491,7 +487,7 @@ class Log:
         return [segment.base_offset for segment in dropped]
 
     def _seal_exposed(self) -> bool:
-        """Seal the active segment, if consumers see all of it and the next can be begun."""
+        """Seal the active segment, if it is fully exposed and the next can be begun."""
         if not self._active.size or self.exposed_offset < self.end_offset:
             return False
         try:
@@ -504,7 +500,7 @@ class Log:
     # Compaction
 
     def sealed_segments(self) -> list[SealedSegment]:
-        """The segments that are exposed whole and appended to no more, oldest first."""
+        """The sealed segments that are fully exposed, oldest first."""
         following = [segment.base_offset for segment in self._segments][1:]
         return [
             SealedSegment(segment.base_offset, end, segment.size, segment.last_append_ms)
@@ -513,9 +509,10 @@ class Log:
         ]
 
     def replace_segments(self, cleaned: CleanedSegment) -> bool:
-        """Put compaction's `.cleaned` files in the place of what they were made from.
+        """Replace the sources of a compaction with its `.cleaned` files.
 
-        False if that is no longer there; the files are then removed. Blocks for a directory sync.
+        False if the sources no longer exist; the files are then removed. Blocks for a directory
+        sync.
         """
         if self.offline:
             raise LogOffline(self.offline)
@@ -537,9 +534,9 @@ class Log:
     # Going back
 
     def truncate(self, offset: int, now_ms: int) -> None:
-        """Take back all from `offset` on, with the whole batch that holds it; producers' states,
-        epochs, indexes and readers go back too. Blocks; nobody else uses the log meanwhile, and no
-        flush is under way. A crash amid it leaves a log that can be truncated again."""
+        """Remove everything from `offset` on, including the whole batch that holds it; producer
+        states, epochs, indexes and readers go back too. Blocks; meanwhile nothing else uses the
+        log, and no flush is under way. After a crash in between, the log can be truncated again."""
         self._settle()
         if offset < self.end_offset:
             interval = self.config.index_interval_bytes
@@ -547,14 +544,14 @@ class Log:
             self._go_back(truncation, now_ms)
 
     def begin_anew(self, offset: int, now_ms: int) -> None:
-        """Take back everything; the next record has that offset. Otherwise as `truncate`."""
+        """Remove everything; the next record has this offset. Otherwise like `truncate`."""
         self._settle()
         self._go_back(Truncation(offset, None), now_ms)
 
     def _go_back(self, truncation: Truncation, now_ms: int) -> None:
         exposed, slot = self.exposed_offset, self._pending.slot
         try:
-            if slot is not None:  # nothing is claimed until the log is what it is to be
+            if slot is not None:  # nothing is claimed until the log is in its new state
                 slot.note(max(self.start_offset, truncation.end), 0)
                 slot.sync()
             self._segments.let_go()
@@ -574,13 +571,13 @@ class Log:
             slot.note(self.start_offset, self.end_offset)
         self.exposed_offset = min(self.end_offset, max(exposed, self.start_offset))
         self._reader.expose_before(self.exposed_offset)
-        if self._replicated < inf:  # what others have of another log says nothing of this one
+        if self._replicated < inf:  # their offsets in the old log mean nothing here
             self._replicated = min(self._replicated, self.end_offset)
 
     # The end
 
     def close(self) -> None:
-        """Flush everything and let go. Blocks. Raises `LogOffline` if not all is on disk."""
+        """Flush everything and close the files. Blocks. Raises `LogOffline` if that fails."""
         if self._pending.ticket is not None:
             self.complete_flush(self._pending.ticket)
         if not self.offline and self.recovery_point < self.end_offset:
@@ -590,7 +587,6 @@ class Log:
         self._let_go("closed")
 
     def _settle(self) -> None:
-        """Pay all that is owed to the disk. Blocks."""
         if self.offline:
             raise LogOffline(self.offline)
         ticket = self.begin_flush()
@@ -609,10 +605,9 @@ class Log:
                 raise self._failed("flush", error) from error
 
     def abandon(self) -> None:
-        """Let go of the files as they are."""
         self._let_go(self.offline or "closed")
 
     def delete(self) -> Path:
-        """Let go, and rename the directory to one that `remove_deleted` removes; its new path."""
+        """Close the files, and rename the directory for `remove_deleted`; returns its new path."""
         self._let_go("deleted")
         return mark_deleted(self.directory)

@@ -1,8 +1,8 @@
-"""What is done to many files by calls of their own, with the interpreter let go of once for all.
+"""Writes or syncs many files with one release of the interpreter lock.
 
-A thread that lets go of it has it back when the event loop sleeps: that costs more than a `pwrite`
-does, or an `fdatasync` where the disk is fast. `_many_files.c` does it; where that is not compiled,
-one call follows the other. On any thread; both block.
+A thread that releases it gets it back when the event loop sleeps: that costs more than a `pwrite`,
+or an `fdatasync` on a fast disk. `_many_files.c` does the work; if it is not compiled, the calls
+are made one after the other. On any thread; both block.
 """
 
 import os
@@ -19,12 +19,12 @@ else:
 
 _GONE = -1
 
-Piece = tuple[int, bytes, int]  # a descriptor, and what is written where
+Piece = tuple[int, bytes, int]  # a descriptor, the bytes, and their position
 Fault = OSError | None
 
 
 def sync_all(files: Sequence[OpenFile], *, native: bool = NATIVE) -> list[Fault]:
-    """Bring each to disk, and see that it still has its name: what is wrong with each."""
+    """Sync each file, and check that it still has its name; returns each one's error."""
     if not native:
         return [_synced(file) for file in files]
     numbers = compiled.sync([(file.fd, os.fsencode(file.path)) for file in files])
@@ -37,7 +37,7 @@ def sync_all(files: Sequence[OpenFile], *, native: bool = NATIVE) -> list[Fault]
 
 
 def write_all(pieces: Sequence[Piece], *, native: bool = NATIVE) -> list[Fault]:
-    """Write each: what is wrong with each."""
+    """Write each piece; returns each one's error."""
     if not native:
         return [_written(piece) for piece in pieces]
     return [_fault(number) for number in compiled.write(list(pieces))]

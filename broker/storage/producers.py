@@ -1,21 +1,21 @@
-"""What one partition knows of its idempotent producers, and the rules their sequences follow.
+"""The idempotent producers of one partition, and the rules for their sequences.
 
-Rule 1  A batch that equals one of its producer's last five (epoch, first and last sequence) is a
+Rule 1: a batch that equals one of its producer's last five (epoch, first and last sequence) is a
         duplicate: it is answered with the original's offset and not appended. Whether it is the
-        same batch the log says, which has the bytes (`repeated.py`).
-Rule 2  A lower epoch than the last is fenced off; a higher one begins at sequence 0.
-Rule 3  Within an epoch the next sequence follows the last without a gap, from 2³¹−1 on to 0.
-Rule 4  A producer not known here may begin anywhere: it may have been forgotten.
+        same batch is checked against the log's bytes (`repeated_batches.py`).
+Rule 2: a lower epoch than the last is fenced off; a higher one begins at sequence 0.
+Rule 3: within an epoch the next sequence follows the last without a gap, from 2³¹−1 on to 0.
+Rule 4: a producer unknown here may begin anywhere: it may have been forgotten.
 
-They are Apache Kafka's, and so is the snapshot's format (version 1), with one liberty that it
-allows: a producer's remembered batches stand in it as entries one after another, oldest first.
-Kafka's reader keeps the last of them, ours all five, so that a batch sent again is recognised
-across a restart too. The times are those of append.
+The rules are Apache Kafka's, and so is the snapshot's format (version 1), with one liberty that it
+allows: a producer's remembered batches are successive entries, oldest first. Kafka's reader keeps
+the last of them, ours all five, so that a retried batch is recognized across a restart too. The
+times are those of append.
 
-A producer is one immutable packed value, newest batch first, so that ten thousand of them take
-three megabytes at most, and a copy of the dict is a consistent copy of the state, for a thread to
-encode. Nothing here is written by itself: after a crash the log loads the newest good snapshot and
-records the batches behind it again.
+A producer is one immutable packed value, newest batch first, so that ten thousand of them take at
+most three megabytes, and a copy of the dict is a consistent copy of the state, for a thread to
+encode. Nothing is written here: after a crash the log loads the newest good snapshot and records
+the batches after it again.
 """
 
 import struct
@@ -46,7 +46,7 @@ _NO_TRANSACTION = -1
 
 
 class ProducerDescription(NamedTuple):
-    """One producer, as DescribeProducers and tools show it."""
+    """One producer, as returned by DescribeProducers."""
 
     producer_id: int
     epoch: int
@@ -56,8 +56,6 @@ class ProducerDescription(NamedTuple):
 
 
 class ProducerStates:
-    """The idempotent producers of one partition."""
-
     __slots__ = ("_states",)
 
     def __init__(self) -> None:
@@ -98,7 +96,7 @@ class ProducerStates:
         return None
 
     def record(self, header: BatchHeader, base_offset: int, now_ms: int) -> None:
-        """Remember a batch that the log has taken; the log's own are taken as they are."""
+        """Remember an appended batch; those of recovery are not checked."""
         producer_id = header.producer_id
         if producer_id < 0 or header.base_sequence < 0:
             return  # the end of a transaction has no sequence
@@ -114,7 +112,7 @@ class ProducerStates:
         self._states[producer_id] = newest
 
     def expire(self, now_ms: int, max_age_ms: int) -> int:
-        """Forget producers that have appended nothing for so long; how many there were."""
+        """Forget producers that have not appended for this long; returns their number."""
         until = now_ms - max_age_ms
         states = self._states
         old = [
@@ -127,8 +125,8 @@ class ProducerStates:
         return len(old)
 
     def last_offsets(self) -> dict[int, int]:
-        """The last offset of each producer: what compaction must not make the log forget."""
-        return {each.producer_id: each.last_offset for each in self.describe()}
+        """The last offset of each producer: compaction must keep its batch."""
+        return {producer.producer_id: producer.last_offset for producer in self.describe()}
 
     def describe(self) -> Iterator[ProducerDescription]:
         for producer_id, state in self._states.items():
@@ -144,7 +142,6 @@ class ProducerStates:
         self._states.clear()
 
     def encode(self) -> bytes:
-        """The bytes of a snapshot file."""
         entries = bytearray()
         count = 0
         for producer_id, state in self._states.items():
@@ -166,7 +163,7 @@ class ProducerStates:
         return _VERSION_AND_CRC.pack(_VERSION, crc32c(body)) + body
 
     def load(self, data: bytes) -> None:
-        """Become what a snapshot file says; `BadSnapshot`, and nothing changed, if it is broken."""
+        """Load a snapshot file; raises `BadSnapshot` without a change if it is broken."""
         states = ProducerStates()
         body = memoryview(data)[_VERSION_AND_CRC.size :]
         if len(body) < _COUNT.size:
@@ -181,14 +178,13 @@ class ProducerStates:
         if len(entries) != count * _ENTRY.size:
             raise BadSnapshot(f"a producer snapshot of {count} entries in {len(entries)} bytes")
         for producer_id, epoch, last, last_offset, delta, time, _, _ in _ENTRY.iter_unpack(entries):
-            if last_offset >= 0:  # else Kafka's entry of a producer that only ended a transaction
+            if last_offset >= 0:  # Kafka writes -1 for a producer that only ended a transaction
                 newest = _NEWEST.pack(epoch, last, delta, last_offset - delta, time)
                 states._remember(producer_id, newest)
         self._states = states._states
 
 
 def _original(state: bytes, header: BatchHeader) -> int:
-    """The base offset of the batch that this one repeats."""
     wanted = header.last_sequence, header.last_offset_delta
     for at in range(_BATCHES_AT, len(state), _BATCH.size):
         last, delta, base_offset, _ = _BATCH.unpack_from(state, at)

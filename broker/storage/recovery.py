@@ -1,20 +1,20 @@
-"""What is true after a stop: which batches a log has, and everything that follows from them.
+"""Recovers a log after a stop: finds the valid batches, and derives everything else from them.
 
-Only the batches count; indexes, epochs and producer states are hints and are made again from them
-where they do not fit. How much has to be read is bounded by the recovery point, below which
-everything had reached the disk. A snapshot of producer states is written only when that holds for
-all before it, so the snapshots say how far a log once had come, in this life of its directory: a
+Only the batches count; indexes, epochs and producer states are hints, and are rebuilt from them if
+they do not match. The amount to be read is bounded by the recovery point, below which everything
+had reached the disk. A snapshot of producer states is written only if that holds for everything
+before it, so the snapshots show how far a log once had come, in this life of its directory: a
 recovery point beyond them belongs to an earlier partition of that name and is not believed.
 
     below the recovery point    each segment's last batches must stand where the index and the next
                                 segment's name say
     from there on               each batch is read whole: header, CRC, offsets that follow
-    a torn tail                 is cut off: nothing valid follows it, nobody was shown it; segments
-                                behind it go too, if no snapshot says that it had been whole
-    an end before the known one is `EndMissing`: nothing is changed, whoever opens the log decides
+    a torn tail                 is cut off: nothing valid follows it, no consumer has seen it;
+                                later segments go too, if no snapshot shows that it had been whole
+    an end before the known one is `EndMissing`: nothing is changed, the opener of the log decides
     anything else               is `CorruptLog`: nothing is changed, an operator decides (repair.py)
 
-What was read again is synced before it counts as exposed. A crash during recovery begins it anew.
+What was read again is synced before it counts as exposed. After a crash, recovery starts again.
 """
 
 import logging
@@ -45,15 +45,15 @@ from wire.batch import NO_PRODUCER, BatchHeader
 
 _EVERYTHING = 2**63
 _ADVICE = (
-    "restore the partition's directory from a replica or a backup, or give up what is behind the "
-    "damage with `penstock topics repair`"
+    "restore the partition's directory from a replica or a backup, or give up everything after "
+    "the damage with `penstock topics repair`"
 )
 
 _log = logging.getLogger(__name__)
 
 
 class RecoveredLog(msgspec.Struct, kw_only=True):
-    """All that a log needs to go on. Everything in it is on disk."""
+    """Everything that a log needs to continue. All of it is on disk."""
 
     segments: list[Segment]
     epochs: LeaderEpochs
@@ -66,7 +66,7 @@ class RecoveredLog(msgspec.Struct, kw_only=True):
 
 
 def nothing_yet(directory: Path, first: int, index_interval: int) -> RecoveredLog:
-    """A log in a directory that is there and empty: its first record will have that offset."""
+    """The log in an existing empty directory: its first record will have this offset."""
     return RecoveredLog(
         segments=[Segment.create(directory, first, index_interval)],
         epochs=LeaderEpochs(directory / layout.LEADER_EPOCHS),
@@ -85,13 +85,11 @@ def recover(
     clean: bool,
     reached: int = 0,
 ) -> RecoveredLog:
-    """Open what is in `directory`. Raises `CorruptLog`, and has then changed no batch."""
+    """Recover the log in `directory`. If it raises `CorruptLog`, it has changed no batch."""
     return _Recovery(directory, config, reached).run(recovery_point, start_offset, clean=clean)
 
 
 class _Recovery:
-    """One recovery, step by step."""
-
     def __init__(self, directory: Path, config: LogConfig, reached: int) -> None:
         self._directory = directory
         self._interval = config.index_interval_bytes
@@ -110,14 +108,15 @@ class _Recovery:
         newest = snapshots.load_newest(directory, self._found.snapshots, self._producers)
         self._proven = newest or 0
         self._reached = max(self._proven, *self._found.starts, reached)
-        self._epoch: int | None = None  # of the batch verified last
+        self._epoch: int | None = None  # of the last verified batch
         self._changed = False
         self._saved = True
 
     def run(self, recovery_point: int, start_offset: int, *, clean: bool) -> RecoveredLog:
         if recovery_point > self._proven:
             _log.warning(
-                "recovery point not proven by a snapshot directory=%s recovery_point=%d proven=%d",
+                "recovery point ignored: no snapshot confirms it directory=%s recovery_point=%d "
+                "proven=%d",
                 self._directory, recovery_point, self._proven,
             )  # fmt: skip
         self._check_indexes_without_log()
@@ -139,20 +138,20 @@ class _Recovery:
     # Before anything is read
 
     def _check_indexes_without_log(self) -> None:
-        """Indexes whose log is gone: of a segment that was being removed or begun, or lost."""
-        found = self._found
-        orphans = (found.offset_indexes.keys() | found.time_indexes.keys()) - found.logs.keys()
-        first = min(found.logs, default=0)
+        """Indexes without a log: of a segment that was being removed or created, or was lost."""
+        files = self._found
+        orphans = (files.offset_indexes.keys() | files.time_indexes.keys()) - files.logs.keys()
+        first = min(files.logs, default=0)
         for base in sorted(orphans):
             path = layout.numbered(self._directory, base, layout.LOG)
-            if base > first and found.offset_indexes.get(base):
-                raise CorruptLog(f"{path} is missing, its index is there: {_ADVICE}")
+            if base > first and files.offset_indexes.get(base):
+                raise CorruptLog(f"{path} is missing, but its index exists: {_ADVICE}")
             _log.warning("removing index without log path=%s", path)
             Segment(self._directory, base, 0, 0).remove()
             self._changed = True
 
     def _begin(self) -> None:
-        """There is no segment: the log was being created. Or all are lost."""
+        """There is no segment: the log was being created, or all segments are lost."""
         if self._reached:
             raise self._end_missing(0, None, 0)
         self._segments = [Segment.create(self._directory, 0, self._interval)]
@@ -176,17 +175,16 @@ class _Recovery:
             try:
                 yield from segment.walk(0, segment.size)
             except InvalidBatch:
-                return  # what that means is decided when the log is verified
+                return  # what that means is decided by the verification
 
     def _holding(self, offset: int) -> int:
-        """The number of the segment that holds `offset`."""
         bases = [segment.base_offset for segment in self._segments]
         return max(bisect_right(bases, offset) - 1, 0)
 
     # Below the recovery point
 
     def _check_sealed(self, count: int) -> None:
-        """The first `count` segments: by what stands at their ends, without reading them."""
+        """Check the first `count` segments by the batches at their ends, without reading them."""
         for segment, following in zip(self._segments[:count], self._segments[1:], strict=False):
             next_offset = self._resume(segment, _EVERYTHING)
             self._check_follows(next_offset, following)
@@ -194,8 +192,8 @@ class _Recovery:
             segment.cool()
 
     def _resume(self, segment: Segment, offset: int) -> int:
-        base, found = segment.base_offset, self._found
-        if segment.size and not (base in found.offset_indexes and base in found.time_indexes):
+        base, files = segment.base_offset, self._found
+        if segment.size and not (base in files.offset_indexes and base in files.time_indexes):
             _log.warning("index missing path=%s", segment.path(layout.OFFSET_INDEX))
             segment.forget_indexes(self._interval)
         size = segment.size
@@ -213,24 +211,26 @@ class _Recovery:
             raise CorruptLog(
                 f"offsets {next_offset} to {base - 1} are missing before {path}: {_ADVICE}"
             )
-        raise CorruptLog(f"offsets {base} to {next_offset - 1} stand before {path} too: {_ADVICE}")
+        raise CorruptLog(f"offsets {base} to {next_offset - 1} are also before {path}: {_ADVICE}")
 
     def _save_indexes(self, segment: Segment) -> None:
-        with self._room_or_not():
+        with self._tolerate_full_disk():
             segment.finish()
         for path in segment.unsynced_indexes():
             sync_file(path)
             self._changed = True
 
     @contextmanager
-    def _room_or_not(self) -> Iterator[None]:
-        """A full disk does not keep a log from being read; the next recovery has more to do."""
+    def _tolerate_full_disk(self) -> Iterator[None]:
+        """A full disk must not make a log unreadable; the next recovery has more to do."""
         try:
             yield
         except OSError as error:
             if error.errno not in NO_SPACE:
                 raise
-            _log.warning("no room for what recovery has found out directory=%s", self._directory)
+            _log.warning(
+                "no disk space to save the results of recovery directory=%s", self._directory
+            )
             self._saved = False
 
     def _corrupt(self, segment: Segment, size: int, error: InvalidBatch) -> CorruptLog:
@@ -243,10 +243,10 @@ class _Recovery:
         )
 
     def _load_snapshot(self, verify_from: int) -> int:
-        """From where on producers' batches have to be looked at.
+        """The offset from which producers' batches have to be read.
 
-        A snapshot below the first segment is of no use: what followed it is gone. Where there is
-        none at or below `verify_from`, the next one knows more than the batches that are left.
+        A snapshot below the first segment is useless: what followed it is gone. If there is none at
+        or below `verify_from`, the next one knows more than the batches that are left.
         """
         base = self._segments[0].base_offset
         if base <= self._proven <= verify_from:
@@ -260,7 +260,7 @@ class _Recovery:
         return base if known_at is None else known_at
 
     def _load_producers(self, offset: int, until: int, last: int) -> None:
-        """The producers' batches from `offset` on, by their headers."""
+        """Record the producers' batches from `offset` on, by their headers."""
         if offset >= until:
             return
         for segment in self._segments[self._holding(offset) : last + 1]:
@@ -276,14 +276,14 @@ class _Recovery:
             segment.cool()
 
     def _remember(self, segment: Segment, header: BatchHeader) -> None:
-        """The time of append is not in the batch; the segment's last one errs on the safe side."""
+        """A batch has no time of append; that of the segment's last one errs on the safe side."""
         if header.producer_id != NO_PRODUCER:
             self._producers.record(header, header.base_offset, segment.last_append_ms)
 
     # From the recovery point on
 
     def _verify(self, first: int, size: int, offset: int) -> int:
-        """Read everything from `offset` on; where the log ends. `size` is the first segment's."""
+        """Read everything from `offset` on; returns the log's end. `size`: the first segment's."""
         for number, segment in enumerate(self._segments[first:], first):
             if number > first:
                 size, segment.size = segment.size, 0
@@ -334,7 +334,7 @@ class _Recovery:
             self._epochs.assign(epoch, offset)
 
     def _cut_off(self, number: int, size: int, error: InvalidBatch) -> None:
-        """The torn tail of the log; or damage in its middle, and then nothing is touched."""
+        """Cut off a torn tail; if it is damage in the middle, raise and change nothing."""
         segment = self._segments[number]
         if error.offset < self._reached or find_valid(
             segment.file, error.position, size, error.offset
@@ -350,17 +350,18 @@ class _Recovery:
         self._drop(number + 1)
 
     def _is_proven(self, segment: Segment) -> bool:
-        """Whether all before a segment had reached the disk: nothing in it was shown before that.
+        """Whether everything before a segment had reached the disk: nothing in it was exposed
+        before that.
 
-        The flush that covers a roll writes a snapshot of that offset before it is over.
+        The flush that covers a roll writes a snapshot at that offset before it is completed.
         """
         return segment.base_offset <= self._reached
 
     def _drop(self, number: int) -> None:
-        """Remove the segments from `number` on, of which nothing was ever shown."""
+        """Remove the segments from `number` on, of which nothing was ever exposed."""
         for segment in self._segments[number:]:
             _log.warning(
-                "removing segment behind the log's end path=%s bytes=%d",
+                "removing segment after the log's end path=%s bytes=%d",
                 segment.path(layout.LOG), segment.size,
             )  # fmt: skip
             segment.remove()
@@ -374,11 +375,11 @@ class _Recovery:
         if self._changed:
             self._sync(first, end_offset)
         elif not segments[-1].size:
-            segments[-1].lasts = False  # it may have been begun only just
+            segments[-1].lasts = False  # it may have been begun just before the crash
         start_offset = self._start(start_offset)
         self._epochs.truncate_after(end_offset)
         self._epochs.drop_before(start_offset)
-        with self._room_or_not():
+        with self._tolerate_full_disk():
             self._epochs.save()
         active_since = (
             segments[-2].last_append_ms
@@ -391,7 +392,7 @@ class _Recovery:
             segments=segments,
             epochs=self._epochs,
             producers=self._producers,
-            snapshots=[each for each in self._found.snapshots if each <= end_offset],
+            snapshots=[offset for offset in self._found.snapshots if offset <= end_offset],
             start_offset=start_offset,
             end_offset=end_offset,
             recovery_point=self._proven,
@@ -399,17 +400,17 @@ class _Recovery:
         )
 
     def _start(self, checkpoint: int) -> int:
-        """The first offset that was not deleted. A checkpoint may be that of a namesake."""
+        """The first offset not deleted. The checkpoint may be an earlier partition's."""
         start = max(self._segments[0].base_offset, *self._found.starts, 0)
         if checkpoint > start:
             _log.warning(
-                "start offset not believed directory=%s checkpoint=%d start_offset=%d",
+                "start offset ignored directory=%s checkpoint=%d start_offset=%d",
                 self._directory, checkpoint, start,
             )  # fmt: skip
         return start
 
     def _sync(self, first: int, end_offset: int) -> None:
-        """Bring to disk what was read again or changed, then say so with a snapshot."""
+        """Sync what was read again or changed, then record that with a snapshot."""
         for segment in self._segments[first:]:
             os.fdatasync(segment.file.fd)
             self._save_indexes(segment)
@@ -419,13 +420,13 @@ class _Recovery:
                 layout.numbered(self._directory, offset, layout.SNAPSHOT).unlink(missing_ok=True)
         if self._reached:
             sync_directory(self._directory)
-        else:  # nobody knows that anything of it was ever on disk
+        else:  # it is unknown whether anything of it was ever on disk
             identity.sync_partition_directory(self._directory)
         for segment in self._segments:
             segment.lasts = True
         if end_offset > self._segments[0].base_offset:
             self._due.append((end_offset, self._producers))
-        with self._room_or_not():
+        with self._tolerate_full_disk():
             for offset, producers in self._due:
                 if self._saved:
                     snapshots.write_snapshot(self._directory, offset, producers)

@@ -1,8 +1,8 @@
-"""What an operator does about a log that is damaged in the middle: give up what is behind it.
+"""Repairs a log that is damaged in the middle, by giving up everything after the damage.
 
-Only on an operator's word, and only while no broker has the log open: what is cut off had been
+Only on an operator's order, and only while no broker has the log open: the records had been
 acknowledged, and may have been read. Everything is verified from the log's beginning, so damage
-below the recovery point is found too. A crash in the middle leaves less of what was to be cut off;
+below the recovery point is found too. After a crash in the middle, less is left to be cut off, and
 the repair can be run again.
 """
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
-    """What was given up: the damage, and all offsets from `first_offset` on."""
+    """The damage, and the lost offsets from `first_offset` on."""
 
     path: Path
     position: int
@@ -29,41 +29,41 @@ class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
     first_offset: int
     lost_bytes: int
     lost_segments: int
-    """Whole segments that were behind the damaged one."""
+    """Whole segments after the damaged one."""
 
 
 def truncate_at_corruption(directory: Path, config: LogConfig) -> GivenUp | None:
     """Cut a log off at its first damage; None if there is none. Blocks.
 
-    The next `Log.open` makes the indexes and everything else that follows from the batches.
+    The next `Log.open` rebuilds the indexes and everything else that is derived from the batches.
     """
-    found = layout.scan(directory)
-    if found.leftovers or found.anew:
-        swap.finish(directory, found)
-        truncation.finish(directory, found, config.index_interval_bytes)
-        found = layout.scan(directory)
+    files = layout.scan(directory)
+    if files.leftovers or files.anew:
+        swap.finish(directory, files)
+        truncation.finish(directory, files, config.index_interval_bytes)
+        files = layout.scan(directory)
     segments = [
-        Segment(directory, base, stat.st_size, 0) for base, stat in sorted(found.logs.items())
+        Segment(directory, base, stat.st_size, 0) for base, stat in sorted(files.logs.items())
     ]
-    gaps = config.compact or found.compacted
-    lost = _first_damage(directory, segments, found, gaps=gaps)
+    gaps = config.compact or files.compacted
+    lost = _first_damage(directory, segments, files, gaps=gaps)
     if lost is not None:
-        _log.warning("cutting off what is behind damage %s", lost)
-        truncation.cut_off(directory, found, lost.first_offset, (lost.path, lost.position))
+        _log.warning("cutting off everything after the damage %s", lost)
+        truncation.cut_off(directory, files, lost.first_offset, (lost.path, lost.position))
     return lost
 
 
 def cut_off_end(directory: Path, missing: EndMissing) -> None:
-    """Make a log whose end is missing one that ends there. Blocks. What its directory knew of the
-    rest is forgotten: it must be remembered elsewhere by now."""
-    assert missing.path is not None, "there is nothing to be cut off"
+    """Turn a log whose end is missing into one that ends there. Blocks. What its directory knows of
+    the missing part is removed: it must be recorded elsewhere by now."""
+    assert missing.path is not None, "there is nothing to cut off"
     truncation.cut_off(
         directory, layout.scan(directory), missing.offset, (missing.path, missing.position)
     )
 
 
 def _first_damage(
-    directory: Path, segments: list[Segment], found: layout.PartitionFiles, *, gaps: bool
+    directory: Path, segments: list[Segment], files: layout.PartitionFiles, *, gaps: bool
 ) -> GivenUp | None:
     offset = segments[0].base_offset if segments else 0
     for number, segment in enumerate(segments):
@@ -84,12 +84,12 @@ def _first_damage(
                 position=position,
                 reason=reason,
                 first_offset=offset,
-                lost_bytes=segment.size - position + sum(each.size for each in behind),
+                lost_bytes=segment.size - position + sum(segment.size for segment in behind),
                 lost_segments=len(behind),
             )
         segment.cool()
-    reached = max((*found.snapshots, *found.starts), default=0)
-    orphans = (found.offset_indexes.keys() | found.time_indexes.keys()) - found.logs.keys()
+    reached = max((*files.snapshots, *files.starts), default=0)
+    orphans = (files.offset_indexes.keys() | files.time_indexes.keys()) - files.logs.keys()
     if reached > offset or any(base > offset for base in orphans):
         return GivenUp(
             path=directory,

@@ -1,19 +1,19 @@
-"""What of a log is too old, or too much; and whether the clock can be trusted with deleting it.
+"""Decides which segments are too old, or too many; and whether the clock can be trusted with that.
 
 Age is the time since a segment was last appended to, by the broker's clock: the modification time
-of its log file, which compaction keeps. The timestamps in the records say when something happened,
-perhaps ten days before it was shipped, or in 2099 by a broken clock, and decide nothing here.
+of its log file, which compaction keeps. The records' timestamps are irrelevant: an event may have
+happened ten days before it was shipped, or in 2099 by a broken clock.
 
 One wrong answer of the clock (a bad chip, a mistaken NTP server) makes every segment seem old
-enough to go. So the wall clock is compared with the monotonic clock whenever retention looks, and
-after a jump retention holds: nothing is deleted for its age until the wall clock has run steadily
-for an hour. That is time to correct the clock, and costs nothing but an hour's room where the jump
-was the correction. A clock that stays wrong for longer is believed.
+enough to be deleted. So each check compares the wall clock with the monotonic clock, and after a
+jump retention holds: nothing is deleted for its age until the wall clock has run steadily for an
+hour. That is time to correct the clock, and costs only an hour's disk space if the jump was the
+correction. A clock that stays wrong for longer is believed.
 
-A process that begins has nothing to compare with but the last time it left on disk. Where that lies
-more than a day back (a long stop, or a clock that woke up wrong) or in the future, it holds too.
+A new process can compare only with the last time that was recorded on disk. If that is more than a
+day ago (a long stop, or a clock that woke up wrong) or in the future, it holds too.
 
-Decides; deletes nothing. Both clocks are passed in. Nothing is kept on disk: a crash begins anew.
+Decides; deletes nothing. Both clocks are passed in. Nothing is kept on disk: a crash starts over.
 """
 
 import logging
@@ -30,12 +30,12 @@ _log = logging.getLogger(__name__)
 
 
 class RetentionClock:
-    """Fed with both clocks, in milliseconds, at every check."""
+    """Given both clocks, in milliseconds, at every check."""
 
     __slots__ = ("_held_until", "_last_monotonic", "_last_wall", "_reason")
 
     def __init__(self, wall_ms: int, monotonic_ms: int, last_alive_ms: int | None = None) -> None:
-        """`last_alive_ms` is the newest wall time that this broker is known to have run at."""
+        """`last_alive_ms` is the newest wall time at which this broker is known to have run."""
         self._last_wall = wall_ms
         self._last_monotonic = monotonic_ms
         self._held_until = monotonic_ms
@@ -43,26 +43,26 @@ class RetentionClock:
         if last_alive_ms is not None:
             gap = wall_ms - last_alive_ms
             if not -JUMP_MS <= gap <= LONG_STOP_MS:
-                self._hold(f"the wall clock is {_span(gap)} when this broker last ran")
+                self._hold(f"the wall clock is {_span(gap)} its last recorded time")
 
     def hold(self, wall_ms: int, monotonic_ms: int) -> str | None:
-        """Why nothing may be deleted for its age just now; None if the clock can be trusted."""
+        """Why nothing may be deleted for its age now; None if the clock can be trusted."""
         jump = (wall_ms - self._last_wall) - (monotonic_ms - self._last_monotonic)
         self._last_wall = wall_ms
         self._last_monotonic = monotonic_ms
         if abs(jump) > JUMP_MS:
-            self._hold(f"the wall clock jumped {_span(jump)} where it should be")
+            self._hold(f"the wall clock jumped {_span(jump)} the expected time")
         if monotonic_ms < self._held_until:
             return self._reason
         if self._reason:
             self._reason = ""
-            _log.info("the wall clock has been steady for an hour: retention by age goes on")
+            _log.info("the wall clock has been steady for an hour: resuming retention by age")
         return None
 
     def _hold(self, reason: str) -> None:
         self._reason = reason
         self._held_until = self._last_monotonic + SETTLING_MS
-        _log.warning("%s: nothing is deleted for its age before it was steady for an hour", reason)
+        _log.warning("%s: retention by age is paused until it has been steady for an hour", reason)
 
 
 def _span(milliseconds: int) -> str:
@@ -77,9 +77,9 @@ def expired(
     start_offset: int,
     exposed_offset: int,
 ) -> int:
-    """How many of the first segments go. All of them, if the active one is too old as well."""
+    """How many of the first segments are to be removed: all, if the active one is too old."""
     ends = [segment.base_offset for segment in segments[1:]]
-    hidden = bisect_right(ends, start_offset)  # by `delete_before`, and a crash before it was done
+    hidden = bisect_right(ends, start_offset)  # by a `delete_before` that a crash interrupted
     if not config.delete:
         return hidden
     excess = sum(segment.size for segment in segments) - config.retention_bytes

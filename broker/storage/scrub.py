@@ -1,11 +1,11 @@
-"""A stored segment read again, piece by piece: whether it is still what was written.
+"""Re-reads a stored segment piece by piece, and checks that it is still what was written.
 
-It is read from the disk where the file system can do that (`O_DIRECT`): what the page cache holds
-may be sound where the disk is not, and nothing that is read often is driven out. Elsewhere it is
-read as any file, and what was read is given up again (`DONTNEED`). Nothing is written.
+It is read from the disk if the file system supports that (`O_DIRECT`): the page cache may be sound
+where the disk is not, and nothing in frequent use is evicted. Otherwise it is read as any file, and
+the pages are dropped again (`DONTNEED`). Nothing is written.
 
-A segment may be removed or replaced while it is read. Then what was found in it is of no interest,
-and is not handed out.
+A segment may be removed or replaced while it is read. Damage found in it is then irrelevant, and
+not reported.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _BLOCK: Final = 4096
 
 
 class Damage(NamedTuple):
-    """Offsets at which there is no batch that could be read."""
+    """Offsets without a readable batch."""
 
     first: int
     offsets: int
@@ -36,44 +36,44 @@ class Damage(NamedTuple):
 def scrub(path: Path, base: int, end: int, *, gaps: bool) -> Iterator[int | Damage]:
     """The bytes of each piece as it is read, and each damage as it is found.
 
-    The segment holds the offsets from `base` up to `end`, or with `gaps` some of them. What lies
-    behind `end` is not looked at. Raises OSError: FileNotFoundError if it is gone.
+    The segment has the offsets from `base` up to `end`, or with `gaps` some of them. Nothing after
+    `end` is checked. Raises OSError: FileNotFoundError if it is gone.
     """
     position, offset = 0, base
     while True:
         file = OpenFile(path)
         broken: str | None = None
-        for each in _sound(path, position, offset, end, gaps=gaps):
-            if isinstance(each, int):
-                yield each
+        for piece in _sound_pieces(path, position, offset, end, gaps=gaps):
+            if isinstance(piece, int):
+                yield piece
             else:
-                position, offset, broken = each
+                position, offset, broken = piece
         if broken is None or offset >= end:
             return
         size = os.fstat(file.fd).st_size
-        found = find_valid(file, position, size, offset - 1)
+        located = find_valid(file, position, size, offset - 1)
         check_there(file)
-        if found is None or found.header.base_offset >= end:
+        if located is None or located.header.base_offset >= end:
             yield Damage(offset, end - offset, broken)
             return
-        yield Damage(offset, found.header.base_offset - offset, broken)
-        position, offset = found.position, found.header.base_offset
+        yield Damage(offset, located.header.base_offset - offset, broken)
+        position, offset = located.position, located.header.base_offset
 
 
-_Place = tuple[int, int, str | None]  # byte and offset, and what is wrong there
+_Place = tuple[int, int, str | None]  # byte and offset, and the error there
 
 
-def _sound(
+def _sound_pieces(
     path: Path, position: int, offset: int, end: int, *, gaps: bool
 ) -> Iterator[int | _Place]:
-    """Read on as long as all is sound; last of all, where that ended and why, None at the end.
+    """Read on as long as everything is sound; finally, where that ended and why, None at the end.
 
     Holds no more than a piece, whatever size a header claims.
     """
     held = bytearray()
     held_at = position
-    batch: BatchHeader | None = None  # the one at `position`, once its header was read
-    crc = left = 0
+    batch: BatchHeader | None = None  # of the batch at `position`, once its header was read
+    crc = remaining = 0
     for piece in _pieces(path, position):
         held += piece
         yield len(piece)
@@ -95,14 +95,14 @@ def _sound(
                 elif header.base_offset >= end:
                     offset = end
                     break
-                batch, crc, left = header, 0, header.size - CRC_START
+                batch, crc, remaining = header, 0, header.size - CRC_START
                 at += CRC_START
             if not wrong:
-                count = min(left, len(held) - at)
+                count = min(remaining, len(held) - at)
                 crc = crc32c(memoryview(held)[at : at + count], crc)
                 at += count
-                left -= count
-                if left:
+                remaining -= count
+                if remaining:
                     break
                 if crc != batch.crc:
                     wrong = "the CRC of the batch does not match its bytes"
@@ -121,13 +121,13 @@ def _sound(
 
 
 def _pieces(path: Path, position: int) -> Iterator[memoryview]:
-    """The file's bytes from there on."""
+    """The file's bytes from `position` on."""
     direct, fd = True, -1
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except FileNotFoundError:
         raise
-    except OSError:  # not every file system can
+    except OSError:  # not every file system supports it
         direct, fd = False, os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     buffer = mmap.mmap(-1, PIECE)  # aligned, as it must be
     try:

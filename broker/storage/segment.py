@@ -1,12 +1,12 @@
 """One segment of a partition's log: `.log`, `.index` and `.timeindex` of one base offset.
 
-A segment that is not written to is *sealed*. Files are opened when they are needed; `cool` lets go
-of those of a sealed segment, `rest` of those of the active one, which goes on where it was. Slices
-that are still being sent keep theirs. `size` bytes of the log
-file are whole batches; a crash may leave more, or fewer, and then recovery says what is true.
+A segment that is not written to is *sealed*. Files are opened when they are needed; `cool` closes
+those of a sealed segment, `rest` those of the active one, which can be continued. Slices that are
+still being sent keep theirs. `size` bytes of the log file are whole batches; after a crash there
+may be more, or fewer, and recovery determines which are valid.
 
-The indexes are hints: what they say is checked against the batch that stands there, and if they
-are wrong they are built again from the log.
+The indexes are hints: they are checked against the batch at their position, and rebuilt from the
+log if they are wrong.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ from broker.storage.index import IndexTail, OffsetIndex, TimeEntry, TimeIndex
 from wire.batch import NO_TIMESTAMP, BatchHeader
 
 MAX_POSITION: Final = 2**31 - 1  # index entries hold positions and relative offsets in 32 bits
-NOT_READ: Final = -2  # the highest timestamp of a sealed segment stands in its time index
+NOT_READ: Final = -2  # the highest timestamp of a sealed segment, from its time index
 UNPREPARED: Final = -inf
-_NEAR: Final = 8192  # what is looked for is mostly this close to where an index points
+_NEAR: Final = 8192  # most searches end this close to an index entry's position
 
 _log = logging.getLogger(__name__)
 
@@ -46,20 +46,20 @@ class Segment:
         self.base_offset = base_offset
         self.size = size
         self.last_append_ms = last_append_ms
-        self.lasts = True  # whether the names of its files outlive a loss of power
+        self.lasts = True  # whether the names of its files are durable
         self.max_timestamp = NOT_READ
         self.max_timestamp_offset = base_offset  # the last offset of its batch
         self.index_due = 0  # the first batch beyond this position gets an index entry
-        self.roll_size = 0  # these two are set when the segment is first appended to
+        self.roll_size = 0  # these two are set at the first append
         self.roll_at_ms: float = UNPREPARED
         self._file: OpenFile | None = None
-        self._identity: tuple[int, int] | None = None  # of the file that was let go of
+        self._identity: tuple[int, int] | None = None  # of the file that was closed
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
 
     @classmethod
     def create(cls, directory: Path, base_offset: int, index_interval: int) -> Self:
-        """Make the three files, empty. Their names last once the directory is synced."""
+        """Create the three files, empty. Their names are durable once the directory is synced."""
         segment = cls(directory, base_offset, 0, 0)
         segment.lasts = False
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
@@ -87,11 +87,11 @@ class Segment:
         return self._file
 
     def appendable(self) -> OpenFile:
-        """The file, if it is as it was left. Raises `Altered`."""
+        """The log file, if it has not been changed since it was closed. Raises `Altered`."""
         stat = os.fstat(self.file.fd)
         identity = stat.st_dev, stat.st_ino
         if stat.st_size != self.size or self._identity not in {None, identity}:
-            raise Altered(f"{self.file.path} was replaced, or written to, by somebody else")
+            raise Altered(f"{self.file.path} was replaced or modified by another process")
         return self.file
 
     @property
@@ -107,12 +107,12 @@ class Segment:
         return self._time_index
 
     def cool(self) -> None:
-        """Let go of the files, unless there is no room on disk for what the indexes hold."""
+        """Close the files, unless the disk has no room for the indexes' tails."""
         if all(index is None or not index.tail for index in (self._offset_index, self._time_index)):
             self.let_go()
 
     def rest(self) -> bool:
-        """Let go of the files until they are needed; False if the indexes have no room on disk."""
+        """Close the files until they are needed; False if there is no room for the tails."""
         if self._file is None:
             return True
         try:
@@ -129,19 +129,18 @@ class Segment:
         return True
 
     def let_go(self) -> None:
-        """Let go of the files."""
         self._file = self._offset_index = self._time_index = None
 
     # Writing
 
     def index_batch(self, last_offset: int, position: int, interval: int) -> None:
-        """Note the batch at `position`, and the highest timestamp up to and with it."""
+        """Index the batch at `position`, and the highest timestamp up to and including it."""
         self.offset_index.append(last_offset, position)
         self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
         self.index_due = position + interval
 
     def take(self, header: BatchHeader, position: int, interval: int) -> None:
-        """Account for a batch that stands at `position`, as if it was just appended."""
+        """Account for a batch at `position`, as if it was just appended."""
         last_offset = header.last_offset
         if header.max_timestamp > self.max_timestamp:
             self.max_timestamp = header.max_timestamp
@@ -151,8 +150,8 @@ class Segment:
         self.size = position + header.size
 
     def write_indexes(self, from_bytes: int = 0) -> None:
-        """Bring what is only in memory, if it is as much, into the index files, once the log's name
-        lasts: an index that says something, without a log, tells that the log was lost."""
+        """Write at least this much of the indexes' tails to their files, once the log's name is
+        durable: a non-empty index without a log would prove that the log was lost."""
         if not self.lasts:
             return
         for index in (self._offset_index, self._time_index):
@@ -160,13 +159,13 @@ class Segment:
                 index.write_through()
 
     def finish(self) -> None:
-        """Give the time index its last entry. May be repeated, and appended to after it."""
+        """Give the time index its last entry. May be repeated, and appending may continue."""
         if self.max_timestamp > NO_TIMESTAMP:
             self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
         self.write_indexes()
 
     def unsynced_indexes(self) -> list[Path]:
-        """The index files that were written since this was last asked."""
+        """The index files that were written since the last call."""
         paths = []
         for index in (self._offset_index, self._time_index):
             if index is not None and index.unsynced and self.lasts:
@@ -175,7 +174,7 @@ class Segment:
         return paths
 
     def tails(self) -> list[IndexTail]:
-        """What is in the indexes and not in their files, for somebody else to write."""
+        """The indexes' tails, for another thread to write."""
         if self.lasts:
             return []
         indexes = (self._offset_index, self._time_index)
@@ -184,7 +183,6 @@ class Segment:
     # The indexes, read and rebuilt
 
     def forget_indexes(self, interval: int) -> None:
-        """Begin both indexes anew, with nothing in them."""
         self._offset_index = self._time_index = None
         for suffix in (layout.OFFSET_INDEX, layout.TIME_INDEX):
             self.path(suffix).unlink(missing_ok=True)
@@ -194,7 +192,7 @@ class Segment:
         self.index_due = interval
 
     def rebuild_indexes(self, interval: int, reason: str) -> None:
-        """Make both indexes from the headers in the log. Raises `InvalidBatch`."""
+        """Rebuild both indexes from the headers in the log. Raises `InvalidBatch`."""
         _log.warning("rebuilding index path=%s reason=%r", self.path(layout.OFFSET_INDEX), reason)
         size, highest = self.size, (self.max_timestamp, self.max_timestamp_offset)
         self.forget_indexes(interval)
@@ -206,7 +204,7 @@ class Segment:
             raise
         finally:
             self.size = size
-        with contextlib.suppress(OSError):  # what has no room on disk stays in memory
+        with contextlib.suppress(OSError):  # without room on disk it stays in memory
             self.finish()
 
     def _check(self, last_offset: int, position: int) -> BatchHeader:
@@ -216,17 +214,18 @@ class Segment:
         return header
 
     def resume(self, offset: int, interval: int) -> int:
-        """Become as if only the batches below `offset` had been appended; the next offset.
+        """Return to the state in which only the batches below `offset` had been appended; returns
+        the next offset.
 
-        Costs one index search and the batches behind the entry found, and completes indexes that
-        miss their last entries. `size` is then where the next batch begins, or should. Raises
+        Costs one index search and the batches after the entry found, and completes indexes that
+        lack their last entries. `size` is then the position of the next batch. Raises
         `InvalidBatch` if the file does not reach `offset` in whole batches.
         """
         size = self.size
         try:
             return self._resume(offset, interval)
         except BadIndex as error:
-            _log.warning("index made again path=%s reason=%r", self.path(layout.LOG), str(error))
+            _log.warning("index rebuilt path=%s reason=%r", self.path(layout.LOG), str(error))
         self.size = size
         self.forget_indexes(interval)
         return self._resume(offset, interval)
@@ -257,7 +256,7 @@ class Segment:
         return next_offset
 
     def _highest_noted(self) -> tuple[int, int]:
-        """The time index's last entry, which must say of a batch what that says itself."""
+        """The time index's last entry, which must match its batch."""
         last = self.time_index.last()
         if last is None:
             return NO_TIMESTAMP, self.base_offset
@@ -276,12 +275,12 @@ class Segment:
         raise BadIndex(f"timestamp {entry.timestamp} is not that of offset {entry.last_offset}")
 
     def truncate(self, position: int) -> None:
-        """Cut the log file off; for the indexes, `take` has been told of no batch behind it."""
+        """Cut the log file off; its indexes have no later batch, as `take` saw none."""
         os.ftruncate(self.file.fd, position)
         self.size = position
 
     def paths(self) -> list[Path]:
-        """The three files, in the order in which they are to be removed."""
+        """The three files, in the order of their removal."""
         return [self.path(suffix) for suffix in reversed(layout.SEGMENT_SUFFIXES)]
 
     def remove(self) -> None:
@@ -295,7 +294,7 @@ class Segment:
     # Reading
 
     def walk(self, position: int, end: int) -> Iterator[Located]:
-        """The batches from `position` to `end`. Raises `InvalidBatch` where one is none."""
+        """The batches from `position` to `end`. Raises `InvalidBatch` at an invalid one."""
         offset = self.base_offset
         for located in walk(self.file, position, end):
             yield located
@@ -328,19 +327,19 @@ class Segment:
         return None
 
     def end_of_records(self, position: int, end: int, interval: int) -> int:
-        """Where, of the batches from `position` to `end`, the last that has records ends."""
-        found, before = position, end
-        while found == position < before:
+        """The end of the last batch with records, of those from `position` to `end`."""
+        end_of_last, before = position, end
+        while end_of_last == position < before:
             indexed = self.boundary(position, before - 1, interval)
             begin = position if indexed is None else indexed.position
             for located in walk(self.file, begin, before, _NEAR):
                 if located.header.record_count:
-                    found = located.end
+                    end_of_last = located.end
             before = begin
-        return found
+        return end_of_last
 
     def position_before(self, offset: int, end: int, interval: int) -> int:
-        """Where a batch begins, before `end`, in front of which every offset is below `offset`."""
+        """A batch's beginning before `end`, with only offsets below `offset` before it."""
         try:
             return self._position_before(offset, end)
         except BadIndex as error:
@@ -357,7 +356,7 @@ class Segment:
         return entry.position
 
     def boundary(self, above: int, limit: int, interval: int) -> Located | None:
-        """The last indexed batch that begins above one position and not above the other."""
+        """The last indexed batch that begins after one position and not after the other."""
         try:
             entry = self.offset_index.at_or_below_position(limit)
             if entry is None or entry.position <= above:
@@ -377,7 +376,7 @@ class Segment:
         return self.max_timestamp, self.max_timestamp_offset
 
     def reaching(self, timestamp: int, interval: int) -> TimeEntry | None:
-        """The first entry of the time index that has reached `timestamp`."""
+        """The first entry of the time index with a timestamp of at least `timestamp`."""
         try:
             entry = self.time_index.reaching(timestamp)
             if entry is not None:
@@ -388,7 +387,7 @@ class Segment:
         return entry
 
     def noted_before(self, end: int, interval: int) -> tuple[TimeEntry | None, int]:
-        """The last indexed batch before `end`, and the last time entry that was there by then."""
+        """The last indexed batch before `end`, and the last time entry made by then."""
         try:
             return self._noted_before(end)
         except BadIndex as error:

@@ -1,6 +1,6 @@
 """A log's segments, in order. The last is the active one; the others are sealed.
 
-Of the sealed ones only the few that were read last keep files open.
+Only the few sealed ones that were read last keep files open.
 """
 
 from bisect import bisect_right
@@ -48,7 +48,7 @@ class Segments:
         return sum(segment.size for segment in self._items)
 
     def holding(self, offset: int) -> Segment:
-        """The segment whose range holds `offset`; the first, if that is higher."""
+        """The segment whose range includes `offset`; the first, if that starts later."""
         return self._items[max(bisect_right(self._bases, offset) - 1, 0)]
 
     def after(self, segment: Segment) -> Segment | None:
@@ -60,13 +60,11 @@ class Segments:
         self._bases.append(segment.base_offset)
 
     def drop_first(self, count: int) -> list[Segment]:
-        """Remove the oldest; the active one stays."""
         dropped = self._items[:count]
         self._set(self._items[count:])
         return dropped
 
     def replace(self, old: list[Segment], new: list[Segment]) -> None:
-        """Put `new` where the neighbours `old` were."""
         at = self._items.index(old[0])
         self._set([*self._items[:at], *new, *self._items[at + len(old) :]])
 
@@ -76,7 +74,7 @@ class Segments:
         self._warm = [segment for segment in self._warm if segment in items]
 
     def keep_warm(self, segment: Segment) -> None:
-        """Remember that files of a sealed segment were opened, and close those of another."""
+        """Note that files of a sealed segment were opened, and close those of another."""
         if segment in self._warm or segment is self._items[-1]:
             return
         self._warm.append(segment)
@@ -84,13 +82,12 @@ class Segments:
             self._warm.pop(0).cool()
 
     def rest(self) -> bool:
-        """Let go of every file until it is needed; whether that could be done."""
+        """Close all files until they are needed; whether that was possible."""
         while self._warm:
             self._warm.pop().cool()
         return self.active.rest()
 
     def let_go(self) -> None:
-        """Let go of every file."""
         self._warm.clear()
         for segment in self._items:
             segment.let_go()

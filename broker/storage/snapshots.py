@@ -1,9 +1,9 @@
 """The snapshots of producer states in a partition's directory: `{offset}.snapshot`.
 
-A snapshot says what was known of the producers just before its offset. It is written only when
-everything before that offset, indexes too, is on disk: so one that lies past the end of a log
-proves that the log has lost something. There is one for the beginning of each segment, and a few
-taken in between; each bounds how far back a recovery must read. A damaged one is passed over.
+A snapshot has the state of the producers just before its offset. It is written only when everything
+before that offset, including indexes, is on disk: so one beyond the end of a log proves that the
+log has lost something. There is one for the beginning of each segment, and a few taken in between;
+each bounds how far back recovery must read. A damaged one is ignored.
 """
 
 import logging
@@ -16,13 +16,13 @@ from broker.storage.errors import BadSnapshot
 from broker.storage.producers import ProducerStates
 from ground.durable_files import replace_file
 
-_BETWEEN: Final = 3  # snapshots kept besides those at the beginning of segments
+_BETWEEN: Final = 3  # snapshots kept in addition to those at the beginning of segments
 
 _log = logging.getLogger(__name__)
 
 
 def write_snapshot(directory: Path, offset: int, producers: ProducerStates) -> None:
-    """Any thread; `producers` is a copy that nobody changes. A power loss may yet take it away."""
+    """Any thread; `producers` is a copy that does not change. A power loss may still remove it."""
     path = layout.numbered(directory, offset, layout.SNAPSHOT)
     replace_file(path, producers.encode(), sync_name=False)
 
@@ -47,13 +47,13 @@ def _load(directory: Path, offset: int, producers: ProducerStates) -> bool:
     try:
         producers.load(path.read_bytes())
     except (BadSnapshot, OSError) as error:
-        _log.warning("passing over snapshot path=%s reason=%r", path, str(error))
+        _log.warning("ignoring snapshot path=%s reason=%r", path, str(error))
         return False
     return True
 
 
 def superfluous(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
-    """Which snapshots can go, in a log whose segments begin at `bases`."""
+    """The snapshots that can be removed, in a log whose segments begin at `bases`."""
     at_segments = frozenset(bases)
     first = min(at_segments)
     between = [offset for offset in sorted(offsets) if offset not in at_segments]
@@ -62,7 +62,7 @@ def superfluous(offsets: Iterable[int], bases: Iterable[int]) -> list[int]:
 
 
 class Snapshots:
-    """Which snapshots a log has, and which are to be written with its next flush."""
+    """The snapshots of a log, and those to be written with its next flush."""
 
     __slots__ = ("_directory", "_due", "_offsets")
 
@@ -76,22 +76,22 @@ class Snapshots:
         return bool(self._due)
 
     def request(self, offset: int, producers: ProducerStates) -> None:
-        """Have one written, unless there is one for this offset."""
+        """Request a snapshot, unless there is one for this offset."""
         if offset not in self._offsets:
             self._due[offset] = producers.copy()
 
     def take(self, bases: Iterable[int]) -> tuple[list[tuple[int, ProducerStates]], list[Path]]:
-        """What to write now, and the files that are then superfluous."""
+        """The snapshots to write now, and the files that are superfluous after that."""
         if not self._due:
             return [], []
         due, self._due = list(self._due.items()), {}
         self._offsets += [offset for offset, _ in due]
         gone = superfluous(self._offsets, bases)
         self._offsets = [offset for offset in self._offsets if offset not in gone]
-        return due, [layout.numbered(self._directory, each, layout.SNAPSHOT) for each in gone]
+        return due, [layout.numbered(self._directory, offset, layout.SNAPSHOT) for offset in gone]
 
     def put_back(self, unwritten: Iterable[tuple[int, ProducerStates]]) -> None:
-        """These were taken, but could not be written: next time."""
+        """These were taken, but could not be written: the next flush retries."""
         for offset, producers in unwritten:
             if offset in self._offsets:
                 self._offsets.remove(offset)

@@ -1,14 +1,14 @@
-"""How compaction's output takes the place of segments, at once and for good.
+"""Swaps compaction's output in for the segments that it replaces, atomically and durably.
 
     1  X.log.cleaned, X.index.cleaned, X.timeindex.cleaned are written and synced
-    2  X.Y.swap says that it replaces what begins before Y; indexes, then log, are renamed to
-       .swap; the directory is synced: now it has happened
+    2  X.Y.swap records that it replaces what begins before Y; indexes, then log, are renamed to
+       .swap; the directory is synced: this commits the swap
     3  the old segments are renamed to .deleted
     4  indexes, then log, lose their .swap; X.Y.swap is removed
 
-A crash before 2 leaves `.cleaned` files, which are removed; one behind it a `.log.swap`, with
-which `finish` goes on. That of a release which wrote no X.Y.swap ends with a batch that the last
-segment it replaces ended with.
+A crash before step 2 leaves `.cleaned` files, which are removed; one after it a `.log.swap`, from
+which `finish` continues. That of a release without X.Y.swap ends with the last batch of the last
+segment that it replaces.
 """
 
 import logging
@@ -25,8 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def cleaned_files(directory: Path, base_offset: int) -> list[Path]:
-    """The files of step 1."""
-    paths = (layout.numbered(directory, base_offset, each) for each in layout.SEGMENT_SUFFIXES)
+    paths = (layout.numbered(directory, base_offset, suffix) for suffix in layout.SEGMENT_SUFFIXES)
     return [path.with_name(path.name + layout.CLEANED) for path in paths]
 
 
@@ -39,37 +38,43 @@ def note_gaps(directory: Path) -> None:
 
 
 def expect_gap(directory: Path, end_offset: int, base_offset: int) -> None:
-    """A copy of a batch begins there, where the log ends here: its leader has compacted what was
+    """A copy of a batch begins there, while the log ends here: its leader has compacted what was
     between them. Blocks the first time. Raises `NotNext`, `NotWritten`."""
     if base_offset < end_offset:
-        raise NotNext(f"{directory} ends at {end_offset}, and a copy begins at {base_offset}")
+        raise NotNext(
+            f"{directory} ends at {end_offset}, and the copied batch begins at {base_offset}"
+        )
     try:
         note_gaps(directory)
     except OSError as error:
-        raise NotWritten.because(error, f"no note of gaps in {directory}") from error
+        raise NotWritten.because(
+            error, f"cannot record that there are gaps in {directory}"
+        ) from error
 
 
 def note_transactions(directory: Path) -> bool:
-    """From now on the log may hold transactions; True. Blocks the first time. Raises
-    `NotWritten`."""
+    """From now on the log may hold transactions. Blocks the first time. Raises `NotWritten`."""
     note = directory / layout.TRANSACTIONS
     try:
         note.touch()
         sync_directory(directory)
     except OSError as error:
-        raise NotWritten.because(error, f"no note of transactions in {directory}") from error
+        raise NotWritten.because(
+            error, f"cannot record that there are transactions in {directory}"
+        ) from error
     _log.warning(
-        "transactional batches are copied, who reads committed messages only will be refused "
-        "directory=%s", directory,
+        "copying transactional batches: consumers with isolation.level=read_committed are "
+        "rejected directory=%s", directory,
     )  # fmt: skip
     return True
 
 
 def swap_in(directory: Path, bases: Sequence[int], end_offset: int) -> list[Path]:
-    """Steps 2 to 4, for the segments at `bases`, the first of which the new one is named after, and
-    behind which `end_offset` follows.
+    """Steps 2 to 4, for the segments at `bases`; the new one has the first base offset, and ends at
+    `end_offset`.
 
-    What is then to be unlinked. That the log has holes is noted for good before anything else.
+    Returns the files to be unlinked. That the log has gaps is recorded durably before anything
+    else.
     """
     note_gaps(directory)
     extent = layout.swap_extent(directory, bases[0], end_offset)
@@ -84,7 +89,7 @@ def swap_in(directory: Path, bases: Sequence[int], end_offset: int) -> list[Path
 
 
 def retire(directory: Path, base_offset: int) -> list[Path]:
-    """Rename a segment's files to `.deleted`: a crash removes them. What is to be unlinked."""
+    """Rename a segment's files to `.deleted`; returns the files to be unlinked."""
     doomed = []
     for suffix in reversed(layout.SEGMENT_SUFFIXES):
         path = layout.numbered(directory, base_offset, suffix)
@@ -98,7 +103,7 @@ def retire(directory: Path, base_offset: int) -> list[Path]:
 
 
 def _take_place(directory: Path, base_offset: int) -> None:
-    """Step 4. What had these names is replaced."""
+    """Step 4. Replaces the files with these names."""
     for suffix in layout.SEGMENT_SUFFIXES:
         path = layout.numbered(directory, base_offset, suffix)
         swap = path.with_name(path.name + layout.SWAP)
@@ -106,14 +111,14 @@ def _take_place(directory: Path, base_offset: int) -> None:
             swap.replace(path)
 
 
-def finish(directory: Path, found: layout.PartitionFiles) -> None:
-    """After a crash: go on with what was committed, and remove what was not."""
-    # Indexes count too: of a segment that was being retired the log has gone first.
-    bases = found.logs.keys() | found.offset_indexes.keys() | found.time_indexes.keys()
-    for base_offset in sorted(found.swaps):
+def finish(directory: Path, files: layout.PartitionFiles) -> None:
+    """After a crash: complete a committed swap, and remove the files of another."""
+    # Indexes count too: when a segment was being retired, its log went first.
+    bases = files.logs.keys() | files.offset_indexes.keys() | files.time_indexes.keys()
+    for base_offset in sorted(files.swaps):
         path = layout.numbered(directory, base_offset, layout.LOG + layout.SWAP)
-        _log.info("finishing compaction path=%s", path)
-        end_offset = found.swap_ends.get(base_offset)
+        _log.info("completing compaction path=%s", path)
+        end_offset = files.swap_ends.get(base_offset)
         if end_offset is None:
             end_offset = _end_of(path, base_offset)
         for covered in bases:
@@ -121,13 +126,12 @@ def finish(directory: Path, found: layout.PartitionFiles) -> None:
                 for doomed in retire(directory, covered):
                     doomed.unlink()
         _take_place(directory, base_offset)
-    for path in found.leftovers:
+    for path in files.leftovers:
         path.unlink(missing_ok=True)
     sync_directory(directory)
 
 
 def _end_of(path: Path, base_offset: int) -> int:
-    """Where the last batch of a file ends."""
     file = OpenFile(path)
     end_offset = base_offset
     for located in walk(file, 0, path.stat().st_size):

@@ -1,8 +1,8 @@
-"""Which record was the first to reach a timestamp, and which has the highest.
+"""Finds the first record with a timestamp, and the record with the highest.
 
-The indexes say in which few batches to look; the batches themselves give the answer. Of each
-segment only what consumers see counts. Timestamps need not grow from record to record. A batch
-whose records cannot be read (the broker never looks inside) is taken by what its header says.
+The indexes narrow the search to a few batches; the batches themselves give the answer. Only the
+exposed part of each segment counts. Timestamps need not grow from record to record. For a batch
+whose records cannot be read (the broker never looks inside) its header is used.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,16 +18,12 @@ _BEHIND_ALL = 2**63
 
 
 class TimestampedOffset(NamedTuple):
-    """A record's offset, its timestamp, and the leader epoch it was written in."""
-
     offset: int
     timestamp: int
     leader_epoch: int
 
 
-Visible = Iterable[
-    tuple[Segment, int]
-]  # segments, in order, and up to which position they are seen
+Visible = Iterable[tuple[Segment, int]]  # segments, in order, and their exposed ends
 
 
 def first_reaching(
@@ -59,14 +55,14 @@ def highest(visible: Visible, start_offset: int, interval: int) -> TimestampedOf
     if where is None:
         return None
     segment, located = where
-    left = [record for record in _records(segment, located) if record.offset >= start_offset]
-    return _found(max(left, key=lambda record: record.timestamp), located) if left else None
+    records = [record for record in _records(segment, located) if record.offset >= start_offset]
+    return _found(max(records, key=lambda record: record.timestamp), located) if records else None
 
 
 def _highest(
     segment: Segment, end: int, start_offset: int, interval: int
 ) -> tuple[int, Located | None]:
-    """The highest timestamp of what is visible of a segment, and its batch."""
+    """The highest timestamp in the visible part of a segment, and its batch."""
     first = segment.find(start_offset, end, interval)
     if first is None:
         return NO_TIMESTAMP, None
@@ -83,8 +79,10 @@ def _highest(
         header = located.header
         reached = header.max_timestamp
         if header.base_offset < start_offset:
-            left = (each for each in _records(segment, located) if each.offset >= start_offset)
-            reached = max((record.timestamp for record in left), default=NO_TIMESTAMP)
+            records = (
+                record for record in _records(segment, located) if record.offset >= start_offset
+            )
+            reached = max((record.timestamp for record in records), default=NO_TIMESTAMP)
         if reached > timestamp:
             timestamp, best = reached, located
     return timestamp, best

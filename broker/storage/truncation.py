@@ -1,8 +1,8 @@
-"""The end of a log cut off in its directory, or all of it, so that any crash leaves a log.
+"""Cuts off the end of a log in its directory, or all of it, so that any crash leaves a valid log.
 
-What claims that more was there goes first, then the newest segments, and only when that will last
-is the segment shortened in which the end now lies. Indexes, epochs and producer states that say too
-much are hints: whoever opens the log next goes by its batches.
+Files that claim later offsets are removed first, then the newest segments, and only when that is
+durable, the segment that contains the new end is shortened. Indexes, epochs and producer states
+that claim too much are hints: the next one to open the log goes by its batches.
 
 Specified in docs/replication-spec.md: `ReceiveAnswer` (R8).
 """
@@ -20,24 +20,24 @@ from wire.batch import BatchHeader
 
 
 class Truncation(NamedTuple):
-    """A log is to end at `end`: cut off there, at a position of a segment, or begun anew."""
+    """A log's new end: cut off at a position of a segment, or begun anew."""
 
     end: int
     place: tuple[Path, int] | None
 
     @classmethod
     def at(cls, offset: int, segments: Segments, start: int, index_interval: int) -> Self:
-        """Without what is from `offset` on, of a log that has something there."""
+        """Remove everything from `offset` on, of a log that has something there."""
         first = _first_from(start, segments, index_interval)
         if max(first.base_offset, first.last_offset) >= offset:
-            # Nothing would be left, and a log of nothing still begins somewhere.
+            # Nothing would be left, and even an empty log begins at some offset.
             return cls(min(offset, max(start, first.base_offset)), None)
         segment = segments.holding(offset)
-        found = segment.find(offset, segment.size, index_interval)
+        located = segment.find(offset, segment.size, index_interval)
         path = segment.path(layout.LOG)
-        if found is None:  # a gap: nothing is cut off here, but what claims that more was there
+        if located is None:  # a gap: nothing is cut off here, except claims that more was there
             return cls(offset, (path, segment.size))
-        return cls(min(offset, found.header.base_offset), (path, found.position))
+        return cls(min(offset, located.header.base_offset), (path, located.position))
 
     def carry_out(self, directory: Path, index_interval: int) -> None:
         """Blocks."""
@@ -48,37 +48,38 @@ class Truncation(NamedTuple):
 
 
 def _first_from(offset: int, segments: Segments, index_interval: int) -> BatchHeader:
-    """The batch that holds `offset`, or the next."""
     segment: Segment | None = segments.holding(offset)
     while segment is not None:
-        found = segment.find(offset, segment.size, index_interval)
-        if found is not None:
-            return found.header
+        located = segment.find(offset, segment.size, index_interval)
+        if located is not None:
+            return located.header
         segment = segments.after(segment)
     raise OffsetOutOfRange(f"nothing is stored from offset {offset} on")
 
 
 def cut_off(
-    directory: Path, found: layout.PartitionFiles, offset: int, place: tuple[Path, int]
+    directory: Path, files: layout.PartitionFiles, offset: int, place: tuple[Path, int]
 ) -> None:
-    """The log ends at `offset` from now on: at that position of the segment, if it begins before.
+    """Make the log end at `offset`: at that position of the segment, if the segment begins before
+    it.
 
-    Blocks."""
-    deleted = [each for each in found.starts if each > offset]
+    Blocks.
+    """
+    deleted = [start for start in files.starts if start > offset]
     if deleted:
         layout.numbered(directory, offset, layout.START).touch()
-    for claims, suffix in ((deleted, layout.START), (found.snapshots, layout.SNAPSHOT)):
+    for claims, suffix in ((deleted, layout.START), (files.snapshots, layout.SNAPSHOT)):
         for claim in claims:
             if claim > offset:
                 layout.numbered(directory, claim, suffix).unlink(missing_ok=True)
-    bases = found.logs.keys() | found.offset_indexes.keys() | found.time_indexes.keys()
+    bases = files.logs.keys() | files.offset_indexes.keys() | files.time_indexes.keys()
     for base in sorted(bases, reverse=True):
         if base > offset:
-            for suffix in layout.SEGMENT_SUFFIXES:  # an index without its log would be a loss
+            for suffix in layout.SEGMENT_SUFFIXES:  # an index alone would look like a loss
                 layout.numbered(directory, base, suffix).unlink(missing_ok=True)
     sync_directory(directory)
     path, position = place
-    for base, stat in found.logs.items():
+    for base, stat in files.logs.items():
         if base <= offset and layout.numbered(directory, base, layout.LOG) == path:
             segment = Segment(directory, base, stat.st_size, 0)
             segment.truncate(position)
@@ -86,30 +87,30 @@ def cut_off(
 
 
 def begin_anew(directory: Path, offset: int, index_interval: int) -> None:
-    """The log is empty from now on, and its next record has that offset. Blocks.
+    """Empty the log; its next record has this offset. Blocks.
 
-    A mark says so, and once that lasts there is no way back: `finish` is gone on with after a
-    crash.
+    A mark records that; once the mark is durable there is no way back: after a crash, `finish`
+    continues.
     """
     layout.numbered(directory, offset, layout.ANEW).touch()
     sync_directory(directory)
     finish(directory, layout.scan(directory), index_interval)
 
 
-def finish(directory: Path, found: layout.PartitionFiles, index_interval: int) -> None:
-    """Make it anew, if a mark says so; of several, as the latest in the log."""
-    if not found.anew:
+def finish(directory: Path, files: layout.PartitionFiles, index_interval: int) -> None:
+    """Empty the log if a mark says so; of several marks, the log's latest counts."""
+    if not files.anew:
         return
     numbers = {
-        *(*found.logs, *found.offset_indexes, *found.time_indexes),
-        *(*found.snapshots, *found.starts),
+        *(*files.logs, *files.offset_indexes, *files.time_indexes),
+        *(*files.snapshots, *files.starts),
     }
     for number in numbers:
         for suffix in (*layout.SEGMENT_SUFFIXES, layout.SNAPSHOT, layout.START):
             layout.numbered(directory, number, suffix).unlink(missing_ok=True)
     (directory / layout.LEADER_EPOCHS).unlink(missing_ok=True)
-    Segment.create(directory, max(found.anew), index_interval)
+    Segment.create(directory, max(files.anew), index_interval)
     sync_directory(directory)
-    for mark in found.anew:
+    for mark in files.anew:
         layout.numbered(directory, mark, layout.ANEW).unlink()
     sync_directory(directory)

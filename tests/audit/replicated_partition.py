@@ -14,7 +14,7 @@ from typing import Final
 
 from broker.config import Checks
 from broker.counting.counter import epochs_of
-from broker.counting.following import LogFollowing
+from broker.counting.partition_counting import PartitionCounting
 from broker.counting.reports import CountingReport, Led, Task
 from broker.storage.config import LogConfig
 from broker.storage.log import Log
@@ -67,7 +67,7 @@ class Replica:
         task = Task(
             directory, "", Security(), registry, CLUSTER, "h", MINUTE, 10.0, Checks(landed=True)
         )
-        self._following = LogFollowing(task, Counter(journal, speaker, self), self._ledger)
+        self._following = PartitionCounting(task, Counter(journal, speaker, self), self._ledger)
 
     def send(self, said: Json) -> None:
         if self.silent:

@@ -84,8 +84,8 @@ async def test_an_ipv6_address_stands_for_its_network(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("logins", "why"),
     [
-        (["PLAIN"], "has secrets sent as they are: add `tls`"),
-        (["SCRAM-SHA-512", "GSSAPI"], "Penstock's brokers take no tickets of Kerberos"),
+        (["PLAIN"], "sends secrets unencrypted: add `tls`"),
+        (["SCRAM-SHA-512", "GSSAPI"], "Penstock's brokers do not support Kerberos"),
     ],
 )
 def test_logins_that_cannot_be(logins: list[str], why: str) -> None:

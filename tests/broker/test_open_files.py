@@ -96,7 +96,7 @@ def test_what_is_used_stays_open(logs: list[OneLog]) -> None:
 
 def test_a_log_that_is_not_flushed_is_flushed_and_not_let_go_of(logs: list[OneLog]) -> None:
     written: list[OneLog] = []
-    with pytest.raises(NoRoom, match=r"all \d+ files are in use that logs may have open"):
+    with pytest.raises(NoRoom, match=r"all \d+ files that logs may open are in use"):
         for each in logs:
             each.write()
             written.append(each)
@@ -205,5 +205,5 @@ def test_what_is_left_by_connections_is_for_logs(most: int, wanted: int, connect
 
 
 def test_a_limit_that_is_too_low_is_named() -> None:
-    with pytest.raises(BrokerError, match=r"may have 100 files open, a broker needs 256 at least"):
+    with pytest.raises(BrokerError, match=r"open files is 100, a broker needs at least 256"):
         Descriptors.of(100, 20_000)

@@ -106,10 +106,10 @@ def test_an_unknown_name_is_answered_with_the_nearest_known() -> None:
         ("cleanup.policy", "delete,shred", "must be a list of delete or compact"),
         ("compression.type", "brotli", "must be producer"),
         ("message.timestamp.type", "Now", "must be CreateTime or LogAppendTime"),
-        ("message.format.version", "newest", "must be a release of Kafka"),
+        ("message.format.version", "newest", "must be a Kafka release"),
         ("remote.storage.enable", "true", "must be false: Penstock has no remote storage"),
-        ("confluent.value.schema.validation", "true", "asks for what Penstock does not have"),
-        ("confluent.placement.constraints", '{"version": 2}', "asks for what Penstock does not"),
+        ("confluent.value.schema.validation", "true", "would enable a feature that Penstock"),
+        ("confluent.placement.constraints", '{"version": 2}', "would enable a feature"),
         ("confluent.anything", "x" * 1001, "1001 characters, 1000 are allowed"),
         ("min.cleanable.dirty.ratio", "1.5", "must be between 0 and 1"),
         ("min.cleanable.dirty.ratio", "nan", "must be between 0 and 1"),
@@ -159,7 +159,7 @@ def test_what_nothing_goes_by_is_told_from_what_is_as_it_is_anyway() -> None:
 def test_only_so_many_configs_of_others_are_kept() -> None:
     fifty = {f"confluent.number.{number}": "1" for number in range(50)}
     assert TopicConfig.parse(fifty).overrides == fifty
-    assert "51 configs of others, 50 are allowed" in refused({**fifty, "confluent.more": "1"})
+    assert "51 foreign configs, at most 50 are allowed" in refused({**fifty, "confluent.more": "1"})
     for name in ("confluent.", "confluent.x\n", "confluent." + "x" * 101, "confluence.x"):
         assert "Unknown topic config name" in refused({name: "1"})
 
@@ -277,7 +277,7 @@ def test_changes_that_make_no_sense_are_refused(change: ConfigChange, code: Erro
     ("key", "value"), [(MIRROR_OF, "dc1/logs/"), (ACCEPT_GAP, "0:3-5"), (MIRROR_OF, "")]
 )
 def test_what_makes_one_topic_a_copy_is_no_default_of_all(key: str, value: str) -> None:
-    with pytest.raises(ValueError, match="is of one topic, and no default of all"):
+    with pytest.raises(ValueError, match="can be set for single topics only"):
         TopicDefaults.from_settings({key: value})
 
 

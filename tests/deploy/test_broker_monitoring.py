@@ -8,7 +8,7 @@ import yaml
 from broker.groups.counts import GroupCounts
 from broker.groups.values import State
 from broker.metrics import BrokerMetrics
-from broker.standing import CopyingFigures, figures
+from broker.replication_status import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
 from tests.deploy.dashboards import DASHBOARD, RULES, check_layout, spoken_of
 from tests.deploy.mirror_alerts import promtool

@@ -87,7 +87,7 @@ def test_fixtures_of_servers_are_known_by_name() -> None:
     ("file", "module", "is_about_it"),
     [
         ("tests/broker/api/test_log_apis.py", "broker/storage/log.py", True),  # imports it
-        ("tests/broker/test_opening.py", "broker/storage/opening.py", True),  # its name
+        ("tests/broker/test_log_opening.py", "broker/storage/log_opening.py", True),  # its name
         ("tests/agent/files/test_rotations.py", "agent/files/missed_names.py", True),  # its folder
         ("tests/runner/test_selection.py", "broker/storage/log.py", False),
         ("tests/agent/journal/test_journal.py", "broker/journal.py", False),  # another package

@@ -150,9 +150,9 @@ def test_what_keeps_the_ledger_waiting_is_said_and_nothing_else_waits(
     settings = {"registry": "http://127.0.0.1:1", "ledger_interval": 0.1}
     with BrokerProcess(tmp_path / "broker", zookeeper=chroot, settings=settings) as broker:
         produce(broker, new_topic, "none", 10, random.Random(1))
-        wait_until(lambda: "ledger waits reason=" in broker.log(), within=20, what="it is said")
+        wait_until(lambda: "counting paused reason=" in broker.log(), within=20, what="it is said")
         produce(broker, new_topic, "none", 10, random.Random(1))
-        assert broker.log().count("ledger waits") == 1
+        assert broker.log().count("ledger counting paused") == 1
         child = child_of(broker)
         assert broker.terminate() == 0
         assert not Path(f"/proc/{child}").exists()

@@ -66,7 +66,7 @@ def test_more_partitions_than_files(chroot: str, tmp_path: Path) -> None:
         assert broker.http("/readyz") == (200, "ready\n")
         allowed = float(metric(broker, 'penstock_broker_allowed{of="log_files"}'))
         assert float(metric(broker, "penstock_broker_log_files")) <= allowed < FILES
-        assert "few files" in broker.log()
+        assert "low limit of open files" in broker.log()
         bystander.finish()
         broker.restart()
         read_from_all(broker.bootstrap)
@@ -190,7 +190,7 @@ def test_who_does_not_read_does_not_keep_the_files_from_others(chroot: str, tmp_
             time.sleep(0.05)
         time.sleep(2)
         bystander.finish()
-        assert "responses are not read, and files are needed" in broker.log()
+        assert "client does not read its responses, and their files are needed" in broker.log()
         assert broker.http("/readyz") == (200, "ready\n")
 
 
@@ -204,5 +204,5 @@ def test_a_broker_that_turns_clients_away_is_not_ready(chroot: str, tmp_path: Pa
             one_more = stack.enter_context(RawConnection(broker.bootstrap))
             with pytest.raises((Closed, OSError)):
                 one_more.ask(API_VERSIONS, 0, b"")
-            assert broker.http("/readyz") == (503, "not ready: all 5 connections are taken\n")
+            assert broker.http("/readyz") == (503, "not ready: all 5 connections are in use\n")
         wait_until(broker.ready, within=30, what="it is ready again")

@@ -142,7 +142,7 @@ def test_a_producer_id_is_of_no_use_to_anybody_else(guarded: Guarded) -> None:
             for sequence in (0, 1, 9):
                 refused = produced(mallory, index, sequence)
                 assert read_produced(refused) == Produced(ErrorCode.unknown_producer_id, -1)
-                assert b"was not given to mallory" in refused, "and nothing of any sequence"
+                assert b"was not assigned to mallory" in refused, "and nothing of any sequence"
             assert read_produced(produced(alice, index, 1)) == Produced(0, 1)
         assert "UNKNOWN_PRODUCER_ID" in guarded.brokers[leader].log()
 

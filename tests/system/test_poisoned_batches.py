@@ -151,7 +151,7 @@ def test_who_sent_it_is_told_and_so_is_the_log(broker: BrokerProcess, topic: str
 
 
 def test_a_broker_says_that_it_is_slower_than_it_could_be(broker: BrokerProcess) -> None:
-    assert ("looked through without wire/_records.c" in broker.log()) is not NATIVE
+    assert ("checking records without wire/_records.c" in broker.log()) is not NATIVE
 
 
 def test_who_wants_no_answer_is_hung_up_on(broker: BrokerProcess) -> None:

@@ -142,7 +142,7 @@ def test_a_broker_is_stopped_and_others_lead_before(cluster: Cluster, elected: E
         sending = threads.submit(write_numbers, cluster, 20_000)
         assert cluster.broker(stopped).terminate() == 0
         sending.result()
-    assert "others lead now" in cluster.broker(stopped).log()
+    assert "leadership handed over" in cluster.broker(stopped).log()
     elected.wait(lambda now: all(stopped not in each.isr for each in now))
     for was, each in zip(before, elected.partitions, strict=True):
         assert each.leader not in {stopped, NO_LEADER}
@@ -265,7 +265,7 @@ def test_what_is_seen_when_brokers_go(cluster: Cluster, new_topic: str) -> None:
 
     third.kill()
     wait_until(
-        lambda: "3 is away: start it" in first.http("/readyz")[1],
+        lambda: "3 is down: start it" in first.http("/readyz")[1],
         within=LONG,
         what="the first one says who is away",
     )
@@ -291,12 +291,12 @@ def test_what_is_seen_when_brokers_go(cluster: Cluster, new_topic: str) -> None:
         what="the last one refuses acks=all",
     )
     page = first.http("/readyz")[1]
-    assert "not enough in sync for min.insync.replicas: 3 partitions" in page
-    assert "brokers 2, 3 are away: start them" in page
+    assert "fewer in sync than min.insync.replicas: 3 partitions" in page
+    assert "brokers 2, 3 are down: start them" in page
     assert value(first, "brokers_away") == 2
     refused = at.run("topics", "create", f"{new_topic}2")
     assert "Replication factor: 3 larger than available brokers: 1." in refused.stderr
-    said = "not enough in sync for min.insync.replicas: "
+    said = "fewer in sync than min.insync.replicas: "
     wait_until(lambda: said in first.log(), within=LONG, what="it stands in the log")
 
     for each in (second, third):

@@ -140,7 +140,7 @@ def test_without_a_login(secured: SecuredBroker) -> None:
     for key in KEYS:
         with in_the_clear(secured) as connection:
             cut_off(connection, key)
-    logged(secured, "and it has not logged in")
+    logged(secured, "without a login")
 
 
 def recorded(heard: list[bytes], user: str) -> Exchange:
@@ -186,7 +186,7 @@ def test_with_a_wrong_password_or_a_proof_of_another_connection(
         for key, each in connections.items():
             assert each.answer()[:2] == int16(ErrorCode.sasl_authentication_failed)
             cut_off(each, key)
-    logged(secured, "the nonce is another attempt's, user bob" if heard else "wrong password, user")
+    logged(secured, "belongs to another attempt, user bob" if heard else "wrong password, user")
 
 
 def test_with_an_expired_token(secured: SecuredBroker) -> None:
@@ -244,7 +244,7 @@ def test_after_the_end_of_a_login(chroot: str, tmp_path: Path) -> None:
         time.sleep(1.1)
         for key, each in connections.items():
             cut_off(each, key)
-        logged(secured, "and its login has ended")
+        logged(secured, "after the end of its login")
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if RULES[key]], ids=lambda key: APIS[key].name)

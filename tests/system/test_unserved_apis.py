@@ -28,7 +28,7 @@ NOT_SERVED = (
     r"|security.?disabled|No Authorizer is configured"  # what is said of ACLs without them
 )
 JAVAS_WORDS = "The version of API is not supported"
-WITHOUT_TRANSACTIONS = "this broker has no transactions"
+WITHOUT_TRANSACTIONS = "this broker does not support transactions"
 # Where a client shows its user the broker's words.
 SHOWN = (
     "librdkafka: init transactions",

@@ -133,7 +133,7 @@ def test_zookeeper_hesitates_while_a_broker_starts(tmp_path: Path) -> None:
             zookeepers.thaw()
             broker.kill()
             (tmp_path / "broker" / "broker.log").unlink()
-        wait_until(lambda: "tried again" in broker.log(), within=90, what="it says that it waits")
+        wait_until(lambda: "start failed, retrying" in broker.log(), within=90, what="it waits")
         assert broker.process.alive
         zookeepers.thaw()
         wait_until(broker.ready, within=90, what="it is ready")

@@ -36,7 +36,7 @@ from wire.acls import Operation, PatternType, Permission, ResourceType
 from wire.errors import ErrorCode
 
 CHANGES_SOMETHING = {Operation.CREATE, Operation.DELETE, Operation.ALTER, Operation.ALTER_CONFIGS}
-BY_ASKING = "topics that are created by asking"
+BY_ASKING = "topics created on first use"
 ROWS = [
     pytest.param(key, each, question, id=f"{key}-{each.operation.words}-{each.kind.words}")
     for key, rules in RULES.items()

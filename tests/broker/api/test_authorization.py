@@ -94,7 +94,7 @@ def test_an_api_serves_with_its_rights_alone(
     assert codes(ask(client, "no-such-topic")) == found
     for operation, kind in reversed(needed.rights):
         rights = [rule(operation, kind)]
-        if needed.needed_for == "topics that are created by asking":
+        if needed.needed_for == "topics created on first use":
             rights.append(rule(Operation.DESCRIBE))
         if needed.besides is not None:
             rights.append(rule(*needed.besides))

@@ -99,7 +99,7 @@ def test_nobody_coordinates_transactions_and_nobody_shall_ask_again(
     client.ask(api_versions.API, 3, says_who)
     for each in find(client, version, find_coordinator.TRANSACTION):
         assert each.error_code is ErrorCode.transactional_id_authorization_failed
-        assert "has no transactions" in (each.error_message or "")
+        assert "does not support transactions" in (each.error_message or "")
         assert each.node_id == -1
     for each in find(client, version, 2):
         assert each.error_code is ErrorCode.invalid_request

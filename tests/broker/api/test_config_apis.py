@@ -138,11 +138,11 @@ def test_what_changes_nothing_is_kept_and_told(
         assert {each: value(client, topic, each) for each in FOREIGN} == {
             each: (text, own) for each, text in FOREIGN.items()
         }
-        assert f"not acted on topic={topic} configs={{'compression.type': 'gzip'" in caplog.text
+        assert f"in Penstock topic={topic} configs={{'compression.type': 'gzip'" in caplog.text
     assert change_configs(client, name, ("retention.ms", SET, "9")) is ErrorCode.none
     assert replace_configs(client, altered, FOREIGN) is ErrorCode.none
     about = describe_config(client, OF_TOPIC, name, "compression.type", include_documentation=True)
-    assert "in the bytes that the producer sent" in (about.configs[0].documentation or "")
+    assert "stored and served as the producer sent them" in (about.configs[0].documentation or "")
     sent = batch(1, 2, 3)
     assert client.produce(name, sent).error_code is ErrorCode.none
     assert fetched(client, whole({(name, 0): 0})).records == sent

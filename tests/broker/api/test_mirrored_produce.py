@@ -221,7 +221,7 @@ def test_others_may_not_write_to_a_copy(client: RawClient, copy: str) -> None:
     answer = client.produce(copy, batch(1_000))
     assert answer.error_code is ErrorCode.policy_violation
     assert answer.error_message == (
-        "the topic is a copy of dc1/page_views: it is written by the mirror alone; "
+        "the topic is a copy of dc1/page_views, and only the mirror may write to it; "
         "penstock mirror promote opens it"
     )
 

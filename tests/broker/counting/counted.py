@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.config import Checks
-from broker.counting.following import LogFollowing
+from broker.counting.partition_counting import PartitionCounting
 from broker.counting.reports import CountingReport, CountingResult, Led, LostOffsets, Task
 from broker.storage.log import Log
 from client.security import Security
@@ -44,7 +44,7 @@ class Counted:
         task = Task(*place, 60_000, 10.0, checks or Checks())
         self.ledger = ShownLedger()
         counter = Counter(self.journal, speaker, self)
-        self._following = LogFollowing(task, counter, self.ledger)
+        self._following = PartitionCounting(task, counter, self.ledger)
 
     def send(self, entry: Json) -> None:
         if self.is_silent:

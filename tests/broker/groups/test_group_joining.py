@@ -135,7 +135,7 @@ def test_in_a_stable_group_a_leader_that_joins_again_begins_a_rebalance(scene: S
     first = scene.join(leader.member_id, reason="a topic has grown")
     assert first.waits
     assert scene.group.state is State.PREPARING
-    assert scene.group.reason.endswith("leads, and joins again: a topic has grown")
+    assert scene.group.reason.endswith("rejoins as the leader: a topic has grown")
     second = scene.join(leader.member_id)
     assert first.code is ErrorCode.rebalance_in_progress, "who joins twice is answered twice"
     assert second.waits

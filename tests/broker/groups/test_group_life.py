@@ -33,7 +33,7 @@ def test_who_does_not_is_removed_after_its_session(scene: Scene) -> None:
     scene.beat(leader)
     scene.after(0.1)
     assert scene.group.state is State.PREPARING
-    assert scene.group.reason == f"member {follower.member_id} was not heard of"
+    assert scene.group.reason == f"the session of member {follower.member_id} expired"
     assert scene.beat(leader) is ErrorCode.rebalance_in_progress
     assert scene.beat(follower) is UNKNOWN
     assert scene.join(leader.member_id).outcome.generation == 2

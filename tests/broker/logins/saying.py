@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from broker.logins.exchange import Exchange, Said
+from broker.logins.exchange import Exchange, StepResult
 from broker.logins.known_users import KnownUsers
 from client.logins import Exchange as ClientsExchange
 from cluster.users import Credentials, Users
@@ -31,7 +31,7 @@ def known(found: Mapping[str, Credentials]) -> KnownUsers:
     return KnownUsers(lambda: found, KEY)
 
 
-async def log_in(saying: ClientsExchange, exchange: Exchange) -> Said:
+async def log_in(saying: ClientsExchange, exchange: Exchange) -> StepResult:
     """What came of it when our own client talks with the broker's side. The client's refusals are
     raised, too."""
     data = next(saying)

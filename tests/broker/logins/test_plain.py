@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.logins.exchange import LoginRefused, Said
+from broker.logins.exchange import LoginRefused, StepResult
 from broker.logins.known_users import Checked, KnownUsers
 from broker.logins.password_checks import PasswordChecks
 from broker.logins.plain import PlainExchange
@@ -33,8 +33,8 @@ def checking(pause: Callable[[str], float] = lambda _host: 0.0) -> Iterator[Pass
         passwords.close()
 
 
-def said(message: bytes, known_users: KnownUsers = ALICE) -> Said:
-    async def step() -> Said:
+def said(message: bytes, known_users: KnownUsers = ALICE) -> StepResult:
+    async def step() -> StepResult:
         with checking() as passwords:
             return await PlainExchange(known_users, passwords, "1.2.3.4").step(message)
 
@@ -52,7 +52,7 @@ def why(message: bytes, known_users: KnownUsers = ALICE) -> str:
 def test_the_password_is_checked_by_what_scram_keeps(
     message: bytes, mechanisms: tuple[ScramMechanism, ...]
 ) -> None:
-    assert said(message, known({"alice": kept("secret", *mechanisms)})) == Said(b"", "alice")
+    assert said(message, known({"alice": kept("secret", *mechanisms)})) == StepResult(b"", "alice")
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_the_password_is_checked_by_what_scram_keeps(
         (b"\0alice\0Secret", "wrong password"),
         (b"\0bob\0secret", "no such user"),
         (b"\0Alice\0secret", "no such user"),
-        (b"root\0alice\0secret", "somebody else"),
-        (b"", "not PLAIN's"),
-        (b"alice\0secret", "not PLAIN's"),
-        (b"\0alice\0secret\0", "not PLAIN's"),
-        (b"\0\0secret", "lacks"),
-        (b"\0alice\0", "lacks"),
-        (b"\0alice\0" + b"x" * 1025, "lacks"),
+        (b"root\0alice\0secret", "authorization id differs"),
+        (b"", "malformed PLAIN"),
+        (b"alice\0secret", "malformed PLAIN"),
+        (b"\0alice\0secret\0", "malformed PLAIN"),
+        (b"\0\0secret", "empty name"),
+        (b"\0alice\0", "empty name"),
+        (b"\0alice\0" + b"x" * 1025, "empty name"),
         (b"\0alice\0" + b"x" * 10_000, "10007 bytes"),
         (b"\0alice\0\xff", "not UTF-8"),
     ],
@@ -123,7 +123,7 @@ async def test_another_password_makes_the_old_one_worthless() -> None:
 
     with checking() as passwords:
 
-        async def log_in(password: bytes) -> Said:
+        async def log_in(password: bytes) -> StepResult:
             return await PlainExchange(changing, passwords, "1.2.3.4").step(b"\0alice\0" + password)
 
         assert (await log_in(b"old")).principal == "alice"

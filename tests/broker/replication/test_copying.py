@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.replication.copying import Copying
-from broker.replication.link import Fetching
+from broker.replication.leader_link import Fetching
 from client.addresses import Address
 from client.admin import create_topic
 from client.bootstrap import Bootstrap
@@ -117,7 +117,7 @@ async def test_a_leader_is_copied_from_where_it_is_now(
     followed = FollowedLog(tmp_path)
     async with copying() as copies:
         copies.assign(followed, 1, 0)
-        assert "is not there" in copies.leaders_in_trouble[1]
+        assert "is not registered" in copies.leaders_in_trouble[1]
         copies.brokers({1: at(1, first.address, "ANOTHER")})
         assert LISTENER in copies.leaders_in_trouble[1]
         copies.brokers({1: at(1, first.address)})

@@ -78,7 +78,7 @@ def test_zeros_are_looked_through_quickly(tmp_path: Path) -> None:
 def test_a_file_that_ends_early_is_no_batch(tmp_path: Path) -> None:
     made = stamped(0, 2)
     file, end = file_of(tmp_path, *made)
-    with pytest.raises(InvalidBatch, match="shorter"):
+    with pytest.raises(InvalidBatch, match="truncated"):
         list(verify(file, 0, end + 500, 0, gaps=False))
     with pytest.raises(InvalidBatch, match="last 1 bytes are missing"):
         list(verify(file, 0, end - 1, 0, gaps=False))

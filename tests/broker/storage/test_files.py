@@ -58,9 +58,9 @@ def test_a_data_directory_belongs_to_one_broker_of_one_cluster(tmp_path: Path) -
     identity.claim(tmp_path, DirectoryOwner("cluster-a", 1))
     identity.claim(tmp_path, DirectoryOwner("cluster-a", 1))
     assert identity.read_owner(tmp_path) == DirectoryOwner("cluster-a", 1)
-    with pytest.raises(ForeignDataDirectory, match="is of cluster cluster-a, this is cluster b"):
+    with pytest.raises(ForeignDataDirectory, match="to cluster cluster-a, this is cluster b"):
         identity.claim(tmp_path, DirectoryOwner("b", 1))
-    with pytest.raises(ForeignDataDirectory, match="is of broker 1, this is broker 2"):
+    with pytest.raises(ForeignDataDirectory, match="belongs to broker 1, this is broker 2"):
         identity.claim(tmp_path, DirectoryOwner("cluster-a", 2))
     assert identity.read_owner(tmp_path) == DirectoryOwner("cluster-a", 1)
 
@@ -71,7 +71,7 @@ def test_kafkas_own_meta_properties_are_understood(tmp_path: Path) -> None:
     )
     assert identity.read_owner(tmp_path) == DirectoryOwner("AbC=-_", 7)
     (tmp_path / "meta.properties").write_text("broker.id=seven\ncluster.id=x\n")
-    with pytest.raises(ForeignDataDirectory, match=r"needs cluster\.id and broker\.id"):
+    with pytest.raises(ForeignDataDirectory, match=r"cluster\.id or broker\.id is missing"):
         identity.read_owner(tmp_path)
 
 

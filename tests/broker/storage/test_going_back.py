@@ -233,7 +233,7 @@ def with_gaps(tmp_path: Path) -> Log:
 def test_a_compacted_leader_leaves_gaps(tmp_path: Path) -> None:
     log = with_gaps(tmp_path)
     assert len(names(log, layout.LOG)) > 1
-    with pytest.raises(NotNext, match="ends at 106, and a copy begins at 105"):
+    with pytest.raises(NotNext, match="ends at 106, and the copied batch begins at 105"):
         copied(log, 105)
     log.abandon()
     again = reopen(log, recovery_point=0)

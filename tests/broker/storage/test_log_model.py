@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from broker.opening import lost_beginning, lost_end
+from broker.log_opening import lost_beginning, lost_end
 from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.config import LogConfig
 from broker.storage.errors import EndMissing, NotNext, OffsetOutOfRange

@@ -103,7 +103,7 @@ def test_nothing_is_appended_to_a_file_that_somebody_changed(tmp_path: Path, spo
         path.write_bytes(whole)
     else:
         path.write_bytes(whole + b"more" if spoil == "written to" else whole[:-1])
-    with pytest.raises(LogOffline, match="was replaced, or written to, by somebody else"):
+    with pytest.raises(LogOffline, match="was replaced or modified by another process"):
         append(log, batch())
     assert log.offline
 

@@ -17,7 +17,7 @@ from broker.groups.counts import GroupCounts
 from broker.groups.values import State
 from broker.metrics import BrokerMetrics, CheckedGauge, LossGauge, PartitionGauge
 from broker.replication.throttle import Throttle
-from broker.standing import CopyingFigures, figures
+from broker.replication_status import CopyingFigures, figures
 from cluster.values import ClusterSnapshot
 from ground.exposition import certificate_family, door_families
 from penstock.config.configuration import load

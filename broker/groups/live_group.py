@@ -1,4 +1,4 @@
-"""A group that is coordinated here, and what its coordinator keeps with it."""
+"""A group that is coordinated here, with its coordinator's bookkeeping."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from cluster.values import GroupFence
 
 
 class LiveGroup:
-    """`maker` is the client whose share it is of, `touched` counts joins and commits, `under_way`
-    is how many commits and deletions of offsets are. A timer that comes too early costs less than
-    one that is put off at each beat."""
+    """`maker` is the client whose share it counts against, `touched` counts joins and commits,
+    `under_way` counts unfinished commits and deletions of offsets. A timer that fires too early
+    costs less than one that is reset at each heartbeat."""
 
     __slots__ = (
         "_timer", "empty_since_ms", "fence", "generation", "group", "is_watched", "maker", "name",
@@ -36,28 +36,26 @@ class LiveGroup:
         self.size = 0
         self.touched = 0
         self.under_way = 0
-        self.is_watched = False  # whether somebody is about to find out if it can be forgotten
+        self.is_watched = False  # whether a task is finding out if it can be forgotten
         self.was_unused = True
-        self.told_at: float | None = None  # when there was a line of it in the log
+        self.told_at: float | None = None  # when it was last logged
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def is_empty(self) -> bool:
-        """Nobody is in it."""
         return self.group.state is State.EMPTY
 
     @property
     def is_unused(self) -> bool:
-        """Nobody is in it, is about to be, or was until now: all of that is saved."""
+        """Whether it has no members, no joins, and no unsaved state."""
         return self.is_empty and self.group.is_idle
 
     @property
     def had_members(self) -> bool:
-        """Whether anybody was ever in it."""
         return self.group.generation > 0
 
     def is_empty_since(self, before_ms: int) -> bool:
-        """Whether it was without members then and has been since; or never had one."""
+        """Whether it has been empty since then, or never had a member."""
         if not self.had_members:
             return True
         return self.empty_since_ms is not None and self.empty_since_ms <= before_ms
@@ -68,7 +66,7 @@ class LiveGroup:
         at: float | None,
         call: Callable[["LiveGroup"], None],
     ) -> None:
-        """`call` it then, or before; never, without a time."""
+        """Call `call` at that time or earlier; never if it is None."""
         if self._timer is not None:
             if at is not None and self._timer.when() <= at:
                 return

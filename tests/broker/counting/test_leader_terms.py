@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.counting.leading import MOST_UNASKED
+from broker.counting.leader_terms import MOST_UNASKED
 from broker.counting.reports import Led
 from broker.storage.log import Log
 from ledger.counting.batches import Json

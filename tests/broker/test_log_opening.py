@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from broker.data_directory import Checkpoint, DataDirectory
-from broker.opening import OpenedLog, Opening
+from broker.log_opening import LogOpener, OpenedLog
 from broker.storage import layout
 from broker.storage.acknowledged import AcknowledgedFile
 from broker.storage.config import LogConfig
@@ -53,14 +53,14 @@ class Broker:
     clean: bool = False
     is_replaced: bool = False
     data: DataDirectory = field(init=False)
-    opening: Opening = field(init=False)
+    opening: LogOpener = field(init=False)
 
     def __post_init__(self) -> None:
         self.start()
 
     def start(self) -> None:
         self.data = DataDirectory(self.directory)
-        self.opening = Opening(
+        self.opening = LogOpener(
             self.data,
             AcknowledgedFile(self.directory / "acknowledged", clean=self.clean),
             Withdrawals(self.directory, clean=False, keeps_ledger=True),

@@ -1,11 +1,11 @@
-"""The gate of one connection on a listener with logins: shut until its client has logged in.
+"""The login gate of a connection on a listener with logins: shut until the client has logged in.
 
-    handshake     which mechanism
-    steps         what client and broker say by it; the last opens the gate
-    again         before the login ends (KIP-368), by the same user; what is late finds it shut
+    handshake     chooses the mechanism
+    steps         the messages of its exchange; the last one opens the gate
+    again         before the login ends (KIP-368), by the same user; if it is late, the gate is shut
 
-Before that only these requests, and what a broker serves, are answered: whoever asks for anything
-else is cut off, as by Kafka. So is a client whose login was refused, after it has been told.
+While the gate is shut, only these requests and ApiVersions are answered; a client that sends
+another is disconnected, as by Kafka. So is a client whose login was refused, after the answer.
 """
 
 import time
@@ -17,20 +17,20 @@ from broker.logins.logins import Login, Logins
 from wire.errors import ErrorCode
 
 WITHOUT_LOGIN: Final = frozenset({17, 18, 36})  # SaslHandshake, ApiVersions, SaslAuthenticate
-LARGEST_REQUEST: Final = 256 * 1024  # before a login; a token of OAuth's may have some kilobytes
+LARGEST_REQUEST: Final = 256 * 1024  # before a login; an OAuth token may have some kilobytes
 
 
 class GateError(Exception):
-    """A step that cannot be, by Kafka's code for it."""
+    """A step that is not allowed, with Kafka's code for it."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-class Gate:
-    """`admitted` is told who has logged in; `refused` why somebody is to be cut off, once the
-    answer is on its way."""
+class LoginGate:
+    """`admitted` is called with the principal that has logged in; `refused` with the reason for a
+    disconnection, once the answer is on its way."""
 
     __slots__ = (
         "_admitted", "_host", "_login", "_logins", "_longest", "_refused", "_until", "mechanisms",
@@ -66,26 +66,26 @@ class Gate:
         return time.monotonic() < self._until
 
     def begin(self, mechanism: str) -> None:
-        """Raises GateError; the client is cut off after that."""
+        """Begin a login. Raises GateError; the client is disconnected after that."""
         if self._login is not None:
             raise self._cut_off(
-                ErrorCode.illegal_sasl_state, "a login is under way already", "two logins at once"
+                ErrorCode.illegal_sasl_state, "a login is already in progress", "two logins at once"
             )
         if mechanism not in self.mechanisms:
             raise self._cut_off(
                 ErrorCode.unsupported_sasl_mechanism,
-                f"this listener takes {', '.join(self.mechanisms)}",
-                f"mechanism {mechanism:.50} is not taken",
+                f"this listener supports {', '.join(self.mechanisms)}",
+                f"mechanism {mechanism:.50} is not enabled",
             )
         self._login = self._logins.begin(mechanism, self._host)
 
     async def step(self, data: bytes) -> tuple[bytes, int]:
-        """What is answered, and for how many milliseconds the login is good: 0 for ever, or while
-        it is not done. Raises GateError; the client is cut off after that."""
+        """The answer, and the lifetime of the login in milliseconds: 0 if unlimited, or until the
+        login is done. Raises GateError; the client is disconnected after that."""
         login = self._login
         if login is None:
             raise self._cut_off(
-                ErrorCode.illegal_sasl_state, "SaslHandshake comes first", "no SaslHandshake"
+                ErrorCode.illegal_sasl_state, "SaslHandshake must come first", "no SaslHandshake"
             )
         try:
             answer = await login.step(data)
@@ -101,8 +101,8 @@ class Gate:
         if self.principal and login.principal != self.principal:
             raise self._cut_off(
                 ErrorCode.sasl_authentication_failed,
-                "a connection cannot become another user's",
-                f"{self.principal} became {login.principal}",
+                "a connection cannot change its user",
+                f"{self.principal} tried to become {login.principal}",
             )
         return answer, self._open(login)
 

@@ -1,50 +1,51 @@
-"""What of a group is to be saved, and what waits for that.
+"""The unsaved changes of a group, and the answers that wait for them.
 
-Three things are saved: what the leader has assigned, before anybody is told; that a static member
-of a stable group has another id, before it is told; that a group is empty, for which nobody waits.
+Three things are saved: the leader's assignment, before any member gets it; the new id of a static
+member of a stable group, before the member gets it; and that a group is empty, for which no client
+waits.
 
-Rule 1: one save is under way at a time. What came up meanwhile is in the next one.
-Rule 2: what is void before it was taken is not saved; what is void when it was saved changes
-        nothing. A rebalance that begins makes void what was assigned, and replacements are then
+Rule 1: one save is under way at a time. Later changes are in the next one.
+Rule 2: a change that becomes void before it is taken is not saved; one that is void when it has
+        been saved has no effect. A rebalance makes an assignment void, and turns replacements into
         ordinary joins.
-Rule 3: where a replacement could not be saved, the member has the id and the metadata again that it
-        was last saved with.
+Rule 3: if a replacement could not be saved, the member returns to the id and metadata that it was
+        last saved with.
 """
 
 from collections.abc import Mapping
 
 import msgspec
 
-from broker.groups.member import Member, Said
+from broker.groups.member import Member, MemberDetails
 from broker.groups.values import GroupRecord
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What of a static member is replaced."""
+    """The parts of a static member that are replaced."""
 
     member_id: str
-    said: Said
+    details: MemberDetails
 
 
 def identity_of(member: Member) -> Identity:
-    return Identity(member.member_id, member.said)
+    return Identity(member.member_id, member.details)
 
 
 class Assigned(msgspec.Struct, eq=False):
-    """What the leader has assigned, in the generation that is to be completed."""
+    """The leader's assignment, in the generation that is to be completed."""
 
     assignments: Mapping[str, bytes]
 
     def to(self, member: Member) -> bytes:
-        """Nothing, to whom the leader has forgotten."""
+        """Empty for a member that the leader has forgotten."""
         return self.assignments.get(member.member_id, b"")
 
 
 class Replaced(msgspec.Struct):
-    """A static member that has another id, which is not saved yet.
+    """A static member with a new id that is not saved yet.
 
-    `before` is what it was last saved with, `taken` what is in the save that is under way.
-    `leader_then` is the id of who led before, for a client that must not think that it leads.
+    `before` is what it was last saved with, `taken` is its part of the save that is under way.
+    `leader_then` is the previous leader's id, for a client that must not believe that it leads.
     """
 
     before: Identity
@@ -53,9 +54,7 @@ class Replaced(msgspec.Struct):
     taken: Identity | None = None
 
 
-class Saving:
-    """Of one group."""
-
+class UnsavedChanges:
     __slots__ = ("_under_way", "assigned", "emptied", "replaced", "under_way")
 
     def __init__(self) -> None:
@@ -71,7 +70,7 @@ class Saving:
         self.replaced.clear()
 
     def replace(self, member: Member, before: Identity, leader: str, *, may_skip: bool) -> None:
-        """It may have been replaced before, and that not be saved either."""
+        """The member may have been replaced before, without that being saved."""
         known = self.replaced.get(member)
         if known is None:
             self.replaced[member] = Replaced(before, leader, may_skip)
@@ -80,13 +79,13 @@ class Saving:
 
     @property
     def wanted(self) -> bool:
-        """There is something to save, and nothing under way."""
+        """Whether there is something to save, and no save under way."""
         return not self.under_way and (
             self.assigned is not None or bool(self.replaced) or self.emptied is not None
         )
 
     def take(self) -> GroupRecord | None:
-        """It is under way. Returned is what to save, where that is not the group as it is now."""
+        """Begin a save. Returns the record, if it differs from the group's current state."""
         self.under_way = True
         self._under_way = self.assigned
         for member, replaced in self.replaced.items():
@@ -95,8 +94,7 @@ class Saving:
         return emptied if self.assigned is None and not self.replaced else None
 
     def end_assigned(self) -> Assigned | None:
-        """What was under way is over. Returned is what was assigned, if that was in it and
-        stands."""
+        """End the save; returns the assignment, if it was saved and still holds."""
         self.under_way = False
         before, self._under_way = self._under_way, None
         if before is None or before is not self.assigned:
@@ -105,7 +103,7 @@ class Saving:
         return before
 
     def end_replaced(self) -> dict[Member, Replaced]:
-        """Those replacements that are saved. Who was replaced again meanwhile waits on."""
+        """The saved replacements. A member that was replaced again meanwhile still waits."""
         done: dict[Member, Replaced] = {}
         for member, replaced in tuple(self.replaced.items()):
             if replaced.taken == identity_of(member):

@@ -1,15 +1,15 @@
-"""What consumers see of a log, and which bytes of which file answer a fetch.
+"""Reads a log: which part of it consumers see, and which bytes of which file answer a fetch.
 
-A consumer that reads on asks for the offset at which the last answer ended. Those ends are
-remembered, a few per log, so that it costs one index search and one header to answer: the search
-for where to end, the header to learn which offset begins there. Answers end where an index entry
-points, or where the exposed part of the log does.
+A consumer usually asks for the offset at which its last answer ended. A few of those ends are
+remembered for each log, so that the next answer costs one index search and one header: the search
+for its end, the header for the offset that begins there. Answers end at an index entry, or at the
+end of the exposed part.
 
-Compaction leaves batches without records. Many clients go on behind the last record that they have
-read, and would ask for ever for what begins with such a batch. So consumers of a compacted log are
-given answers that begin and end with records, as long as there are any.
+Compaction leaves batches without records. Many clients continue after the last record that they
+have read, and would ask for ever for an offset within such a batch. So answers from a compacted log
+begin and end with records, as long as there are any.
 
-Nothing here changes a log. What cannot be read is an error of that read alone.
+Nothing here changes a log. A failed read is an error of that read alone.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ class LogReader:
     )  # fmt: skip
 
     _end: int
-    """Where in the last segment that is seen; `_NOT_FOUND` until somebody reads there."""
+    """The exposed end's position in its segment; `_NOT_FOUND` until it is needed."""
 
     def __init__(self, directory: Path, segments: Segments) -> None:
         self._directory = directory
@@ -46,34 +46,36 @@ class LogReader:
         self._places: dict[int, tuple[Segment, int]] = {}
 
     def expose(self, offset: int, segment: Segment, position: int) -> None:
-        """Consumers see what lies before `offset`, which is at `position` of a segment."""
+        """Consumers see everything before `offset`, which is at `position` of a segment."""
         following = self._segments.after(segment) if position == segment.size else None
         if following is not None:
             segment, position = following, 0
         self._offset, self._last, self._end = offset, segment, position
 
     def expose_before(self, offset: int) -> None:
-        """Consumers see what lies before `offset`, wherever that is."""
+        """Consumers see everything before `offset`, whose position is not known yet."""
         self._offset, self._last, self._end = offset, self._segments.holding(offset), _NOT_FOUND
 
     def _find_end(self, interval: int) -> None:
-        """It is looked for when it is needed: replicas come on more often than consumers ask."""
+        """Done when it is needed: replicas advance more often than consumers ask."""
         if self._end == _NOT_FOUND:
             segment = self._last
-            found = segment.find(self._offset, segment.size, interval)
-            self.expose(self._offset, segment, segment.size if found is None else found.position)
+            located = segment.find(self._offset, segment.size, interval)
+            self.expose(
+                self._offset, segment, segment.size if located is None else located.position
+            )
 
     def rolled(self, end_offset: int, segment: Segment) -> None:
-        """A segment begins at the end of the log; whoever sees all of that sees it too."""
+        """A segment begins at the end of the log; if the whole log is exposed, so is its start."""
         if self._offset == end_offset:
             self._last, self._end = segment, 0
 
     def forget(self) -> None:
-        """Segments have gone, or were replaced."""
+        """Segments were removed or replaced."""
         self._places.clear()
 
     def slice(self, offset: int, max_bytes: int, interval: int) -> FileSlice | None:
-        """Whole batches from the one that holds `offset`, or the next behind it."""
+        """Whole batches from the one that holds `offset`, or the next one."""
         return self._checked(offset, max_bytes, interval, skips=self.compacted)
 
     def _checked(
@@ -89,7 +91,7 @@ class LogReader:
     def slice_of_all(
         self, offset: int, end_offset: int, max_bytes: int, interval: int
     ) -> FileSlice | None:
-        """The same for who is shown all that is stored, up to where the log ends."""
+        """Like `slice`, up to the log's end instead of the exposed end."""
         seen = self._offset, self._last, self._end
         active = self._segments.active
         self.expose(end_offset, active, active.size)
@@ -123,13 +125,13 @@ class LogReader:
         return FileSlice(segment.file, position, end - position)
 
     def _with_records(self, segment: Segment, position: int) -> tuple[Segment, int] | None:
-        """The first batch from this one on that has records; None if no more is seen that has."""
+        """The first batch from this one on that has records; None if no exposed batch has."""
         behind: Segment | None = segment
         while behind is not None:
             end = self._end if behind is self._last else behind.size
-            found = behind.with_records(position, end)
-            if found is not None:
-                return behind, found.position
+            located = behind.with_records(position, end)
+            if located is not None:
+                return behind, located.position
             self._segments.keep_warm(behind)
             behind = None if behind is self._last else self._segments.after(behind)
             position = 0
@@ -138,7 +140,7 @@ class LogReader:
     def _end_of_answer(
         self, segment: Segment, position: int, limit: int, end: int, interval: int
     ) -> int:
-        """Where whole batches that must not reach beyond `limit` end; behind one, if it does."""
+        """The end of the whole batches that fit within `limit`; of one batch, if it is larger."""
         boundary = segment.boundary(position, limit, interval)
         if boundary is not None:
             self._remember(boundary.header.base_offset, segment, boundary.position)
@@ -150,7 +152,7 @@ class LogReader:
         return position + header.size
 
     def _remember(self, offset: int, segment: Segment, position: int) -> None:
-        """A batch that begins here, or will, is likely to be asked for next."""
+        """The next fetch is likely to ask for the batch that begins here, now or later."""
         places = self._places
         if len(places) >= _REMEMBERED:
             del places[next(iter(places))]
@@ -160,9 +162,9 @@ class LogReader:
         segment: Segment | None = self._segments.holding(offset)
         while segment is not None:
             end = self._end if segment is self._last else segment.size
-            found = segment.find(offset, end, interval)
-            if found is not None:
-                return segment, found.position
+            located = segment.find(offset, end, interval)
+            if located is not None:
+                return segment, located.position
             if segment is self._last:
                 return None
             self._segments.keep_warm(segment)
@@ -179,13 +181,11 @@ class LogReader:
             return first_reaching(timestamp, visible, start_offset, interval)
 
     def highest(self, start_offset: int, interval: int) -> TimestampedOffset | None:
-        """The record with the highest timestamp."""
         with self._visible(interval) as visible:
             return highest(visible, start_offset, interval)
 
     @contextmanager
     def _visible(self, interval: int) -> Iterator[Iterator[tuple[Segment, int]]]:
-        """Segments, and up to where they are seen."""
         try:
             self._find_end(interval)
             yield self._seen()

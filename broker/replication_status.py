@@ -1,9 +1,8 @@
-"""How replication stands, as one broker sees it: figures for /metrics, words for /readyz and the
-log.
+"""The state of replication, as one broker sees it: metrics, and remarks for /readyz and the log.
 
-The words say what is wrong, whom it concerns, and what to do. What stays wrong is logged once a
-minute; it must have been wrong at two looks, so that what passes by itself is not mentioned.
-Everything is looked at on a thread: there may be thousands of partitions.
+A remark names the problem, the partitions or brokers concerned, and the remedy. A lasting problem
+is logged once a minute, from the second check that finds it, so that one that passes by itself is
+not mentioned. Checks run on a thread: there may be thousands of partitions.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ _NAMED: Final = 3  # partitions in a remark
 
 
 class Remark(NamedTuple):
-    """`kind` is what is wrong; `words` say the rest, and differ from look to look."""
+    """`kind` is the problem; `words` have the details, which differ from check to check."""
 
     kind: str
     words: str
@@ -39,8 +38,8 @@ class Remark(NamedTuple):
         return f"{self.kind}: {self.words}"
 
 
-class Standing:
-    """See the module. May be asked on any thread."""
+class ReplicationStatus:
+    """See the module. May be called on any thread."""
 
     def __init__(
         self,
@@ -54,7 +53,7 @@ class Standing:
         is_controller: Callable[[], bool],
         look_seconds: float = _LOOK_SECONDS,
     ) -> None:
-        """`throttles`: by what is done with the bytes, `sent` or `copied`."""
+        """`throttles`: by direction, `sent` or `copied`."""
         self._broker_id = broker_id
         self._session = session
         self._snapshot = snapshot
@@ -64,12 +63,11 @@ class Standing:
         self._is_controller = is_controller
         self._look_seconds = look_seconds
         self._watching: asyncio.Task[None] | None = None
-        self._seen: Counter[str] = Counter()  # at how many looks, by kind
+        self._seen: Counter[str] = Counter()  # number of consecutive checks, by kind
 
-    # In the log
+    # Log
 
     def start(self) -> None:
-        """Have an eye on it, from now on."""
         self._watching = asyncio.ensure_future(self._watch())
 
     async def stop(self) -> None:
@@ -83,18 +81,17 @@ class Standing:
             self._note(await asyncio.to_thread(self.remarks))
 
     def _note(self, remarks: Sequence[Remark]) -> None:
-        for kind in self._seen.keys() - {each.kind for each in remarks}:
+        for kind in self._seen.keys() - {remark.kind for remark in remarks}:
             if self._seen.pop(kind) > 1:
-                log.info("not any more: %s", kind)
-        for each in remarks:
-            self._seen[each.kind] += 1
-            if self._seen[each.kind] % _LOOKS_BETWEEN_LINES == 2:
-                log.warning("%s", each)
+                log.info("resolved: %s", kind)
+        for remark in remarks:
+            self._seen[remark.kind] += 1
+            if self._seen[remark.kind] % _LOOKS_BETWEEN_LINES == 2:
+                log.warning("%s", remark)
 
-    # In words
+    # Remarks
 
     def remarks(self) -> list[Remark]:
-        """What is wrong, the worst first."""
         snapshot = self._snapshot()
         return [
             *self._of_coordination(snapshot),
@@ -108,20 +105,20 @@ class Standing:
         if state is not SessionState.CONNECTED:
             yield Remark(
                 "no connection to ZooKeeper",
-                f"{self._session.address} does not answer; partitions are served as they were, "
-                "but until it is back no leaders are elected, nobody joins or leaves the in-sync "
-                "replicas, and topics, users and ACLs cannot be changed",
+                f"{self._session.address} does not answer; partitions are still served, but until "
+                "it is back no leaders are elected, in-sync sets do not change, and topics, "
+                "users and ACLs cannot be changed",
             )
         elif (holder := snapshot.controller_id) not in snapshot.brokers:
-            held = "" if holder is None else f"broker {holder} has that office and is not there; "
+            held = "" if holder is None else f"broker {holder} was elected and is not registered; "
             yield Remark(
                 "no controller",
-                f"{held}no leaders are elected, and no topics created, until a broker takes that "
-                "office: one does as soon as ZooKeeper has given up the last one",
+                f"{held}until a controller is elected, no leaders are elected and no topics "
+                "created: this happens as soon as the last controller's ZooKeeper session expires",
             )
 
     def _of_headless(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:
-        """Partitions with a replica here that nobody leads; the controller names all of them."""
+        """Partitions without a leader that have a replica here; on the controller, all of them."""
         headless, awaited = [], set()
         all_ = self._is_controller()
         for name, topic in snapshot.topics.items():
@@ -135,22 +132,22 @@ class Standing:
         if headless:
             yield Remark(
                 "without a leader",
-                f"{_counted(headless)} can be neither written nor read. What was acknowledged is "
-                f"on {_brokers(awaited)}: start {_it(awaited)}"
+                f"{_counted(headless)} can be neither written nor read. Acknowledged messages are "
+                f"on {_brokers(awaited)}: start {_pronoun(awaited)}"
                 if awaited
                 else f"{_counted(headless)} can be neither written nor read until the controller "
-                "has made a leader",
+                "has elected a leader",
             )
 
     def _of_led(self, snapshot: ClusterSnapshot) -> Iterator[Remark]:
         few: list[str] = []
         under: list[str] = []
         missing: set[int] = set()
-        for each in self._partitions():
-            if not each.leads or each.offline_reason:
+        for partition in self._partitions():
+            if not partition.leads or partition.offline_reason:
                 continue
-            info, in_sync, least = each.info, each.in_sync, each.min_insync_replicas
-            name = f"{each.topic}-{each.index}"
+            info, in_sync, least = partition.info, partition.in_sync, partition.min_insync_replicas
+            name = f"{partition.topic}-{partition.index}"
             if in_sync < least:
                 few.append(f"{name}: {in_sync} of {least}")
             elif in_sync < len(info.replicas):
@@ -158,28 +155,28 @@ class Standing:
             if in_sync < len(info.replicas):
                 missing |= set(info.replicas) - set(info.isr)
         away = missing - snapshot.brokers.keys()
-        why = _why(away, missing - away)
+        why = _remedy(away, missing - away)
         if few:
             remedy = why or "the topic has fewer replicas than that: lower min.insync.replicas"
             yield Remark(
-                "not enough in sync for min.insync.replicas",
-                f"{_counted(few)} led here, which refuse acks=all: {remedy}",
+                "fewer in sync than min.insync.replicas",
+                f"{_counted(few)} led here, which reject acks=all: {remedy}",
             )
         if under:
             yield Remark("under-replicated", f"{_counted(under)} led here: {why}")
 
     def _of_copying(self) -> Iterator[Remark]:
         for leader_id, reason in sorted(self._copying.leaders_in_trouble.items()):
-            yield Remark(f"nothing is copied from broker {leader_id}", reason)
+            yield Remark(f"cannot copy from broker {leader_id}", reason)
         troubles = sorted(self._copying.troubles.items())
         if troubles:
             named = [f"{topic}-{index}: {reason}" for (topic, index), reason in troubles]
             yield Remark("not copied", _counted(named))
 
-    # In figures
+    # Metrics
 
     def families(self) -> Iterator[Metric]:
-        """What each partition says of itself is not among them (metrics.py)."""
+        """Metrics, except those of single partitions (metrics.py)."""
         copying = self._copying
         yield from figures(
             self._snapshot(),
@@ -193,8 +190,6 @@ class Standing:
 
 
 class CopyingFigures(NamedTuple):
-    """What is copied here, in numbers."""
-
     bytes: int = 0
     uncopied: int = 0
     leaders_in_trouble: int = 0
@@ -210,11 +205,15 @@ def figures(
 ) -> Iterator[Metric]:
     for name, documentation, value in (
         ("is_controller", "1 while this broker is the controller.", is_controller),
-        ("zookeeper_connected", "1 while it has a connection to ZooKeeper.", is_connected),
-        ("uncopied_partitions", "Led by others, and not copied at the moment.", copying.uncopied),
+        ("zookeeper_connected", "1 while this broker is connected to ZooKeeper.", is_connected),
+        (
+            "uncopied_partitions",
+            "Partitions followed here that cannot be copied at the moment.",
+            copying.uncopied,
+        ),
         (
             "leaders_in_trouble",
-            "Brokers from which something should be copied, and nothing comes.",
+            "Leaders from which nothing can be copied.",
             copying.leaders_in_trouble,
         ),
     ):
@@ -227,20 +226,20 @@ def figures(
 
 
 def _of_throttles(throttles: Mapping[str, Throttle]) -> Iterator[Metric]:
-    """Of replicas that are moved. A rate is there only while it is in force."""
+    """Metrics of moved replicas. The rate is exposed only while it is in force."""
     rates = GaugeMetricFamily(
         _PREFIX + "throttle_bytes_per_second",
-        "The rate in force for replicas that are moved.",
+        "The throttle rate in force for moved replicas.",
         labels=["side"],
     )
     used = CounterMetricFamily(
         _PREFIX + "throttled_bytes",
-        "Bytes of batches that counted against that rate.",
+        "Bytes of batches that counted against the throttle.",
         labels=["side"],
     )
     waited = CounterMetricFamily(
         _PREFIX + "throttle_waited_seconds",
-        "For how long something was held back because the rate was used up.",
+        "Time for which copying was throttled.",
         labels=["side"],
     )
     for side, throttle in throttles.items():
@@ -252,12 +251,12 @@ def _of_throttles(throttles: Mapping[str, Throttle]) -> Iterator[Metric]:
 
 
 def _of_cluster(snapshot: ClusterSnapshot, *, is_controller: bool) -> Iterator[Metric]:
-    """Told by the controller alone: all brokers see the same map, sooner or later."""
+    """Exposed by the controller alone: all brokers see the same map, sooner or later."""
     headless = GaugeMetricFamily(
-        _PREFIX + "partitions_without_leader", "Partitions of the cluster that nobody leads."
+        _PREFIX + "partitions_without_leader", "Partitions of the cluster without a leader."
     )
     away = GaugeMetricFamily(
-        _PREFIX + "brokers_away", "Brokers of the cluster that have replicas, and are not there."
+        _PREFIX + "brokers_away", "Brokers with replicas that are not registered."
     )
     if is_controller:
         wanted: set[int] = set()
@@ -274,7 +273,6 @@ def _of_cluster(snapshot: ClusterSnapshot, *, is_controller: bool) -> Iterator[M
 
 
 def _counted(names: Sequence[str]) -> str:
-    """How many, and the first of them."""
     shown = ", ".join(islice(names, _NAMED))
     more = ", …" if len(names) > _NAMED else ""
     return f"{len(names)} partition{'s' * (len(names) != 1)} ({shown}{more})"
@@ -284,22 +282,22 @@ def _brokers(ids: Set[int]) -> str:
     return f"broker{'s' * (len(ids) != 1)} {', '.join(map(str, sorted(ids)))}"
 
 
-def _it(ids: Set[int]) -> str:
+def _pronoun(ids: Set[int]) -> str:
     return "it" if len(ids) == 1 else "them"
 
 
-def _why(away: Set[int], behind: Set[int]) -> str:
-    """What the replicas do that are not in sync, and what to do about it."""
-    said = []
+def _remedy(away: Set[int], behind: Set[int]) -> str:
+    """Why replicas are not in sync, and the remedy."""
+    reasons = []
     if away:
-        said.append(f"{_brokers(away)} {_is(away)} away: start {_it(away)}")
+        reasons.append(f"{_brokers(away)} {_verb(away)} down: start {_pronoun(away)}")
     if behind:
-        said.append(
-            f"{_brokers(behind)} {_is(behind)} there and behind: "
-            "/readyz there says whether something is in the way"
+        reasons.append(
+            f"{_brokers(behind)} {_verb(behind)} running and catching up: /readyz there reports "
+            "what prevents it"
         )
-    return "; ".join(said)
+    return "; ".join(reasons)
 
 
-def _is(ids: Set[int]) -> str:
+def _verb(ids: Set[int]) -> str:
     return "is" if len(ids) == 1 else "are"

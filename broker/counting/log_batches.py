@@ -1,13 +1,13 @@
-"""The batches of a log, read from its files behind the broker's back. Nothing is ever written.
+"""Reads the batches of a log from its files, beside the broker. Never writes.
 
-Batches are handed out by their headers, many at once: what is done for each is most of what the
-ledger costs. While the segment that was read last goes on, the directory is not even listed.
+Batches are returned by their headers, many at once: the work for each batch is most of what the
+ledger costs. While the segment that was read last continues, the directory is not even listed.
 
-The files may be replaced by compaction, and removed by retention, at any time. What is open stays
-readable as it was; a file that is not there any more ends the reading, which goes on after the
-broker's next report. Batches keep their offsets whatever happens, so the next offset is always
-enough to go on; the byte at which it was is a hint that saves reading the segment from its
-beginning, and is believed only if that very batch begins there.
+Files may be replaced by compaction and removed by retention at any time. An open file stays
+readable as it was; a missing one ends the reading, which continues after the broker's next report.
+Batches keep their offsets whatever happens, so the next offset is always enough to continue. Its
+byte position is a hint that saves reading the segment from its beginning, and is used only if that
+very batch begins there.
 """
 
 import os
@@ -29,11 +29,11 @@ _DIGITS: Final = 20
 _MOST: Final = 256  # headers in a run
 _AHEAD: Final = 1 << 16  # bytes read at once where batches are small
 _PIECE: Final = 1 << 20  # read at once where all of it is read
-_SMALL: Final = 6_000  # where it costs more to ask for the next header than to read a whole batch
+_SMALL: Final = 6_000  # where another read for the next header costs more than a whole batch
 
 
 class NoBatch(Exception):
-    """Where a batch should be there is none: in this segment, at this byte."""
+    """There is no batch where one should be: in this segment, at this byte."""
 
     def __init__(self, message: str, segment: int, byte: int) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class NoBatch(Exception):
 
 
 class BatchRun(NamedTuple):
-    """Batches that lie behind each other from this byte of the segment on."""
+    """Consecutive batches of a segment, from this byte on."""
 
     headers: list[RawHeader]
     file: OpenFile
@@ -53,8 +53,8 @@ class BatchRun(NamedTuple):
         return read_bytes(self.file, position, length)
 
     def part(self, first: int, end: int) -> "BatchRun":
-        """The batches from that number up to another."""
-        byte = self.byte + sum(each[1] + LENGTH_PREFIX for each in self.headers[:first])
+        """The batches with numbers from `first` up to `end`."""
+        byte = self.byte + sum(header[1] + LENGTH_PREFIX for header in self.headers[:first])
         return self._replace(headers=self.headers[first:end], byte=byte)
 
     @property
@@ -63,11 +63,12 @@ class BatchRun(NamedTuple):
 
 
 def runs(directory: Path, place: Place, exposed: int) -> Iterator[BatchRun]:
-    """From the batch that holds `place.next_offset`, or the next behind it, up to what is exposed.
+    """The batches from the one that holds `place.next_offset`, or the next one, up to the exposed
+    end.
 
-    Raises OSError, and NoBatch if a segment ends in the middle.
+    Raises OSError, and NoBatch if a segment ends in the middle of a batch.
     """
-    going_on = _going_on(directory, place)
+    going_on = _hinted_segment(directory, place)
     if going_on is not None:
         behind = yield from _segment(going_on, place, place.byte, exposed)
         if behind is None:
@@ -78,7 +79,7 @@ def runs(directory: Path, place: Place, exposed: int) -> Iterator[BatchRun]:
     for number, base in enumerate(bases[at:], at):
         file = OpenFile(layout.numbered(directory, base, layout.LOG))
         following = bases[number + 1] if number + 1 < len(bases) else None
-        position = _begin(file, place, base, following)
+        position = _start_position(file, place, base, following)
         behind = yield from _segment(file, place._replace(segment=base), position, exposed)
         if behind is None:
             return
@@ -88,7 +89,7 @@ def runs(directory: Path, place: Place, exposed: int) -> Iterator[BatchRun]:
 def _segment(
     file: OpenFile, place: Place, position: int, exposed: int
 ) -> Generator[BatchRun, None, Place | None]:
-    """What is left of the segment from this byte on; where that leads, or None at the end."""
+    """The rest of the segment from this byte on; returns the place after it, or None at the end."""
     offset, segment = place.next_offset, place.segment
     size = os.fstat(file.fd).st_size
     while offset < exposed:
@@ -114,8 +115,8 @@ def _segment(
 
 
 def wrong_crcs(run: BatchRun) -> list[int]:
-    """The numbers of the batches in it that are not what was written. Reads all of them."""
-    found: list[int] = []
+    """The numbers of the batches whose CRC does not match. Reads all of them."""
+    wrong: list[int] = []
     headers, position, at = run.headers, run.byte, 0
     while at < len(headers):
         end, size = at, 0
@@ -124,26 +125,25 @@ def wrong_crcs(run: BatchRun) -> list[int]:
             end += 1
         piece = memoryview(run.read(position, size))
         if len(piece) < size:
-            raise NoBatch(f"{run.file.path}: shorter than it was", run.segment, position)
+            raise NoBatch(f"{run.file.path}: the file was truncated", run.segment, position)
         begin = 0
         for number in range(at, end):
             header = headers[number]
             behind = begin + header[1] + LENGTH_PREFIX
             if crc32c(piece[begin + CRC_START : behind]) != header[4]:
-                found.append(number)
+                wrong.append(number)
             begin = behind
         position, at = position + size, end
-    return found
+    return wrong
 
 
 def behind_damage(directory: Path, broken: NoBatch, offset: int, exposed: int) -> Place:
-    """Where there is a batch again with this offset or a higher one: in that segment, in the next,
-    or at the end of what is exposed."""
+    """The place of the next readable batch from this offset on; at most the exposed end."""
     file = OpenFile(layout.numbered(directory, broken.segment, layout.LOG))
     size = os.fstat(file.fd).st_size
-    found = find_valid(file, broken.byte, size, offset - 1)
-    if found is not None and found.header.base_offset < exposed:
-        return Place(found.header.base_offset, broken.segment, found.position)
+    located = find_valid(file, broken.byte, size, offset - 1)
+    if located is not None and located.header.base_offset < exposed:
+        return Place(located.header.base_offset, broken.segment, located.position)
     following = next((base for base in _bases(directory) if base > broken.segment), exposed)
     return Place(min(max(following, offset), exposed))
 
@@ -153,11 +153,11 @@ def _next_offset(header: RawHeader) -> int:
 
 
 def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawHeader], int, bool]:
-    """Of batches from there on, as long as they are such; where the next one begins, and whether
-    it is not exposed."""
+    """Headers of consecutive batches, the position after them, and whether that is the
+    exposed end."""
     headers: list[RawHeader] = []
-    unpack, pread, found = HEADER.unpack_from, os.pread, headers.append
-    last = position - 1  # where a header may begin that lies in what was read
+    unpack, pread, append = HEADER.unpack_from, os.pread, headers.append
+    last = position - 1  # the last byte at which a complete header can begin in what was read
     chunk, chunk_at, ahead = b"", position, HEADER_SIZE
     for _ in range(_MOST):
         if position > last:
@@ -174,14 +174,14 @@ def _headers(fd: int, position: int, size: int, exposed: int) -> tuple[list[RawH
             break
         if base >= exposed:
             return headers, position, True
-        found(header)
+        append(header)
         position = behind
         ahead = _AHEAD if length < _SMALL else HEADER_SIZE
     return headers, position, False
 
 
-def _going_on(directory: Path, place: Place) -> OpenFile | None:
-    """The segment in which the next batch lies, if the hint is right."""
+def _hinted_segment(directory: Path, place: Place) -> OpenFile | None:
+    """The segment that holds the next batch, if the hint is right."""
     if place.segment < 0 or place.byte < 0:
         return None
     try:
@@ -199,8 +199,8 @@ def _bases(directory: Path) -> list[int]:
     )
 
 
-def _begin(file: OpenFile, place: Place, base: int, following: int | None) -> int:
-    """Where in this segment to begin."""
+def _start_position(file: OpenFile, place: Place, base: int, following: int | None) -> int:
+    """The byte of this segment at which to begin."""
     size = os.fstat(file.fd).st_size
     if place.segment != base or not 0 <= place.byte <= size:
         return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.counting.reading import NoBatch, runs
+from broker.counting.log_batches import NoBatch, runs
 from broker.storage import layout
 from broker.storage.log import Log
 from ledger.counting.journal import Place

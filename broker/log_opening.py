@@ -1,20 +1,20 @@
-"""A partition's log opened, or made; what it has lost meanwhile is found, and said.
+"""Opens or creates a partition's log, and finds and reports what it has lost meanwhile.
 
-What the partition is known to have had lies outside its directory: in `acknowledged`, and in what
-the counting process has come to. A log that ends before that, begins behind it, or is not there at
-all, has lost what had been acknowledged. Then, in this order, and before anything is appended:
+What the partition is known to have had is recorded outside its directory: in `acknowledged`, and in
+the counting process's position. A log that ends before that, begins after it, or is missing, has
+lost acknowledged records. Then, in this order, and before anything is appended:
 
     1. the partition's leader epoch is raised in the map
-    2. a statement says what is gone, and stands on the disk
-    3. the log goes on: one that was cut, where it ends now, and those offsets are given again; one
-       that is made anew, behind all that is known of the old one, and no offset is given again
+    2. a statement of the loss is written to disk
+    3. the log continues: a truncated one where it ends now, so those offsets are assigned again; a
+       new one after all known offsets of the old one, so none is assigned again
 
-A crash in between finds the same once more, and raises the epoch once more. No epoch is raised for
-a torn tail: nobody was shown it. All of it blocks, and runs in worker threads, several at once.
+A crash in between finds the same again, and raises the epoch again. A torn tail does not raise the
+epoch: no consumer has seen it. All of it blocks, and runs in worker threads, several at once.
 
-Where other replicas are in sync nothing is lost: they have it. This one is then in sync no more,
-and copies what it lacks. But one that leads and was not made just now raises its epoch in any case:
-followers may have a tail that it has lost, and the same offsets are given again.
+If other replicas are in sync nothing is lost: they have it. This replica then leaves the in-sync
+set, and copies what it lacks. But a leader that existed before always raises its epoch: followers
+may have a tail that it has lost, and the same offsets are assigned again.
 
 Specified in docs/replication-spec.md: `Restart`, `RaiseEpoch`, `LeaveInSync` (R7, R10).
 """
@@ -49,7 +49,7 @@ _COUNTER: Final = "broker"
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """`count` offsets from `first` on; UNKNOWN if nobody knows how many."""
+    """`count` offsets from `first` on; UNKNOWN if their number is unknown."""
 
     first: int
     count: int
@@ -57,14 +57,14 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 class OpenedLog(msgspec.Struct, frozen=True):
-    """A log, and what the map says of its partition by now."""
+    """A log, and its partition's current state in the map."""
 
     log: Log
     info: PartitionInfo
 
 
 class States(Protocol):
-    """What the map says of a replica here, and is told (cluster/own_states.py)."""
+    """Reads and changes the map's state of a replica on this broker (cluster/own_states.py)."""
 
     @property
     def broker_id(self) -> int: ...
@@ -76,8 +76,8 @@ class States(Protocol):
     def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> PartitionInfo: ...
 
 
-class Opening:
-    """For one run of the broker."""
+class LogOpener:
+    """Opens logs in one run of the broker."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Opening:
         clean: bool,
         is_replaced: bool = False,
     ) -> None:
-        """`clean`: the last stop was one. `is_replaced`: the broker had another data directory
+        """`clean`: the last stop was clean. `is_replaced`: the broker had another data directory
         before, so what is not in this one is lost."""
         self.acknowledged = acknowledged
         self.withdrawals = withdrawals
@@ -104,72 +104,84 @@ class Opening:
         path = directories.path_of(self._data.path, *key)
         known = self.acknowledged.known(topic_id, key[1])
         reached = max(known.end if known else 0, self._counted_to(topic_id, key[1], known))
-        found: Log | None = None
+        opened: Log | None = None
         if path.exists():
-            found, reached = self._existing(
+            opened, reached = self._existing(
                 path, key, topic_id, config, reached, replicated=info.is_replicated
             )
         try:
-            if found is None:
-                losses, newest, resumes = self._all(known, reached), info.leader_epoch, reached
+            if opened is None:
+                losses, newest, resumes = (
+                    self._whole_loss(known, reached),
+                    info.leader_epoch,
+                    reached,
+                )
             else:
-                losses = [*lost_beginning(found, known), *lost_end(found, reached, known)]
-                newest, resumes = max(info.leader_epoch, found.epochs.latest), found.end_offset
+                losses = [*lost_beginning(opened, known), *lost_end(opened, reached, known)]
+                newest, resumes = max(info.leader_epoch, opened.epochs.latest), opened.end_offset
             if losses and info.is_replicated:
                 info = self._states.leave_in_sync(key[0], topic_id, key[1])
                 if self._states.broker_id not in info.isr:
                     log.warning(
-                        "replica is brought in line by its leader topic=%s partition=%d reason=%r",
+                        "log has lost offsets, copying them from the leader topic=%s "
+                        "partition=%d reason=%r",
                         *(*key, losses[0].reason),
                     )
                     losses, reached = [], 0
             if losses:
                 newest = max(
-                    newest, known.leader_epoch if known else -1, self._told(topic_id, key[1])
+                    newest,
+                    known.leader_epoch if known else -1,
+                    self._counted_epoch(topic_id, key[1]),
                 )
                 info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest)
-                self._say(key, topic_id, info.leader_epoch, losses, resumes)
-            elif found is not None and self._leads(info) and info.is_replicated:
+                self._record_losses(key, topic_id, info.leader_epoch, losses, resumes)
+            elif opened is not None and self._leads(info) and info.is_replicated:
                 info = self._states.raise_epoch(key[0], topic_id, key[1], above=newest)
-            begins = found is None and not losses
-            if found is None:
+            begins = opened is None and not losses
+            if opened is None:
                 self._data.forget_checkpoint(key)
                 replicated = 0 if info.is_replicated else inf
-                found = Log.create(path, topic_id, config, reached, replicated=replicated)
+                opened = Log.create(path, topic_id, config, reached, replicated=replicated)
             if self._leads(info):
-                found.begin_epoch(info.leader_epoch)
-                if not begins:  # else the flush of the first batch does it
-                    found.epochs.save()
-            self.remember(found, key, info.leader_epoch)
+                opened.begin_epoch(info.leader_epoch)
+                if not begins:  # otherwise the flush of the first batch does it
+                    opened.epochs.save()
+            self.remember(opened, key, info.leader_epoch)
         except BaseException:
-            if found is not None:
-                found.abandon()
+            if opened is not None:
+                opened.abandon()
             raise
-        return OpenedLog(found, info)
+        return OpenedLog(opened, info)
 
     def leave_in_sync(self, topic: str, topic_id: UUID, partition: int) -> None:
-        """A log that can be written no more is in sync no more; where it is the only one, nobody
-        else could lead. If the map cannot be told, others notice that it lags."""
+        """Take a replica that can no longer be written to out of the in-sync set; not the only one,
+        since no other could lead. If the map cannot be changed, the leader notices that it lags."""
         try:
             info = self._states.leave_in_sync(topic, topic_id, partition)
         except ClusterError as error:
             log.warning(
-                "not left to others topic=%s partition=%d error=%r", topic, partition, str(error)
+                "cannot leave the in-sync set topic=%s partition=%d error=%r",
+                topic,
+                partition,
+                str(error),
             )
         else:
             if self._states.broker_id not in info.isr:
-                log.info("left to others topic=%s partition=%d", topic, partition)
+                log.info("left the in-sync set topic=%s partition=%d", topic, partition)
 
     def _leads(self, info: PartitionInfo) -> bool:
         return info.leader == self._states.broker_id
 
     def all_are_open(self, topic_ids: Set[UUID]) -> None:
-        """What is opened from now on did not lie here when the broker started, or was opened
-        already. What is remembered of other topics is forgotten, unless data of theirs is here:
-        the map may yet get to know them again."""
+        """Logs opened from now on were not here when the broker started, or were opened already.
+        Records of other topics are deleted, unless their data is here: the map may come to know
+        them again."""
         self._clean = self._is_replaced = False
         self._counted = {}
-        here = {directories.topic_id(found.path) for found in directories.scan(self._data.path)}
+        here = {
+            directories.topic_id(directory.path) for directory in directories.scan(self._data.path)
+        }
         for topic_id, partition in self.acknowledged.identities():
             if topic_id not in topic_ids and topic_id not in here:
                 self.acknowledged.forget(topic_id, partition)
@@ -185,22 +197,22 @@ class Opening:
         replicated: bool,
     ) -> tuple[Log | None, int]:
         """The log, if there is one of that topic; and up to where it once was on disk."""
-        found = directories.topic_id(path)
-        if found is None and not reached and directories.remove_unwritten(path):
+        owner = directories.topic_id(path)
+        if owner is None and not reached and directories.remove_unwritten(path):
             return None, reached
-        if found != topic_id:
+        if owner != topic_id:
             log.warning(
-                "another topic's data was set aside path=%s", directories.set_aside(path, found)
+                "set aside data of another topic path=%s", directories.set_aside(path, owner)
             )
             return None, reached
         try:
             return self._open(path, key, config, reached, replicated=replicated), reached
         except EndMissing as missing:
             reached = max(reached, missing.reached)
-            # From here on the directory may forget it.
+            # From here on, the directory no longer needs to record it.
             self._remember_loss(path, key, topic_id, reached)
             if missing.path is None:
-                log.error("no segment is left path=%s", directories.set_aside(path, found))
+                log.error("no segment left path=%s", directories.set_aside(path, owner))
                 return None, reached
             log.error(
                 "end of log missing directory=%s end_offset=%d reached=%d",
@@ -226,30 +238,30 @@ class Opening:
             replicated=checkpoint.high_watermark if replicated else inf,
         )
 
-    def _all(self, known: AcknowledgedRange | None, reached: int) -> list[Loss]:
-        """The directory is not there, although it once was."""
+    def _whole_loss(self, known: AcknowledgedRange | None, reached: int) -> list[Loss]:
+        """The loss of a directory that once existed."""
         start = known.start if known else 0
         if reached > start:
             count = reached - start if known else UNKNOWN
-            return [Loss(start, count, f"its directory is gone, {_had(reached, known)}")]
+            return [Loss(start, count, f"its directory is missing, {_former_end(reached, known)}")]
         if known is None and self._is_replaced:
-            return [Loss(0, UNKNOWN, "the broker has another data directory than before")]
+            return [Loss(0, UNKNOWN, "the broker's data directory is not the one it had before")]
         return []
 
-    def _told(self, topic_id: UUID, partition: int) -> int:
+    def _counted_epoch(self, topic_id: UUID, partition: int) -> int:
         """The highest leader epoch under which its offsets were counted."""
         place = self._counted.get((topic_id_text(topic_id), partition))
         return -1 if place is None else place.leader_epoch
 
     def _counted_to(self, topic_id: UUID, partition: int, known: AcknowledgedRange | None) -> int:
-        """What was counted had been on disk. A slot says so too, unless power was lost."""
+        """The end of what was counted, and so on disk. The slot agrees, unless power was lost."""
         place = self._counted.get((topic_id_text(topic_id), partition))
         if place is None or (known and (known.exact or place.leader_epoch < known.leader_epoch)):
             return 0
         return place.next_offset
 
     def _remember_loss(self, path: Path, key: Key, topic_id: UUID, reached: int) -> None:
-        """Outside of the directory, before that is changed."""
+        """Recorded outside the directory, before the directory is changed."""
         slot = self.acknowledged.slot(topic_id, key[1])
         if slot.known is None:
             slot.begin(min(layout.scan(path).logs, default=0), reached, -1)
@@ -257,16 +269,16 @@ class Opening:
         slot.sync()
 
     def remember(self, opened: Log, key: Key, leader_epoch: int) -> None:
-        """Flushes do it from now on. Without room for that the log is served all the same."""
+        """Have flushes record the end. Without room for that, the log is served all the same."""
         try:
             slot = self.acknowledged.slot(opened.topic_id, key[1])
             slot.begin(opened.start_offset, opened.end_offset, leader_epoch)
         except OSError as error:
-            log.warning("what is acknowledged cannot be remembered reason=%r", error.strerror)
+            log.warning("cannot record acknowledged offsets reason=%r", error.strerror)
         else:
             opened.remember(slot)
 
-    def _say(
+    def _record_losses(
         self, key: Key, topic_id: UUID, leader_epoch: int, losses: Sequence[Loss], resumes: int
     ) -> None:
         for loss in losses:
@@ -286,33 +298,33 @@ class Opening:
             )
 
 
-def _had(reached: int, known: AcknowledgedRange | None) -> str:
+def _former_end(reached: int, known: AcknowledgedRange | None) -> str:
     return f"and it had reached offset {reached}" + ("" if known and known.exact else " at least")
 
 
 def lost_beginning(opened: Log, known: AcknowledgedRange | None) -> list[Loss]:
-    """Segments are gone that nobody removed: retention is remembered before it removes any, and
-    who deletes records leaves a mark in the directory."""
+    """Segments are missing that were not removed on purpose: retention records the new start before
+    it removes any, and deleting records leaves a mark in the directory."""
     if known is None or opened.start_offset <= known.start:
         return []
-    found = layout.scan(opened.directory)
-    first, end = max([known.start, *found.starts]), min(found.logs, default=0)
+    files = layout.scan(opened.directory)
+    first, end = max([known.start, *files.starts]), min(files.logs, default=0)
     if end <= first:
         return []
-    return [Loss(first, end - first, f"it began at offset {first}, and begins at {end} now")]
+    return [Loss(first, end - first, f"it began at offset {first}, and now begins at {end}")]
 
 
 def lost_end(opened: Log, reached: int, known: AcknowledgedRange | None) -> list[Loss]:
     end = opened.end_offset
     if end >= reached:
         return []
-    return [Loss(end, reached - end, f"it ends at offset {end}, {_had(reached, known)}")]
+    return [Loss(end, reached - end, f"it ends at offset {end}, {_former_end(reached, known)}")]
 
 
 def _counted(path: Path) -> dict[tuple[str, int], Place]:
-    """Up to where the counting process has come, by topic id and partition."""
+    """The positions of the counting process, by topic id and partition."""
     try:
         places = CountingJournal(path, _COUNTER).places
-    except (CounterFileDamaged, OSError):  # it will say so itself
+    except (CounterFileDamaged, OSError):  # the counting process reports that itself
         return {}
     return {(key.topic_id, key.partition): place for key, place in places.items()}

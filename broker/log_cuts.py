@@ -1,20 +1,21 @@
-"""The end of a copy's log given up on an operator's word: what the source does not have.
+"""Cuts off the end of a copy's log that its source does not have, on an operator's order.
 
 A topic that was opened and written to, or whose source has lost its tail, becomes a copy again by
-going back to where both logs are the same. `penstock mirror demote --cut` names what is behind that
-and says it in a topic config (`penstock.mirror.cut`): of this partition, from this offset up to
-that, what was written under leader epochs up to this one. It is a rule about the log, and stays.
+going back to the point where both logs agree. `penstock mirror demote --cut` shows what is behind
+that point and records it in a topic config (`penstock.mirror.cut`): in this partition, from this
+offset up to that, whatever was written under leader epochs up to this one. The config is a rule
+about the log, and stays.
 
-Rule 1: who leads the partition cuts, whenever it finds the rule broken, before it leads: when it
-        hears of the rule, when it is elected, when it starts. A batch behind the first offset that
-        is of a later epoch came after the cut, and stays.
-Rule 2: as with any log that has lost something (opening.py), the epoch is raised in the map first,
-        then a statement on disk says what is gone, then the log is cut. Followers have the same
-        taken back by the epoch (R8), and the next leader, if it has not, cuts by rule 1. So a crash
-        at any point leaves a log that is cut by whoever leads next.
-Rule 3: a log that reaches further than was named is not cut at all: somebody has written meanwhile.
+Rule 1: the partition's leader cuts whenever it finds the rule broken, before it leads: when it
+        learns of the rule, when it is elected, when it starts. If the first offset belongs to a
+        later epoch, the log was written after the cut, and stays.
+Rule 2: as for any log that has lost something (log_opening.py), the epoch is raised in the map
+        first, then a statement of the loss is written to disk, then the log is cut. Followers
+        truncate because of the new epoch (R8); a next leader that has not done so cuts by rule 1.
+        So a crash at any point leaves a log that the next leader cuts.
+Rule 3: a log that extends beyond the recorded end is not cut at all: it was written to meanwhile.
 
-Nobody writes to the copy by then: the same change of configs marks it as one.
+By then nothing else writes to the copy: the same change of configs marks it as one.
 """
 
 import asyncio
@@ -34,22 +35,22 @@ from wire.mirrored import MirrorCut
 
 log = logging.getLogger(__name__)
 
-_REASON: Final = "cut off on an operator's word, to be a copy of its source again"
+_REASON: Final = "cut off by an operator, so that the topic is a copy of its source again"
 
 RaiseEpoch = Callable[..., PartitionInfo]
 """`OwnStates.raise_epoch`."""
 
 
 def is_due(partition_log: Log, cut: MirrorCut) -> bool:
-    """Whether the log has what was to be cut off."""
+    """Whether the log has offsets that are to be cut off."""
     first = max(cut.first, partition_log.start_offset)
     if partition_log.end_offset <= first:
         return False
     return 0 <= partition_log.epochs.epoch_for(first) <= cut.leader_epoch
 
 
-class Cutting:
-    """Of one broker's partitions. Belongs to the event loop."""
+class LogCuts:
+    """Cuts of one broker's partitions. Belongs to the event loop."""
 
     def __init__(
         self,
@@ -57,15 +58,16 @@ class Cutting:
         withdrawals: Withdrawals,
         remember: Callable[[Log, tuple[str, int], int], None],
     ) -> None:
-        """`remember`: how far a log has come, under which epoch (opening.py)."""
+        """`remember` records the end of a log and its leader epoch (log_opening.py)."""
         self._raise_epoch = raise_epoch
         self._withdrawals = withdrawals
         self._remember = remember
-        # By topic and partition: cut, and what the map says of it then, but not yet all on disk.
+        # Cuts that are not completely on disk: topic and partition, with the state in the map.
         self._unsettled: dict[tuple[UUID, int], PartitionInfo] = {}
 
     async def bring_in_line(self, partition: Partition, info: PartitionInfo) -> PartitionInfo:
-        """It is to lead: what the map says of it then. Nobody else does anything to its log.
+        """Cut the log of a partition that is about to be led, if that is due; returns the
+        partition's state in the map. Nothing else may change the log meanwhile.
 
         Raises StorageError, OSError, ClusterError.
         """
@@ -75,20 +77,22 @@ class Cutting:
             raised = self._unsettled[log_id]
             await asyncio.to_thread(self._settle, partition_log, key, raised.leader_epoch)
             del self._unsettled[log_id]
-            return max(raised, info, key=lambda each: each.version)
+            return max(raised, info, key=lambda state: state.version)
         cut = partition.config.cut_of(topic_id_text(partition_log.topic_id), partition.index)
         if cut is None or partition.unavailable or not is_due(partition_log, cut):
             return info
         if cut.leader_epoch > info.leader_epoch:
-            # Nobody has led in that epoch, or another broker does, and the map will say so.
+            # No broker has led in that epoch, or another one does, and the map will show that.
             log.warning(
-                "not cut, its epoch has not begun topic=%s partition=%d epoch=%d named=%d",
+                "not cut: the epoch of the cut has not begun topic=%s partition=%d epoch=%d "
+                "named=%d",
                 *(partition.topic, partition.index, info.leader_epoch, cut.leader_epoch),
             )
             return info
         if partition_log.end_offset > cut.end:
             log.error(
-                "not cut, there is more than was named topic=%s partition=%d end=%d named=%d",
+                "not cut: the log extends beyond the recorded end topic=%s partition=%d end=%d "
+                "named=%d",
                 *(partition.topic, partition.index, partition_log.end_offset, cut.end),
             )
             return info
@@ -97,13 +101,13 @@ class Cutting:
             raised = await asyncio.to_thread(
                 self._raise_epoch, key[0], partition_log.topic_id, key[1], above=above
             )
-        except (Conflict, UnknownTopic) as error:  # the map will say what is
+        except (Conflict, UnknownTopic) as error:  # the map will show the current state
             log.info("not cut topic=%s partition=%d reason=%r", *key, str(error))
             return info
         if not is_due(partition_log, cut) or partition_log.end_offset > cut.end:
             return raised
         end = partition_log.end_offset
-        said = Withdrawal(
+        withdrawal = Withdrawal(
             number=0,
             topic=partition.topic,
             topic_id=cut.topic_id,
@@ -115,7 +119,7 @@ class Cutting:
             reason=_REASON,
             found_millis=time.time_ns() // 1_000_000,
         )
-        await asyncio.to_thread(self._withdrawals.add, said)
+        await asyncio.to_thread(self._withdrawals.add, withdrawal)
         await partition.truncate(cut.first)
         partition_log.begin_epoch(raised.leader_epoch)
         self._unsettled[log_id] = raised

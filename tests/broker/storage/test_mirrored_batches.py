@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.storage.compared import append_kept, count_known, first_offset, source_runs
 from broker.storage.config import LogConfig
 from broker.storage.errors import Differs
 from broker.storage.log import Log
+from broker.storage.mirrored_batches import append_kept, count_known, first_offset, source_runs
 from tests.broker.storage.log_files import NOW, TOPIC_ID, flush, log_file, names, read_on, reopen
 from wire.batch import CONTROL, CRC_START, TRANSACTIONAL, read_header
 from wire.errors import BatchError, ErrorCode
@@ -175,15 +175,15 @@ def _with(sent: bytes, at: int, content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("sent", "code", "problem"),
     [
-        (source_batch(0)[:60], CORRUPT, "60 bytes are no record batch"),
+        (source_batch(0)[:60], CORRUPT, "60 bytes are too short for a record batch"),
         (source_batch(0)[:-1], CORRUPT, "bytes, .* were sent"),
-        (source_batch(0) + b"x", CORRUPT, "1 bytes are no record batch"),
+        (source_batch(0) + b"x", CORRUPT, "1 bytes are too short for a record batch"),
         (_with(source_batch(0), 8, b"\0\0\0\0"), CORRUPT, "it has 12 bytes"),
         (_with(source_batch(0), 8, b"\xff" * 4), CORRUPT, "it has 11 bytes"),
         (_with(source_batch(0), CRC_START, b"\x01"), CORRUPT, "the CRC of the batch at offset 0"),
         (_with(source_batch(0), 16, b"\x01"), OTHER_FORMAT, "record format 1"),
-        (_with(source_batch(0), 0, b"\xff" * 8), INVALID, "no such offset"),
-        (_with(source_batch(0), 0, b"\x7f" + b"\xff" * 7), INVALID, "no such offset"),
+        (_with(source_batch(0), 0, b"\xff" * 8), INVALID, "an impossible offset"),
+        (_with(source_batch(0), 0, b"\x7f" + b"\xff" * 7), INVALID, "an impossible offset"),
         (
             build_batch([Record(0, NOW, None, b"")] * 3, base_offset=0, last_offset_delta=1),
             INVALID,

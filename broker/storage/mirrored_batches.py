@@ -1,18 +1,18 @@
-"""Batches of another cluster's log, held against a copy of it: what is there already, what comes
-next, and what contradicts it.
+"""Compares batches of another cluster's log with a copy of it: which are there already, which come
+next, and which contradict it.
 
 Rule 1: a batch keeps its offsets and its bytes; only its leader epoch is this cluster's own.
-Rule 2: where the copy has offsets of a batch, it must have that batch: the same first offset,
-        length and CRC. Then nothing is written. So who copies need not remember how far it came,
-        and two that copy the same do no harm.
-Rule 3: a compacted log may have been compacted on either side since. There the same offsets in one
-        batch are the same batch, and none at all are one that was compacted away.
-Rule 4: what was deleted from the beginning of the copy is not asked for again.
-Rule 5: a batch behind the end leaves a gap, which is an error unless somebody has allowed it. Into
-        a log that never had anything the first batch brings where it begins.
+Rule 2: if the copy has offsets of a batch, it must have that batch: the same first offset, length
+        and CRC. Then nothing is written. So a copier need not remember its position, and two
+        copiers of the same log do no harm.
+Rule 3: a compacted log may have been compacted further on either side. Then equal offsets mean the
+        same batch, and missing offsets a batch that was compacted away.
+Rule 4: what was deleted from the beginning of the copy is not requested again.
+Rule 5: a batch after the end leaves a gap, which is an error unless an operator has allowed it. In
+        a log that has never had a record, the first batch determines the start.
 
-A source may be Apache Kafka, so no more is asked of a batch than of one that a leader sends to its
-followers, and that its header says of it what its bytes can hold.
+The source may be Apache Kafka, so a batch need only satisfy what a leader's followers check, and
+its header must be possible for its bytes.
 """
 
 import struct
@@ -39,28 +39,29 @@ from wire.errors import BatchError, ErrorCode
 from wire.slices import FileSlice
 
 Read = Callable[[int, int], FileSlice | None]
-"""Reads whole batches of the copy from an offset on, so many bytes at most if that is one batch."""
+"""Reads whole batches of the copy from an offset on, up to a size that only a single batch may
+exceed."""
 
 _RUN_BYTES: Final = 512 * 1024
 _RUN_BATCHES: Final = 128
 _READ_BYTES: Final = 1024 * 1024
 _HIGHEST_CODEC: Final = 4
 _LEAST: Final = HEADER_SIZE - LENGTH_PREFIX
-_EPOCH: Final = struct.Struct(">i")  # behind the length
+_EPOCH: Final = struct.Struct(">i")  # beside the length
 _SMALLEST_RECORD: Final = 7  # bytes
 _HIGHEST_OFFSET: Final = 2**63 - 1
 
 
 class SourceRun(NamedTuple):
-    """Batches that lie behind each other: about a millisecond's work."""
+    """Consecutive batches: about a millisecond's work."""
 
     data: memoryview
     headers: list[BatchHeader]
 
 
 def source_runs(records: memoryview) -> Iterator[SourceRun]:
-    """Whole batches with ascending offsets, checked. Raises `BatchError` at the first that is none;
-    what came before it is good."""
+    """Complete batches with ascending offsets, checked. Raises `BatchError` at the first invalid
+    one; the batches before it are good."""
     size, position, begin, next_offset = len(records), 0, 0, 0
     run: list[BatchHeader] = []
     unpack, make = HEADER.unpack_from, BatchHeader._make
@@ -81,7 +82,7 @@ def source_runs(records: memoryview) -> Iterator[SourceRun]:
             or attributes & CODEC_MASK > _HIGHEST_CODEC
             or count * _SMALLEST_RECORD > length - _LEAST
         ):
-            # Whether that is a fault, and which, is looked at slowly.
+            # Whether there is an error, and which, is determined by the slow path.
             problem = _fault(records[position:], next_offset)
             if problem is not None:
                 break
@@ -97,12 +98,11 @@ def source_runs(records: memoryview) -> Iterator[SourceRun]:
 
 
 def first_offset(records: memoryview | None) -> int:
-    """Where the first batch is to stand; 0 if there is none."""
     return read_header(records).base_offset if records and len(records) >= HEADER_SIZE else 0
 
 
 def _fault(rest: memoryview, next_offset: int) -> BatchError | None:
-    """What is wrong with the batch that these bytes begin with. Its offsets are to follow."""
+    """The error in the first batch of these bytes, which must not begin before `next_offset`."""
     try:
         _check(rest, next_offset)
     except BatchError as error:
@@ -112,7 +112,9 @@ def _fault(rest: memoryview, next_offset: int) -> BatchError | None:
 
 def _check(rest: memoryview, next_offset: int) -> None:
     if len(rest) < HEADER_SIZE:
-        raise BatchError(ErrorCode.corrupt_message, f"{len(rest)} bytes are no record batch")
+        raise BatchError(
+            ErrorCode.corrupt_message, f"{len(rest)} bytes are too short for a record batch"
+        )
     header = read_header(rest)
     base, size = header.base_offset, header.size
     if header.magic != MAGIC:
@@ -123,25 +125,25 @@ def _check(rest: memoryview, next_offset: int) -> None:
     if not HEADER_SIZE <= size <= len(rest):
         raise BatchError(
             ErrorCode.corrupt_message,
-            f"the batch at offset {base} says it has {size} bytes, {len(rest)} were sent",
+            f"the batch at offset {base} should have {size} bytes, {len(rest)} were sent",
         )
     if crc32c(rest[CRC_START:size]) != header.crc:
         raise BatchError(
             ErrorCode.corrupt_message,
             f"the CRC of the batch at offset {base} does not match its bytes",
         )
-    if problem := _nonsense(header, next_offset):
+    if problem := _header_fault(header, next_offset):
         raise BatchError(ErrorCode.invalid_record, f"the batch at offset {base} has {problem}")
 
 
-def _nonsense(header: BatchHeader, next_offset: int) -> str:
+def _header_fault(header: BatchHeader, next_offset: int) -> str:
     base, delta, count = header.base_offset, header.last_offset_delta, header.record_count
     if not 0 <= base <= _HIGHEST_OFFSET - 1 - max(delta, 0):
-        return "no such offset"
+        return "an impossible offset"
     if not 0 <= count <= delta + 1:
         return f"{count} records, last offset delta {delta}"
     if base < next_offset:
-        return f"an offset below {next_offset}, where the batch before it ends"
+        return f"an offset below {next_offset}, the end of the batch before it"
     if header.codec > _HIGHEST_CODEC:
         return f"unknown compression codec {header.codec}"
     if not header.codec and count * _SMALLEST_RECORD > header.size - HEADER_SIZE:
@@ -150,30 +152,28 @@ def _nonsense(header: BatchHeader, next_offset: int) -> str:
 
 
 def count_known(log: Log, read: Read, headers: Sequence[BatchHeader], *, compacts: bool) -> int:
-    """How many of the first of these batches are there already. Raises `Differs` where others are,
-    and what `read` raises."""
-    there = _There(log, read)
+    """The number of leading batches that the copy has already. Raises `Differs` if it has others,
+    and the errors of `read`."""
+    there = _CopiedBatches(log, read)
     for count, header in enumerate(headers):
         if header.base_offset >= log.end_offset:
             return count
         if header.next_offset > log.start_offset:
-            found = there.at(max(header.base_offset, log.start_offset))
-            if not _is_same(header, found, compacts=compacts):
-                raise Differs(_difference(header, found))
+            stored = there.at(max(header.base_offset, log.start_offset))
+            if not _is_same(header, stored, compacts=compacts):
+                raise Differs(_difference(header, stored))
     return len(headers)
 
 
 def append_kept(
     log: Log, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int
 ) -> Appended:
-    """Write one checked batch where its own offset says, at the end of the log or behind it."""
+    """Write one checked batch at its own offset, at the end of the log or after it."""
     _EPOCH.pack_into(batch, LENGTH_PREFIX, leader_epoch)
     return log.append_copy(batch, header, now_ms, leader_epoch)
 
 
-class _There:
-    """The batches of the log, by ascending offsets."""
-
+class _CopiedBatches:
     def __init__(self, log: Log, read: Read) -> None:
         self._log = log
         self._read = read
@@ -181,19 +181,19 @@ class _There:
         self._following: Iterator[BatchHeader] = iter(())
 
     def at(self, offset: int) -> BatchHeader | None:
-        """The one that has this offset, or the next behind it."""
-        found = self._found
-        while found is None or found.next_offset <= offset:
-            found = next(self._following, None)
-            if found is None:
-                self._following = self._from(offset)
-                found = next(self._following, None)
-                if found is None:
+        """The batch with this offset, or the next one."""
+        header = self._found
+        while header is None or header.next_offset <= offset:
+            header = next(self._following, None)
+            if header is None:
+                self._following = self._read_from(offset)
+                header = next(self._following, None)
+                if header is None:
                     return None
-        self._found = found
-        return found
+        self._found = header
+        return header
 
-    def _from(self, offset: int) -> Iterator[BatchHeader]:
+    def _read_from(self, offset: int) -> Iterator[BatchHeader]:
         try:
             piece = self._read(offset, _READ_BYTES)
         except OffsetOutOfRange:  # deleted just now
@@ -205,26 +205,26 @@ class _There:
             yield located.header
 
 
-def _is_same(header: BatchHeader, found: BatchHeader | None, *, compacts: bool) -> bool:
+def _is_same(header: BatchHeader, stored: BatchHeader | None, *, compacts: bool) -> bool:
     if compacts:
-        if found is None or found.base_offset > header.last_offset:
+        if stored is None or stored.base_offset > header.last_offset:
             return True
-        ours = found.base_offset, found.last_offset_delta
+        ours = stored.base_offset, stored.last_offset_delta
         return ours == (header.base_offset, header.last_offset_delta)
-    return found is not None and (
-        (found.base_offset, found.length, found.crc)
+    return stored is not None and (
+        (stored.base_offset, stored.length, stored.crc)
         == (header.base_offset, header.length, header.crc)
     )
 
 
-def _difference(header: BatchHeader, found: BatchHeader | None) -> str:
-    sent = f"differs: at offset {header.base_offset} the source has {_told(header)}"
-    if found is None or found.base_offset > header.last_offset:
+def _difference(header: BatchHeader, stored: BatchHeader | None) -> str:
+    sent = f"differs: at offset {header.base_offset} the source has {_described(header)}"
+    if stored is None or stored.base_offset > header.last_offset:
         return f"{sent}, and the copy has nothing up to {header.last_offset}"
-    return f"{sent}, and the copy has at {found.base_offset} {_told(found)}"
+    return f"{sent}, and the copy has at {stored.base_offset} {_described(stored)}"
 
 
-def _told(header: BatchHeader) -> str:
+def _described(header: BatchHeader) -> str:
     return (
         f"a batch up to {header.last_offset} of {header.length + LENGTH_PREFIX} bytes with CRC "
         f"{header.crc:08x}"

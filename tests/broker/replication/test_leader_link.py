@@ -11,7 +11,7 @@ import uvloop
 from msgspec.structs import replace
 
 from broker.replication.copied_partition import CopiedPartition, NotCopied
-from broker.replication.link import Fetching, Link
+from broker.replication.leader_link import Fetching, LeaderLink
 from broker.replication.throttle import Throttle
 from client.addresses import Address
 from harness.event_loops import on_uvloop
@@ -45,8 +45,8 @@ async def linked(
     fetching: Fetching = FETCHING,
     epoch: int = 0,
     catches_up: bool = False,
-) -> AsyncIterator[tuple[Link, list[CopiedPartition]]]:
-    link = Link(1, address, fetching, catches_up=catches_up)
+) -> AsyncIterator[tuple[LeaderLink, list[CopiedPartition]]]:
+    link = LeaderLink(1, address, fetching, catches_up=catches_up)
     copied = [CopiedPartition(each) for each in followed]
     try:
         for each in copied:
@@ -216,7 +216,7 @@ def test_a_leader_that_never_answers_is_left(
 
     with caplog.at_level(logging.INFO):
         uvloop.run(copy())
-    assert "copying again" in caplog.text
+    assert "copying resumed leader" in caplog.text
 
 
 @on_uvloop
@@ -304,7 +304,7 @@ def test_a_batch_that_is_damaged_stops_its_partition_alone(
         uvloop.run(copy())
     said = [each.getMessage() for each in caplog.records if "CRC" in each.getMessage()]
     assert len(said) == 1  # and is not said again each time
-    assert "copied again topic=t partition=0" in caplog.text
+    assert "copying resumed topic=t partition=0" in caplog.text
 
 
 def _told_often(leader: ScriptedLeader, before: int) -> bool:

@@ -1,25 +1,26 @@
-"""A link: what this broker copies from one leader, fetched over one connection. What is in sync has
-one, what catches up another (copying.py).
+"""A link copies partitions from one leader over one connection. In-sync partitions have one link,
+those that catch up another (copying.py).
 
     connect → ask ⇄ take the answer, flush → …        after an error a pause, and again
 
 Rule 1: one request is under way, in an incremental session (client/fetch_session.py).
-Rule 2: what an answer brings is appended before the next request, and flushed before its partition
-        is asked for again: a fetch offset is what is on disk.
-Rule 3: nobody waits long for somebody else's disk. When all that came is flushed, or a moment is
-        over, the next request goes without those that are still being flushed: the session forgets
-        them (it would send the same bytes again), and names them anew when they are done. While
-        there are such, leaders are told to answer within a moment, so that what gets flushed
-        meanwhile is soon told. The same way partitions rest that are in trouble, and those that
-        are throttled (throttle.py), until there is something for them again.
-Rule 4: partitions that have much to fetch share what an answer may hold; the others may have a
-        sixteenth each, so that they go on meanwhile.
-Rule 5: what catches up does so in portions of a few megabytes, one partition after the other, each
-        portion large enough for the disk. While one is flushed the next one is fetched, and no
-        more: so whoever is in sync waits, for the leader, the event loop or the disk, behind a
+Rule 2: the batches of an answer are appended before the next request, and flushed before their
+        partition is asked for again: a fetch offset is a flushed end.
+Rule 3: no partition waits long for another one's flush. When everything is flushed, or a moment is
+        over, the next request leaves out partitions that are still being flushed: the session
+        forgets them (it would send the same bytes again), and adds them again when they are done.
+        While there are such partitions, leaders are told to answer within a moment, so that flushed
+        ends are reported soon. Partitions with problems and throttled ones (throttle.py) are left
+        out in the same way.
+Rule 4: partitions with much to fetch share the size of an answer; each of the others may have a
+        sixteenth of it, so that they make progress meanwhile.
+Rule 5: partitions that catch up do so in portions of a few megabytes, one partition after the
+        other, each portion large enough for the disk. While one is flushed only the next one is
+        fetched: so in-sync replicas wait, for the leader, the event loop or the disk, behind a
         portion and not behind all that is missing.
-Rule 6: while something catches up from a leader, nothing is long asked of it for what is in sync:
-        who has caught up comes to this link then, and is waited for from then on.
+Rule 6: while a partition catches up from a leader, requests for in-sync ones do not wait long at
+        that leader: a partition that has caught up moves to this link, and its fetches are then
+        awaited.
 
 The leader is asked again and again until the link is closed: it may come back.
 
@@ -53,11 +54,11 @@ from wire.slices import FileSlice
 log = logging.getLogger(__name__)
 
 CLIENT_ID: Final = "penstock-replica-%d"
-_MOMENT: Final = 0.02  # for flushes, before the others go on
-_GLANCE: Final = 0.01  # how long a leader may wait while something is being flushed
+_MOMENT: Final = 0.02  # for flushes, before the other partitions are asked for
+_GLANCE: Final = 0.01  # how long a leader may wait while flushes are under way
 _SHARES: Final = 16
-_PORTION: Final = 4 * 1024 * 1024  # bytes, of what catches up
-_PORTIONS: Final = 2  # at a time: one at the disk, one on its way
+_PORTION: Final = 4 * 1024 * 1024  # bytes of a partition that catches up
+_PORTIONS: Final = 2  # portions at a time: one being flushed, one being fetched
 _AT_ONCE: Final = 64  # partitions of an answer, in one turn of the loop
 _SESSION_ERRORS: Final = frozenset(
     {ErrorCode.fetch_session_id_not_found, ErrorCode.invalid_fetch_session_epoch}
@@ -65,21 +66,21 @@ _SESSION_ERRORS: Final = frozenset(
 
 
 class Fetching(msgspec.Struct, frozen=True, kw_only=True):
-    """How leaders are asked, by this broker."""
+    """The parameters of this broker's fetches."""
 
     broker_id: int
     access: Access = IN_THE_CLEAR
     wait_seconds: float = 0.5
-    """How long a leader waits until it has something."""
+    """How long a leader waits for data."""
     bytes: int = 16 * 1024 * 1024
-    """The most that an answer holds, but for one batch that is larger."""
+    """The largest answer, except for a single larger batch."""
     answer_seconds: float = REQUEST_SECONDS
-    """Within which an answer must have come, beyond what the leader waits."""
+    """The timeout of an answer, in addition to the leader's wait."""
     throttle: Throttle = msgspec.field(default_factory=Throttle)
-    """What replicas that are moved may have, of all leaders together."""
+    """The throttle of moved replicas, for all leaders together."""
 
 
-class Link:
+class LeaderLink:
     """See the module. Belongs to the event loop."""
 
     def __init__(
@@ -91,18 +92,18 @@ class Link:
         catches_up: bool = False,
         others_join: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`others_join` says whether partitions catch up over another link, and join this one."""
+        """`others_join`: partitions catch up over another link, and then move to this one."""
         self.leader_id = leader_id
         self.address = address
-        self.trouble = ""  # why nothing comes from there
-        self.connections = 0  # that were opened
+        self.trouble = ""  # why nothing can be copied from there
+        self.connections = 0  # connections opened
         self._fetching = fetching
         self._catches_up = catches_up
         self._others_join = others_join
         self._bytes = min(fetching.bytes, _PORTION) if catches_up else fetching.bytes
         self._asking = FetchSession(fetching.broker_id, self._bytes)
         self._copied: dict[Key, CopiedPartition] = {}
-        self._aside: dict[Key, CopiedPartition] = {}  # being worked on, or resting
+        self._aside: dict[Key, CopiedPartition] = {}  # partitions at work or at rest
         self._hungry: set[Key] = set()
         self._changed = asyncio.Event()
         self._pauses = Pauses()
@@ -110,27 +111,25 @@ class Link:
         self._running = self._loop.create_task(self._run())
 
     def __len__(self) -> int:
-        """How many partitions it copies."""
         return len(self._copied)
 
     def __contains__(self, copied: CopiedPartition) -> bool:
         return self._copied.get(copied.key) is copied
 
     def follow(self, copied: CopiedPartition, leader_epoch: int) -> None:
-        """Copy a partition, in this epoch of the leader's."""
+        """Copy a partition, in this epoch of the leader."""
         self._copied[copied.key] = copied
         self._put_aside(copied)
         copied.follow(leader_epoch, partial(self._resume, copied))
 
     def leave(self, copied: CopiedPartition) -> None:
-        """Copy it no more."""
         copied.leave()
         self._put_aside(copied)
         del self._copied[copied.key], self._aside[copied.key]
         self._hungry.discard(copied.key)
 
     async def close(self) -> None:
-        """Ends it, when it copies nothing more."""
+        """End the link, once it has no partitions left."""
         self._running.cancel()
         with suppress(asyncio.CancelledError):
             await self._running
@@ -143,7 +142,7 @@ class Link:
                 await self._copy()
             except ClientError as error:
                 self._failed(str(error))
-            except Exception as error:  # a bug of ours: another try may well succeed
+            except Exception as error:  # a bug of ours: a retry may well succeed
                 log.exception("copying failed leader=%d", self.leader_id)
                 self._failed(repr(error))
             else:
@@ -151,7 +150,7 @@ class Link:
             await asyncio.sleep(self._pauses.next())
 
     async def _copy(self) -> None:
-        """As long as the connection lasts, and the login."""
+        """Runs as long as the connection lasts, and its login."""
         client_id = CLIENT_ID % self._fetching.broker_id
         access = self._fetching.access
         connection = await LeaderConnection.open(self.address, client_id, access)
@@ -164,7 +163,7 @@ class Link:
             connection.close()
 
     async def _exchange(self, connection: LeaderConnection) -> None:
-        """One request, and what follows from the answer."""
+        """One request, and the processing of its answer."""
         await self._something_to_ask()
         wait = self._fetching.wait_seconds
         hurries = self._is_at_work or self._others_join()
@@ -180,7 +179,7 @@ class Link:
             raise refusal(f"fetch from {self.address}", code)
 
     async def _something_to_ask(self) -> None:
-        """Until what came is flushed; for a moment only, where others can go on meanwhile."""
+        """Wait for flushes; only for a moment, if other partitions can be asked for."""
         is_over = False
         moment: asyncio.TimerHandle
 
@@ -188,7 +187,7 @@ class Link:
             nonlocal is_over, moment
             is_over = True
             self._changed.set()
-            if self._is_at_work:  # if it fails, it ends without a word, and there is room
+            if self._is_at_work:  # a failure is handled elsewhere, and makes room too
                 moment = self._loop.call_later(_MOMENT, over)
 
         moment = self._loop.call_later(_MOMENT, over)
@@ -202,28 +201,28 @@ class Link:
 
     @property
     def _is_at_work(self) -> bool:
-        """Whether something is being done to a partition, and will be over soon."""
+        """Whether an operation on a partition is under way that will be over soon."""
         return any(copied.is_at_work for copied in self._aside.values())
 
     @property
     def _has_room(self) -> bool:
-        """For another portion."""
+        """Whether another portion may be fetched."""
         if not self._catches_up:
             return True
         at_work = sum(copied.bytes_at_work for copied in self._aside.values())
         return at_work <= (_PORTIONS - 1) * self._bytes
 
     async def _take(self, answer: FetchResponse) -> None:
-        of_all = ((each.topic, data) for each in answer.responses for data in each.partitions)
+        of_all = ((topic.topic, data) for topic in answer.responses for data in topic.partitions)
         for number, (topic, data) in enumerate(of_all, 1):
             key = topic, data.partition_index
             copied, asked = self._copied.get(key), self._asking.asked(key)
             if copied is None or asked is None or copied.is_at_work:
-                continue  # it was left, and may have come again
+                continue  # it has left, and may have returned
             if asked.leader_epoch != copied.leader_epoch:
                 continue
             if copied.partition.copies_throttled and data.records:
-                assert not isinstance(data.records, FileSlice)  # those only leave
+                assert not isinstance(data.records, FileSlice)  # those only end the copying
                 self._fetching.throttle.used(len(data.records), self._loop.time())
             self._put_aside(copied)
             if not await copied.take(data, asked):
@@ -234,12 +233,11 @@ class Link:
     # Partitions
 
     def _put_aside(self, copied: CopiedPartition) -> None:
-        """Ask for it no more, until it is resumed."""
         self._aside[copied.key] = copied
         self._asking.leave_out(copied.key)
 
     def _resume(self, copied: CopiedPartition) -> None:
-        """Ask for it, from where it is now; or let it rest, if it is to go slower."""
+        """Ask for it from its current end; or let it rest, if it is throttled."""
         key, throttle = copied.key, self._fetching.throttle
         if self._aside.get(key) is not copied:
             return
@@ -257,18 +255,18 @@ class Link:
         self._changed.set()
 
     def _share(self, copied: CopiedPartition) -> int:
-        """How many bytes of it to ask for at once."""
+        """The number of its bytes to request at once."""
         if self._catches_up:
             return self._bytes
         return self._bytes // (min(len(self._hungry), _SHARES) if copied.hungry else _SHARES)
 
     def _failed(self, reason: str) -> None:
         if reason != self.trouble:
-            log.warning("nothing is copied leader=%d reason=%r", self.leader_id, reason)
+            log.warning("cannot copy from leader leader=%d reason=%r", self.leader_id, reason)
         self.trouble = reason
 
     def _succeeded(self) -> None:
         if self.trouble:
-            log.info("copying again leader=%d address=%s", self.leader_id, self.address)
+            log.info("copying resumed leader=%d address=%s", self.leader_id, self.address)
         self.trouble = ""
         self._pauses.reset()

@@ -1,10 +1,9 @@
-"""Groups of Penstock's own consumers, who need no coordinator, as operators' requests show and
+"""Groups of Penstock's own consumers, which need no coordinator, as administrative requests see and
 change them.
 
 The broker that would coordinate such a group answers for it, so that each is listed once. Nothing
-of it is kept here: each answer is what stands in ZooKeeper. Members cannot join by the protocol of
-Kafka's groups; where these would be told what their partitions are, here it is shown who has
-claimed what.
+is cached: each answer is read from ZooKeeper. Kafka's group protocol cannot be used to join; where
+it would return a member's metadata, the partitions that the member has claimed are shown.
 
 Everything blocks; any thread may call it.
 """
@@ -31,12 +30,12 @@ from wire.errors import ErrorCode
 
 log = logging.getLogger(__name__)
 
-_VERSION = 0  # of what members say: every client understands it
+_VERSION = 0  # the format of members' metadata, which every client understands
 
 
 def states(session: Session, names: Sequence[str]) -> dict[str, State]:
-    found = zip(names, group_claims.without_members(session, names), strict=True)
-    return {name: State.EMPTY if is_empty else State.STABLE for name, is_empty in found}
+    groups = zip(names, group_claims.without_members(session, names), strict=True)
+    return {name: State.EMPTY if is_empty else State.STABLE for name, is_empty in groups}
 
 
 def describe(session: Session, name: str) -> GroupDescription:
@@ -64,13 +63,13 @@ def commit(
     is_member: bool,
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> ErrorCode:
-    """By somebody who is no member, while nobody is."""
+    """Commit on behalf of a client that is not a member; rejected while there are members."""
     if is_member:
         return ErrorCode.unknown_member_id
     try:
         is_there = group_claims.commit_for(session, name, offsets)
     except GroupHasMembers:
-        return ErrorCode.unknown_member_id  # as in groups of the other kind
+        return ErrorCode.unknown_member_id  # as in coordinated groups
     return ErrorCode.none if is_there else ErrorCode.group_id_not_found
 
 
@@ -84,29 +83,33 @@ def delete(session: Session, name: str) -> ErrorCode:
 def delete_offsets(
     session: Session, name: str, partitions: Sequence[TopicPartition]
 ) -> tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]:
-    """Of topics that nobody subscribes to."""
+    """Delete offsets of topics that no member subscribes to."""
     claims = group_claims.read_claims(session, name)
     if claims is None:
         return ErrorCode.group_id_not_found, {}
     read = {topic for topics in claims.members.values() for topic in topics}
     codes = {
-        each: ErrorCode.group_subscribed_to_topic if each.topic in read else ErrorCode.none
-        for each in partitions
+        partition: ErrorCode.group_subscribed_to_topic
+        if partition.topic in read
+        else ErrorCode.none
+        for partition in partitions
     }
-    group_claims.delete_offsets(session, name, [each for each in codes if not codes[each]])
+    group_claims.delete_offsets(
+        session, name, [partition for partition in codes if not codes[partition]]
+    )
     return ErrorCode.none, codes
 
 
 def look_after(session: Session, infos: Iterable[GroupInfo], *, now_ms: int, before_ms: int) -> int:
-    """Forget what is too old, and offsets of topics that were deleted, by the rules of the other
-    kind (`retention.py`); how many offsets were too old. When the last member has gone nobody
-    writes down: the first look that finds none does."""
+    """Delete offsets that are too old or whose topics are gone, by the rules for coordinated groups
+    (`retention.py`); returns the number of expired offsets. The departure of the last member is not
+    recorded: the first check that finds no members counts instead."""
     expired = 0
     for info in infos:
         try:
             expired += _look_after(session, info, now_ms, before_ms)
         except Conflict as conflict:
-            if conflict.cause is not Cause.CHANGED:  # else it is in use
+            if conflict.cause is not Cause.CHANGED:  # otherwise it is in use
                 log.warning("group not looked after group=%r error=%r", info.name, str(conflict))
         except ClusterError as error:
             log.warning("group not looked after group=%r error=%r", info.name, str(error))
@@ -116,7 +119,11 @@ def look_after(session: Session, infos: Iterable[GroupInfo], *, now_ms: int, bef
 def _look_after(session: Session, info: GroupInfo, now_ms: int, before_ms: int) -> int:
     name = info.name
     stored = group_offsets.read_stored(session, name)
-    left_over = {each: found.version for each, found in stored.items() if found.is_left_over}
+    left_over = {
+        key: stored_offset.version
+        for key, stored_offset in stored.items()
+        if stored_offset.is_left_over
+    }
     group_claims.remove(session, name, left_over)
     if not group_claims.without_members(session, [name])[0]:
         return 0
@@ -127,9 +134,9 @@ def _look_after(session: Session, info: GroupInfo, now_ms: int, before_ms: int) 
     if since > before_ms:
         return 0
     old = {
-        each: found.version
-        for each, found in stored.items()
-        if each not in left_over and found.offset.committed_ms <= before_ms
+        key: stored_offset.version
+        for key, stored_offset in stored.items()
+        if key not in left_over and stored_offset.offset.committed_ms <= before_ms
     }
     if old and not group_claims.expire(session, name, since, old):
         return 0

@@ -1,9 +1,10 @@
-"""A broker's reports followed: what is new in each partition is counted, and said in the ledger.
+"""Counts what is new in each partition that the broker reports, and journals it for the ledger.
 
-A partition is known by its topic's id, so one that was deleted and made again begins at its own
-beginning. Where what was counted is not in the log any more (it was cut, or restored, or another
-leader never had it), counting goes on at the end of what is (leading.py); where the log begins only
-later (retention), at its beginning. One that is not led is not counted, and its place is kept.
+A partition is identified by its topic's id, so one that was deleted and created again is counted
+from its own beginning. If the counted part is no longer in the log (it was cut off, or restored, or
+another leader never had it), counting continues at the end of what remains (leader_terms.py); if
+the log begins later (retention), at its beginning. A partition that is not led is not counted, and
+its position is kept.
 """
 
 import time
@@ -13,8 +14,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from broker.counting.leading import Ledger, Terms, key_of
-from broker.counting.reading import BatchRun, NoBatch, behind_damage, runs, wrong_crcs
+from broker.counting.leader_terms import Ledger, Terms, key_of
+from broker.counting.log_batches import BatchRun, NoBatch, behind_damage, runs, wrong_crcs
 from broker.counting.reports import (
     CountingReport,
     CountingResult,
@@ -30,11 +31,11 @@ from ledger.counting.counter import Counter, Withdrawn
 from ledger.counting.journal import PartitionKey, Place
 from schemas.errors import SchemaError
 
-_LIVE_INTERVALS: Final = 3  # a partition that was looked at so recently is followed as it grows
+_LIVE_INTERVALS: Final = 3  # a partition seen this recently is followed as it grows
 
 
-class LogFollowing:
-    """One thread."""
+class PartitionCounting:
+    """Belongs to one thread."""
 
     def __init__(
         self,
@@ -53,27 +54,27 @@ class LogFollowing:
         self._looked: dict[PartitionKey, float] = {}
 
     def look(self, report: CountingReport) -> CountingResult:
-        """Count what is new, as far as it can be read. What goes wrong is said, not raised."""
+        """Count what is new, as far as it can be read. Problems are returned, not raised."""
         counter = self._counter
         batches_before, opened_before = counter.batches, counter.counting.opened
         trouble = ""
-        told: list[int] = []
+        told_losses: list[int] = []
         self._damaged = []
         try:
             if report.lost:
-                counter.withdraw([_withdrawn(each) for each in report.lost])
-                told = [each.number for each in report.lost]
+                counter.withdraw([_withdrawn(loss) for loss in report.lost])
+                told_losses = [loss.number for loss in report.lost]
             counter.origins = {
                 key_of(led): led.mirror_of for led in report.led if led.mirror_of is not None
             }
             counter.settle()
-            forgotten = self._gone(report)
+            forgotten = self._removed_partitions(report)
             self._terms.follow(report.led)
             for led in report.led:
                 try:
                     self._count(led)
                 except FileNotFoundError:
-                    continue  # compacted or expired meanwhile: the next report says how it stands
+                    continue  # compacted or expired meanwhile: the next report has the new state
             counter.commit(forgotten)
         except (ClientError, SchemaError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
@@ -82,7 +83,7 @@ class LogFollowing:
             counter.batches - batches_before,
             counter.counting.opened - opened_before,
             trouble,
-            told,
+            told_losses,
             self._damaged,
         )
 
@@ -112,13 +113,15 @@ class LogFollowing:
                     passing.run(run)
                 return
             except NoBatch as error:
-                place = _pass_over(passing, error)
+                place = _report_gap(passing, error)
             finally:
                 self._damaged += passing.damaged
 
-    def _gone(self, report: CountingReport) -> list[PartitionKey]:
-        """Partitions that will not come back: their directory is not there, or is another's."""
-        led = {(each.topic, each.partition): each.topic_id for each in report.led}
+    def _removed_partitions(self, report: CountingReport) -> list[PartitionKey]:
+        """Partitions whose directory is missing, or belongs to another topic."""
+        led = {
+            (partition.topic, partition.partition): partition.topic_id for partition in report.led
+        }
         not_served = set(report.not_served)
         gone = []
         for key in self._counter.known:
@@ -136,7 +139,7 @@ class LogFollowing:
 
 
 class _Passing:
-    """What is new in one partition, handed to the counter as it is read."""
+    """The new batches of one partition, passed to the counter as they are read."""
 
     def __init__(
         self,
@@ -158,24 +161,24 @@ class _Passing:
         self._singly_before = singly_before
         self._checks = checks
         self._epoch: int | None = None
-        # The log of a copy has that note as well where a gap was accepted: that is nothing empty.
+        # A copy's log has that mark after an accepted gap too, where records are missing.
         was_compacted = led.mirror_of is None and (Path(led.directory) / layout.COMPACTED).exists()
         self._has_holes = led.compacts or was_compacted
 
     def run(self, run: BatchRun) -> None:
-        """In parts of one leader epoch; what is damaged is named, and not counted."""
+        """Count a run in parts of one epoch; damaged batches are reported, not counted."""
         for epoch, part in _by_epoch(run):
-            self._begin(self._believed(epoch))
+            self._begin(self._plausible_epoch(epoch))
             begin = 0
             for number in wrong_crcs(part) if self._checks else ():
-                self._counted(part.part(begin, number))
+                self._count_run(part.part(begin, number))
                 header = part.headers[number]
                 self.spoilt(header[0], header[6] + 1, WRONG_CRC)
                 begin = number + 1
-            self._counted(part.part(begin, len(part.headers)) if begin else part)
+            self._count_run(part.part(begin, len(part.headers)) if begin else part)
 
-    def _believed(self, epoch: int) -> int:
-        """It stands outside the CRC: what nobody can have written there is not believed."""
+    def _plausible_epoch(self, epoch: int) -> int:
+        """The batch's epoch, if it is possible: the CRC does not cover it."""
         before, newest = self._epoch, self.led.leader_epoch
         if (0 if before is None else before) <= epoch <= newest:
             return epoch
@@ -189,16 +192,16 @@ class _Passing:
     def _begin_passage(self, epoch: int) -> None:
         self._counter.partition(self._key, self.next_offset, leader_epoch=epoch, seen=self._seen)
 
-    def _counted(self, run: BatchRun) -> None:
+    def _count_run(self, run: BatchRun) -> None:
         if run.headers and run.headers[0][0] >= self._singly_before:
-            self._together(run)
+            self._count_batches(run)
             return
         for number in range(len(run.headers)):
-            assert self._epoch is not None, "a part of a run is of one epoch"
+            assert self._epoch is not None, "a part of a run has one epoch"
             self._begin_passage(self._epoch)
-            self._together(run.part(number, number + 1))
+            self._count_batches(run.part(number, number + 1))
 
-    def _together(self, run: BatchRun) -> None:
+    def _count_batches(self, run: BatchRun) -> None:
         self._counter.run(
             run.headers,
             run.read,
@@ -218,8 +221,8 @@ class _Passing:
         self.next_offset = first + offsets
 
 
-def _pass_over(passing: _Passing, broken: NoBatch) -> Place:
-    """Where a batch should be there is none: that is named, up to where there is one again."""
+def _report_gap(passing: _Passing, broken: NoBatch) -> Place:
+    """Report the offsets without a readable batch; returns the place of the next batch."""
     first, led = passing.next_offset, passing.led
     place = behind_damage(Path(led.directory), broken, first, led.exposed)
     if place.next_offset > first:
@@ -228,7 +231,7 @@ def _pass_over(passing: _Passing, broken: NoBatch) -> Place:
 
 
 def _by_epoch(run: BatchRun) -> Iterator[tuple[int, BatchRun]]:
-    """Nearly always the run as it is."""
+    """The run's parts of one leader epoch each, nearly always the run as it is."""
     epochs = list(map(itemgetter(2), run.headers))
     if len(set(epochs)) == 1:
         yield epochs[0], run

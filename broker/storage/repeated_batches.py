@@ -1,10 +1,10 @@
-"""Whether a batch that bears the numbers of a stored one is that batch, sent again.
+"""Decides whether a batch with the numbers of a stored one is that batch, sent again.
 
-A producer that has got no answer sends the same bytes again. The CRC tells: it covers all but what
-the broker stamps. Where the broker has put its time into the stored batch, it is put into the
-repeated one as well. Where the stored batch was rebuilt, it has other bytes and the same records:
-compaction leaves some out. So what is left is compared record by record, without the times where
-the broker gave them.
+A producer that has got no answer sends the same bytes again. The CRC decides: it covers everything
+except what the broker stamps. If the broker has put its time into the stored batch, the same time
+is put into the repeated one. If the stored batch was rebuilt, its bytes differ although its records
+are the same: compaction drops some. So the remaining ones are compared record by record, without
+the times if the broker assigned them.
 """
 
 from typing import Final
@@ -16,14 +16,14 @@ from wire.errors import BatchError
 from wire.records import records
 from wire.slices import FileSlice
 
-# Everybody waits meanwhile. A rebuilt batch beyond that passes for another one.
+# The event loop waits meanwhile. A larger rebuilt batch counts as different.
 _MOST_BYTES: Final = 1024 * 1024 + 4096
 _MOST_RECORDS: Final = 16_384
 
 
 def is_repeated(batch: memoryview, base_offset: int, stored: FileSlice) -> bool:
-    """Whether `stored`, which begins with the batch that has `base_offset`, or that is next, has
-    what `batch` has. Writes into `batch`. Where compaction has left nothing, nothing differs."""
+    """Whether `stored`, which begins with the batch at `base_offset` or the next one, has the
+    records of `batch`. Writes into `batch`. If compaction has left nothing, nothing contradicts."""
     file = stored.file
     assert isinstance(file, OpenFile), "the log's own"
     there = header_at(file, stored.position, stored.position + stored.length)
@@ -44,12 +44,11 @@ def is_repeated(batch: memoryview, base_offset: int, stored: FileSlice) -> bool:
 
 
 def _has_all(batch: memoryview, here: BatchHeader, stored: bytes, there: BatchHeader) -> bool:
-    """Whether the records of `stored` are among those of `batch`."""
     timed = not (here.is_append_time or there.is_append_time)
     sent = records(batch, _MOST_BYTES)
     for record in records(stored, _MOST_BYTES):
         at = record.offset - there.base_offset
-        repeated = next((each for each in sent if each.offset == at), None)
+        repeated = next((record for record in sent if record.offset == at), None)
         if repeated is None or repeated[2:] != record[2:]:
             return False
         if timed and repeated.timestamp != record.timestamp:

@@ -1,0 +1,145 @@
+"""Where counting starts in a partition that this broker begins to lead.
+
+Exposed batches are counted and reported to the ledger by the partition's leader. The next leader
+has the same batches at the same offsets, but not its predecessor's journal. So batches before its
+own epoch may have been reported or not, and may still be reported late. Two rules make this exact:
+
+    1. Counting starts at an offset before which everything is known to be reported: this broker's
+       own, from when it led before; or, if that would mean to read much again, one that the ledger
+       shows.
+    2. Up to the beginning of the epoch, each batch is reported individually. Replicas have the same
+       batches, so another broker's report covers a batch completely or not at all: the audit
+       accepts either.
+
+A leader that was not in sync when it was elected lacks batches that no broker can name: it reports
+that, too, or its successor does.
+
+If no other broker has reported anything, as for a log that was never counted, this is not needed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple, Protocol
+
+from broker.counting.reports import Led
+from broker.withdrawals import UNKNOWN
+from ledger.counting.counted_offsets import CountedUpTo, History
+from ledger.counting.counter import Counter, Withdrawn
+from ledger.counting.journal import PartitionKey, Place
+
+_UNCLEAN: Final = "unclean leader election: the new leader was not in sync"
+MOST_UNASKED: Final = 10_000  # offsets that may be counted again without asking the ledger
+
+
+class Ledger(Protocol):
+    def told(self, histories: Mapping[PartitionKey, History]) -> Mapping[PartitionKey, CountedUpTo]:
+        """The end of what was reported for these partitions; without those that have no report."""
+
+
+class Term(NamedTuple):
+    """A leader epoch under which this broker leads a partition. Batches before `singly_before` are
+    reported one by one; counting starts at `place`, if it has not begun."""
+
+    leader_epoch: int
+    singly_before: int
+    place: Place
+
+
+def key_of(led: Led) -> PartitionKey:
+    return PartitionKey(led.topic, led.topic_id, led.partition)
+
+
+class Terms:
+    """The terms of the partitions that this broker leads. Belongs to one thread."""
+
+    def __init__(self, counter: Counter, ledger: Ledger) -> None:
+        self._counter = counter
+        self._ledger = ledger
+        self._terms: dict[PartitionKey, Term] = {}
+
+    def __getitem__(self, key: PartitionKey) -> Term:
+        return self._terms[key]
+
+    def forget(self, key: PartitionKey) -> None:
+        self._terms.pop(key, None)
+
+    def follow(self, all_led: Iterable[Led]) -> None:
+        """Replace the partitions that are led. Raises the ledger's errors."""
+        all_led = list(all_led)
+        if losses := [loss for led in all_led if led.unclean for loss in self._unclean_losses(led)]:
+            self._counter.withdraw(losses)
+        new: dict[PartitionKey, Led] = {}
+        for led in all_led:
+            key = key_of(led)
+            self._go_back(key, led)
+            known = self._terms.get(key)
+            if known is None or known.leader_epoch != led.leader_epoch:
+                new[key] = led
+            else:
+                self._journal_epochs(key, led, known)
+        if new:
+            history = self._ask_ledger(new)
+            for key, led in new.items():
+                term = self._terms[key] = self._term(key, led, history.get(key))
+                self._journal_epochs(key, led, term)
+
+    def _go_back(self, key: PartitionKey, led: Led) -> None:
+        """Move the position back if the counted part is no longer in the log: a later epoch begins
+        before its end, or the log ends there. Counted offsets that consumers no longer see may
+        still be in it."""
+        place = self._counter.place(key)
+        if place is None:
+            return
+        history = History(led.epochs, led.end)
+        end = history.end_of(place.leader_epoch)
+        if place.next_offset > end:
+            following = history.after(place.leader_epoch)
+            epoch = led.leader_epoch if following is None else following.leader_epoch
+            self._counter.go_back(key, end, leader_epoch=epoch)
+            self.forget(key)
+
+    def _ask_ledger(self, new: Mapping[PartitionKey, Led]) -> Mapping[PartitionKey, CountedUpTo]:
+        """The ledger's answer about the partitions for which it matters."""
+        asked = {}
+        for key, led in new.items():
+            place = self._counter.place(key)
+            first = led.start if place is None else max(place.next_offset, led.start)
+            if led.begins - first > (0 if place is None else MOST_UNASKED):
+                asked[key] = History(led.epochs, led.end)
+        return self._ledger.told(asked) if asked else {}
+
+    def _term(self, key: PartitionKey, led: Led, history: CountedUpTo | None) -> Term:
+        place = self._counter.place(key)
+        first = led.start if place is None else max(place.next_offset, led.start)
+        if history is not None and history.source == self._counter.source:
+            history = None  # no other broker has led it since
+        elif history is None and (place is None or led.begins - first > MOST_UNASKED):
+            pass  # nothing has ever been reported, or not for as long as the ledger is kept
+        else:
+            if history is not None and history.next_offset > first:
+                place = Place(history.next_offset, leader_epoch=history.leader_epoch)
+            return Term(led.leader_epoch, led.begins, place or Place(led.start))
+        return Term(led.leader_epoch, -1, place or Place(led.start))
+
+    def _journal_epochs(self, key: PartitionKey, led: Led, term: Term) -> None:
+        """Journal the beginnings of this epoch and of those since the last reported one: their
+        leaders may have gone before they did. Done once, as the counter remembers it."""
+        place = self._counter.place(key)
+        before = 0 if place is None else place.led
+        if place is None or place.next_offset < term.place.next_offset:
+            place = term.place
+        for start in led.epochs:
+            if start.leader_epoch > before:
+                self._counter.begin_epoch(key, start.leader_epoch, start.first, place)
+
+    def _unclean_losses(self, led: Led) -> Iterator[Withdrawn]:
+        """Losses by unclean elections that this counter has not reported. The log knows nothing of
+        an epoch without batches: its loss is dated by the next epoch."""
+        key = key_of(led)
+        place = self._counter.place(key)
+        before = 0 if place is None else place.led
+        wanted = [epoch for epoch in led.unclean if before < epoch <= led.leader_epoch]
+        for epoch, first in led.epochs:
+            due = [wanted_epoch for wanted_epoch in wanted if wanted_epoch <= epoch]
+            if due:
+                wanted = wanted[len(due) :]
+                yield Withdrawn(key, epoch, first, UNKNOWN, resumes=first, reason=_UNCLEAN)
