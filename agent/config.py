@@ -48,7 +48,8 @@ class Batches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     bytes: Bytes = 1024 * 1024
     """The size at which a batch is closed, before compression: from 1024 to 67108864."""
     linger: Seconds = 0.1
-    """The [longest time](agent-in-detail.md#order-and-partitions) that a line waits for others: from 0 to 60."""
+    """The [longest time](agent-in-detail.md#order-and-partitions) that a line waits for others:
+    from 0 to 60."""
     compression: BatchCompression = BatchCompression.ZSTD
     """If a topic refuses it, batches are compressed with gzip, or not at all."""
 

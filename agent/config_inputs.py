@@ -1,8 +1,8 @@
 """The configuration of inputs: the files that an agent follows. Validated when it is loaded.
 
 Whether an input fits the schema of its topic is checked later, when the registry has answered. The
-text below each field documents its key: `penstock keys` and docs/agent-configuration.md are generated from it.
-"""
+text below each field documents its key: `penstock keys` and docs/agent-configuration.md are
+generated from it."""
 
 import codecs
 import re

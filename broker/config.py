@@ -1,7 +1,7 @@
 """The keys of a broker's configuration file, checked once when it is loaded.
 
-Each key is explained at its field; `penstock keys` and docs/broker-configuration.md take the text from there.
-"""
+Each key is explained at its field; `penstock keys` and docs/broker-configuration.md take the text
+from there."""
 
 from typing import Any
 
@@ -250,15 +250,16 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     the same for all brokers of a cluster. The embedded ZooKeeper makes its own. Keep it in a file:
     `zookeeper_secret_file`."""
     zookeeper_security: ZooKeeperSecurity = ZooKeeperSecurity()
-    """[How the broker connects to ZooKeeper](#a-zookeeper-with-tls-and-logins): TLS, and a login."""
+    """[How the broker connects to ZooKeeper](#a-zookeeper-with-tls-and-logins): TLS, and a
+    login."""
     zookeeper_session_seconds: Seconds = 9.0
     """How long a silent broker counts as alive: from 2 to 60."""
     ledger: bool = True
     """Whether the broker keeps a [ledger](broker-in-detail.md#the-ledger)."""
     registry: Url = ""
     """The address of the schema registry, `http://host:8081`, or several separated by commas: it
-    has the schema of [the ledger](broker-in-detail.md#the-ledger). Without it this broker keeps no ledger, and logs
-    that when it starts."""
+    has the schema of [the ledger](broker-in-detail.md#the-ledger). Without it this broker keeps no
+    ledger, and logs that when it starts."""
     registry_security: HttpSecurity = HttpSecurity()
     """[How the broker connects to the registry](secure-connections.md#a-registry-behind-locks):
     TLS, and a login."""

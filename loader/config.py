@@ -125,8 +125,8 @@ class CompletenessConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     settle: Seconds | None = None
     """If no agent is known to write to the topic, an hour is complete this long after its end.
-    Default: hours with events stay [incomplete](loader-in-detail.md#complete-hours) then, since their agents may
-    belong to another cluster; 900 for topics whose schema has no header."""
+    Default: hours with events stay [incomplete](loader-in-detail.md#complete-hours) then, since
+    their agents may belong to another cluster; 900 for topics whose schema has no header."""
     deadline: Seconds = 6 * 3600.0
     """The time after an hour's end when `_INCOMPLETE` is written, which lists what is missing."""
     silent_agents: Seconds = 30 * 86_400.0
@@ -187,10 +187,10 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     root: Url
     """The folder of all files: `hdfs://namenode:8020/logs`, `s3a://bucket/logs`,
-    `file:///srv/logs`, `viewfs:`. Others (`abfs:`, `gs:`, `o3fs:` …) are rejected, since files
-    must be [created atomically](loader-in-detail.md#exactly-once). A table's first load fails if its folder already
-    has files. The ledger keeps the root's name at a table's first load, even if the same folder
-    gets another name later."""
+    `file:///srv/logs`, `viewfs:`. Others (`abfs:`, `gs:`, `o3fs:` …) are rejected, since files must
+    be [created atomically](loader-in-detail.md#exactly-once). A table's first load fails if its
+    folder already has files. The ledger keeps the root's name at a table's first load, even if the
+    same folder gets another name later."""
     topics: tuple[str, ...] = ()
     """Names or patterns (`*`, `?`, `[…]`); each topic becomes a table of the same name. Patterns
     do not match topics whose names begin with `_`, nor a mirror's copy of schemas,
@@ -226,14 +226,15 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     completeness: CompletenessConfig = CompletenessConfig()
     dead_share: float = 0.01
     """The share of a table's records in one load that may be [dead
-    letters](loader-in-detail.md#what-cannot-be-decoded), from 0 to 1. Above it nothing is committed, if there are at
-    least `few_dead`."""
+    letters](loader-in-detail.md#what-cannot-be-decoded), from 0 to 1. Above it nothing is
+    committed, if there are at least `few_dead`."""
     few_dead: int = 10
     """Fewer dead letters than this, of a table in one load, are always accepted, so that one
     record sent by hand does not stop a quiet table. 0: only the share counts."""
     duplicate_share: float = 0.5
-    """The share of a table's records in one load that may be [duplicates](loader-in-detail.md#exactly-once), from 0
-    to 1. Above it nothing is committed, if there are at least a hundred."""
+    """The share of a table's records in one load that may be
+    [duplicates](loader-in-detail.md#exactly-once), from 0 to 1. Above it nothing is committed, if
+    there are at least a hundred."""
     oldest: Seconds = 3_650 * 86_400.0
     """Rows older than this, at the load's start, become dead letters."""
     newest: Seconds = 86_400.0
@@ -248,12 +249,14 @@ class LoaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Whether loads are reported in `_audit`."""
     audit: Url = ""
     """The URL of [an audit service](audit.md), such as `http://audit:8090`, which decides which
-    [hours are complete](loader-in-detail.md#complete-hours). Default: the agents' heartbeats decide."""
+    [hours are complete](loader-in-detail.md#complete-hours). Default: the agents' heartbeats
+    decide."""
     audit_security: HttpSecurity = HttpSecurity()
-    """The connection to the audit, if it is [behind locks](audit-configuration.md#tls-and-logins)."""
+    """The connection to the audit, if it is [behind
+    locks](audit-configuration.md#tls-and-logins)."""
     check_files_hours: int = 48
-    """Each load [checks the files](loader-failures.md#checking-files) of hours that are younger than this many hours
-    or changed within that time; 0: only with `--check-files`."""
+    """Each load [checks the files](loader-failures.md#checking-files) of hours that are younger
+    than this many hours or changed within that time; 0: only with `--check-files`."""
     check_files_bytes: Bytes = 256 * 1024 * 1024
     """In these hours, each load compares the content of modified files with their checksums, and
     of this much of the unmodified ones, in turn."""
