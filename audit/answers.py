@@ -58,6 +58,26 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     kinds: Kinds = ()  # what nobody has accepted, each kind by itself
 
 
+class TopicFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding with its topic, where findings of several topics stand together."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+    finding: Finding
+
+
+class Headline(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on several topics in one sentence. Its times are UTC."""
+
+    state: State
+    mark: str  # the state's sign; `!` where tables cannot be loaded
+    title: str  # the worst finding: kind, topic, host, events, from when to when
+    more: str = ""  # what is wrong in all, or what is known nevertheless
+    badge: str  # for the title of a tab: the sign, and how many findings there are
+    worst: list[TopicFinding] = []  # the first three
+
+
 class AlteredTotal(msgspec.Struct, frozen=True):
     """Text that is not what the files have, or files that were not read, of one kind."""
 
@@ -81,6 +101,7 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     partly_unseen: int = 0  # how many topics, whatever is searched for
     altered: list[AlteredTotal] = []  # of all topics of these hours
     having: dict[str, int] = {}  # how many topics have any of each: one may be counted in several
+    headline: Headline | None = None  # on all topics of these hours, whatever is searched for
 
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):

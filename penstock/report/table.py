@@ -12,30 +12,29 @@ import click
 
 from audit.answers import ReportAnswer, TierTotals, TopicReport
 from audit.findings import State
+from audit.headline import MARKS, NOT_LOADED
 from ground.printable import one_line
 from penstock.cli.output import print_table
 from penstock.report.asking import verdict
-from penstock.report.kinds import MARKS
 from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
-    NOT_LOADED,
     Count,
     ShownVerdict,
     events_of,
     failing_words,
     finding_words,
     flow,
-    headline,
+    headline_on,
     is_partly_unseen,
     left_out,
     overview,
     several_roots,
     span,
+    subject,
     tier_name,
     topic_name,
     topic_shown,
     unclaimed_words,
-    verdict_shown,
     wait_words,
 )
 
@@ -64,9 +63,10 @@ class _Remark(NamedTuple):
 
 def show_report(report: ReportAnswer, *, everything: bool) -> None:
     """`everything`: also of topics with which all is well, and somebody watched all the time."""
-    shown = remarked(verdict_shown(verdict(report), report.topics), report.topics)
-    _print(shown.words, _colour(shown), f": {shown.meaning}")
-    print(headline(report))
+    headline = headline_on(verdict(report), report.topics)
+    words = remarked(headline, report.topics)
+    _print(headline.mark, _COLOURS_OF_SIGNS[headline.mark], f" {words}")
+    print(subject(report))
     if not report.topics:
         print("\nThe audit knows no topic.")
         return

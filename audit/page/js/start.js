@@ -25,6 +25,7 @@ const VIEWS = { overview, topic, host, findings, agents, loads, brokers, alerts,
 const PARENTS = { topic: "overview", host: "overview" };
 const content = document.getElementById("content");
 let shown = null; // { name, page, view }
+let badge = "";
 
 /** What a view is given: its parameters, and ways to change them. */
 function pageOf(name, params) {
@@ -52,12 +53,17 @@ function show() {
   const view = { stays: () => true, close: () => {}, ...VIEWS[name](page) };
   shown = { name, page, view };
   content.replaceChildren(...view.nodes);
-  document.title = `${plain(view.title)} · Penstock audit`;
+  sayTitle();
   markCurrent(PARENTS[name] ?? name);
   view.update();
   if (first) return;
   window.scrollTo(0, 0);
   content.focus({ preventScroll: true });
+}
+
+/** The tab says how all topics stand, whichever view is shown. */
+function sayTitle() {
+  document.title = [badge, plain(shown.view.title), "· Penstock audit"].filter(Boolean).join(" ");
 }
 
 function markCurrent(name) {
@@ -102,6 +108,8 @@ async function look() {
     answers = true;
     asOf = answer.as_of;
     ahead = answer.now - asked;
+    badge = answer.headline.badge;
+    sayTitle();
     const raised = document.getElementById("alerts-raised");
     raised.hidden = answer.alerts === 0;
     raised.textContent = short(answer.alerts);

@@ -81,12 +81,16 @@ FAILING = failing_of(
                 [topic("t", kinds=(CHANGED, MISSING)), topic("u", kinds=(MISSING, BLIND))],
                 verdict="changed",
             ),
-            "≠ changed, ✗ missing, ? unknown: at least 1,200 events are not what was written; "
+            "≠ changed: at least 1,200 events are not what was written; "
             "6 events have not arrived; 2 stretches cannot be proven",
         ),
         (
             standing([topic("t", state="unknown", kinds=(BLIND,))], verdict="unknown"),
-            "? unknown: nothing is known to be missing; 2 stretches cannot be proven",
+            "? unknown: 2 stretches cannot be proven",
+        ),
+        (
+            replace(standing([topic("t")], verdict="unknown"), headline="possible loss: t\x1b"),
+            "? possible loss: t\\x1b",
         ),
         (FAILING, "! not loaded: 1 table cannot be loaded"),
         (replace(FAILING, verdict="missing"), "✗ missing: not all events have arrived"),

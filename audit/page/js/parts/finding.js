@@ -1,16 +1,21 @@
 /* A fault in words, with the way to the file that it is about; and what is waited for. */
 
 import { h } from "../dom.js";
+import { counted } from "../figures.js";
 import { name, words } from "../names.js";
 import { link } from "../routes.js";
 import { kindBadge, sign } from "../signs.js";
 import { at } from "../times.js";
 import { accepting } from "./accepting.js";
 
+const HOUR = 3_600_000;
+const LONGEST = 30 * 24 * HOUR; // that the service answers about
+
 /** `named`: findings of several topics stand together. `here`: the host whose view this is. */
 export function finding(fault, { cluster, topic, topicId, named = false, here = "" }) {
   const meta = [
-    named ? h("a", { href: link("topic", { cluster, topic }) }, name(topic)) : null,
+    named ? h("a", { href: link("topic", { cluster, topic, ...hoursOf(fault) }) }, name(topic)) : null,
+    fault.events > 0 ? h("span", {}, counted(fault.events, fault.kind === "lost" ? "line" : "event")) : null,
     fault.host && fault.host !== here && !fault.words.includes(fault.host)
       ? h("span", {}, "host ", name(fault.host))
       : null,
@@ -44,6 +49,13 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
         )
       : h("span", {}),
   );
+}
+
+/** The hours that it may be about, as the address of a view has them. */
+function hoursOf({ from_time: from, to_time: to }) {
+  if (from < 0) return {};
+  const end = Math.min(Math.max(to, from + 1), from + LONGEST);
+  return { from: Math.floor(from / HOUR) * HOUR, to: Math.ceil(end / HOUR) * HOUR };
 }
 
 export function wait(each) {
