@@ -11,6 +11,7 @@ import { plain, words } from "./names.js";
 import { go, here } from "./routes.js";
 import { sign, MEANINGS, STATES, stateBadge } from "./signs.js";
 import { seconds, utc } from "./times.js";
+import { listenToZone } from "./zone.js";
 import { agents } from "./views/agents.js";
 import { alerts } from "./views/alerts.js";
 import { brokers } from "./views/brokers.js";
@@ -131,6 +132,14 @@ function notice(list) {
   );
 }
 
+/** Everything again, with times in another zone. */
+function showAnew() {
+  shown.view.close();
+  shown = null;
+  show();
+  look();
+}
+
 const AT_MOST_EVERY = 1000;
 let due = null;
 let last = 0;
@@ -163,6 +172,7 @@ replace(
   STATES.map((each) => h("li", {}, stateBadge(each), MEANINGS[each])),
 );
 listenToKeys();
+listenToZone(showAnew);
 await showAccount(); // what is shown next goes by who looks
 window.addEventListener("hashchange", show);
 document.getElementById("skip").addEventListener("click", (event) => {

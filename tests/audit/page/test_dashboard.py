@@ -4,8 +4,11 @@ gets about in it, that faults do not hide each other, and that nothing looks bet
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
@@ -16,7 +19,9 @@ from harness.audit_process import AuditProcess
 from harness.waiting import wait_until
 from tests.audit.ledger_cluster import LedgerCluster
 from tests.audit.page.browsing import (
+    ARGUMENTS,
     BEGAN,
+    CHROMIUM,
     CLICKS,
     FOUR_HOURS,
     HOSTILE,
@@ -60,7 +65,11 @@ def test_from_the_overview_to_the_missing_bytes(
         expect(row).to_contain_text("Missing")
         keep(page, f"overview-{look}")
 
-        page.get_by_role("link", name="clicks").click()
+        finding = page.locator(".finding", has_text="web-3")
+        expect(finding).to_contain_text("12 events")
+        expect(page).to_have_title(re.compile("✗ 2 Topics"))
+
+        row.get_by_role("link", name="clicks").click()
         expect(page.locator("h1")).to_have_text("clicks")
         expect(page.locator(".heat .cell.state-missing").first).to_be_visible()
         finding = page.locator(".finding", has_text="web-3")
@@ -216,6 +225,33 @@ def test_keys_search_and_theme(browser: Browser, audit: AuditProcess) -> None:
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 18, 24)"
 
 
+def test_all_times_are_in_one_zone(browser: Browser, audit: AuditProcess, keep: Keep) -> None:
+    with opened(browser, audit) as page:
+        page.goto("/")
+        for zone, shown in ((UTC, "UTC"), (ZoneInfo("Europe/Vienna"), "CE?S?T|GMT")):
+            hour = datetime.fromtimestamp(BEGAN / 1000, zone)
+            expect(page.locator("#zone")).to_have_text(re.compile(shown))
+            expect(page.locator("h1")).to_contain_text(f"{hour:%Y-%m-%d %H:%M:%S} to ")
+            expect(page.locator("h1")).to_contain_text(re.compile(f"({shown}).* \\(1 h 40 min\\)"))
+            expect(page.locator(".finding time").first).to_have_text(re.compile(f"{hour:%H:%M}"))
+            keep(page, f"zone-{shown[:2]}")
+            if zone is UTC:
+                page.locator("#zone").click()
+        page.reload()
+        expect(page.locator("#zone")).not_to_have_text("UTC")
+
+
+def test_the_page_settles(audit: AuditProcess) -> None:
+    """For programs that draw it until no request is open, as fast as time can pass."""
+    drawn = subprocess.run(
+        [CHROMIUM, *ARGUMENTS, "--virtual-time-budget=60000", "--dump-dom", f"{audit.url}/"],
+        capture_output=True,
+        timeout=PATIENCE_MILLIS / 1000,
+        check=True,
+    )
+    assert b"12 events of clicks" in drawn.stdout
+
+
 def test_figures_add_up_as_they_are_shown(browser: Browser, audit: AuditProcess) -> None:
     with opened(browser, audit) as page:
         page.goto("/#/topic?cluster=test&topic=clicks")
@@ -236,6 +272,7 @@ def test_what_is_new_appears_by_itself(
 ) -> None:
     with opened(browser, audit) as page:
         page.goto("/")
+        page.mouse.move(9, 9)  # only a page that somebody reads has a stream
         expect(page.locator("#live")).to_have_attribute("data-live", "live")
         time = BEGAN + HOUR
         fresh = Said("fresh", "web-9", "/var/log/f.log", time, events=10, until=NOW + WINDOW)
@@ -247,11 +284,11 @@ def test_a_page_without_its_service_says_so(browser: Browser, audit: AuditProces
     away = ["Failed to load resource: net::ERR_", "status of 503"]  # until it has read all
     with opened(browser, audit, expected=away) as page:
         page.goto("/")
-        expect(page.get_by_role("link", name="clicks")).to_be_visible()
+        expect(row_of(page, "clicks")).to_be_visible()
         audit.kill()
         notices = page.locator("#notices")
         expect(notices).to_contain_text("The audit does not answer.")
-        expect(page.get_by_role("link", name="clicks")).to_be_visible()
+        expect(row_of(page, "clicks")).to_be_visible()
         audit.start()
         expect(notices).to_be_empty()
 
@@ -555,6 +592,7 @@ def test_an_audit_that_stands_still_is_not_green(
     with opened(browser, audit) as page:
         page.clock.install()
         page.goto("/")
+        page.mouse.move(9, 9)  # only a page that somebody reads has a stream
         live = page.locator("#live")
         expect(live).to_have_attribute("data-live", "live")
         expect(page.locator("#live-words")).to_have_text(re.compile(r"\d\d:\d\d:\d\d"))

@@ -2,7 +2,7 @@
 
 import { h } from "../dom.js";
 import { counted } from "../figures.js";
-import { name, words } from "../names.js";
+import { name, quoted, words } from "../names.js";
 import { link } from "../routes.js";
 import { kindBadge, sign } from "../signs.js";
 import { at } from "../times.js";
@@ -11,8 +11,8 @@ import { accepting } from "./accepting.js";
 const HOUR = 3_600_000;
 const LONGEST = 30 * 24 * HOUR; // that the service answers about
 
-/** `named`: findings of several topics stand together. `here`: the host whose view this is. */
-export function finding(fault, { cluster, topic, topicId, named = false, here = "" }) {
+/** `row`: the keys j and k come to it. `named`: findings of several topics stand together. `here`: the host whose view this is. */
+export function finding(fault, { cluster, topic, topicId, named = false, here = "", row = true }) {
   const meta = [
     named ? h("a", { href: link("topic", { cluster, topic, ...hoursOf(fault) }) }, name(topic)) : null,
     fault.events > 0 ? h("span", {}, counted(fault.events, fault.kind === "lost" ? "line" : "event")) : null,
@@ -23,7 +23,7 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
       ? h("span", {}, "windows ", at(fault.from_time), " to ", at(fault.to_time))
       : null,
     fault.agent ? h("span", {}, "agent ", name(fault.agent)) : null,
-    fault.accepted ? h("span", {}, "accepted: ", words(fault.accepted)) : null,
+    fault.accepted ? h("span", {}, "accepted: ", quoted(fault.accepted)) : null,
   ];
   return h(
     "li",
@@ -41,7 +41,7 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
           "a",
           {
             class: "onward",
-            "data-row": true,
+            "data-row": row,
             href: link("host", { cluster, topic, host: fault.host, source: fault.source }),
             "aria-label": "To the files of this host",
           },

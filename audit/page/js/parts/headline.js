@@ -33,7 +33,7 @@ export function worstCard({ worst, badge }) {
       "ul",
       { class: "findings" },
       worst.map(({ finding: fault, cluster, topic, topic_id: topicId }) =>
-        finding(fault, { cluster, topic, topicId, named: true }),
+        finding(fault, { cluster, topic, topicId, named: true, row: false }),
       ),
     ),
   );
@@ -70,8 +70,8 @@ function alert(row) {
       ),
     ),
     row.topic
-      ? h("a", { class: "onward", href: link("topic", hourOf(row)), "data-row": true }, "Topic ›")
-      : h("a", { class: "onward", href: link("agents", { search: row.host }), "data-row": true }, "Agent ›"),
+      ? h("a", { class: "onward", href: link("topic", hourOf(row)) }, "Topic ›")
+      : h("a", { class: "onward", href: link("agents", { search: row.host }) }, "Agent ›"),
   );
 }
 

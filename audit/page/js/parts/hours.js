@@ -4,18 +4,18 @@ import { h, replace } from "../dom.js";
 import { count, counted } from "../figures.js";
 import { words } from "../names.js";
 import { LETTERS, STATES, WORDS, stateBadge } from "../signs.js";
-import { ago, stretch, weekday } from "../times.js";
+import { ago, day as dayOf, hourOfDay, stretch, weekday } from "../times.js";
 
 const HOUR = 3_600_000;
 
 export function hourGrid(hours) {
   const byDay = new Map();
   for (const each of hours) {
-    const start = new Date(each.hour);
-    const key = start.toDateString();
+    const key = dayOf(each.hour);
+    const hour = hourOfDay(each.hour);
     if (!byDay.has(key)) byDay.set(key, { day: each.hour, cells: new Map() });
     const cells = byDay.get(key).cells;
-    cells.set(start.getHours(), [...(cells.get(start.getHours()) ?? []), each]);
+    cells.set(hour, [...(cells.get(hour) ?? []), each]);
   }
   const days = [...byDay.values()].sort((one, other) => other.day - one.day);
   const reading = h(

@@ -3,7 +3,7 @@
 
 import { h } from "../dom.js";
 import { counted } from "../figures.js";
-import { name, words } from "../names.js";
+import { name, quoted, words } from "../names.js";
 import { link } from "../routes.js";
 import { unloadedBadge } from "../signs.js";
 import { ago } from "../times.js";
@@ -58,7 +58,7 @@ function item(load, named) {
             ),
           )
         : null,
-      words(load.reason),
+      quoted(load.reason),
       load.cure ? h("div", {}, h("b", {}, "What to do: "), words(load.cure)) : null,
       h(
         "div",

@@ -3,7 +3,7 @@
 import { ask } from "../asking.js";
 import { h } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
-import { name, plain, words } from "../names.js";
+import { name, plain, quoted, words } from "../names.js";
 import { chips, searchBox } from "../parts/controls.js";
 import { Pane, empty } from "../parts/pane.js";
 import { saying } from "../parts/saying.js";
@@ -84,7 +84,7 @@ const COLUMNS = [
     cell: (row) => [
       agentBadge(row.state),
       row.state === "silent" ? h("span", { class: "under" }, "since ", ago(row.heard)) : null,
-      row.reason ? h("span", { class: "under clip" }, words(row.reason)) : null,
+      row.reason ? h("span", { class: "under clip" }, quoted(row.reason)) : null,
       retiring(row),
     ],
   },
