@@ -28,6 +28,7 @@ class FailingLoad(msgspec.Struct, frozen=True):
     said: int  # when the loader said so last
     reason: str
     cure: str
+    command: str = ""  # of the cure, if it has one for the loader
 
 
 class TopicRow(msgspec.Struct, frozen=True, kw_only=True):

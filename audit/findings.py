@@ -103,6 +103,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     offsets: int = -1  # how many
     from_time: int = -1  # windows that it may be about
     to_time: int = -1
+    command: str = ""  # that mends it, or accepts it; empty: the runbook says what to do
     accepted: str = ""  # why, if somebody has accepted it, or it did no harm
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from audit import runbook
 from deploy import role_pages
 from docs import code_map
 from penstock import outlining
@@ -28,6 +29,7 @@ def committed() -> Iterator[tuple[Path, str]]:
         page = DOCS / f"{program}.md"
         yield page, with_tables(page.read_text(), sections(struct))
     yield outlines.FILE, outlining.text()
+    yield DOCS / "runbook.md", runbook.markdown()
     for role in role_pages.roles():
         yield role / "README.md", role_pages.page(role)
 

@@ -26,6 +26,7 @@ What goes wrong with a broker is an error of `client.errors`, with a registry of
 """
 
 import re
+import shlex
 from typing import ClassVar, Final
 
 from client.errors import ClientError, NotAllowed, OffsetsMissing
@@ -124,8 +125,9 @@ class DeadRecord(LoaderError):
     pass
 
 
+_HOUR: Final = re.compile(r"\bdt=\d{4}-\d\d-\d\d/hour=\d\d\b")
 _GAP: Final = (
-    "penstock load --accept-gap --topics {table} loads what is there, and writes the gap down; to"
+    "`{load} --accept-gap` loads what is there, and writes the gap down; to"
     " have none, load more often than retention deletes, and find out what the brokers have lost"
 )
 # The first that fits: a class stands before the one it is derived from.
@@ -135,24 +137,24 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (
         TooManyDead,
         "look at the producer, and at its schema; to load the rest, and keep these as dead letters:"
-        " penstock load --topics {table} --set dead_share=1",
+        " `{load} --set dead_share=1`",
     ),
     (
         TooManyDuplicates,
         "have the producer number its events, or leave their source empty; if the log has them"
-        " twice: penstock load --topics {table} --set duplicate_share=1",
+        " twice: `{load} --set duplicate_share=1`",
     ),
     (
         TooManyHours,
-        "penstock load --topics {table} --max-records N loads fewer at a time; if the times are"
+        "`{load} --max-records N` loads fewer at a time; if the times are"
         " wrong, `oldest` and `newest` make dead letters of them",
     ),
     (
         DamagedBatch,
         "restore the partition from a replica or a backup that is whole: it is read on there",
     ),
-    (FilesDiffer, "put the files back, or write their hours anew: penstock load --rebuild"),
-    (EnvironmentFailed, "install what is missing, or ship it: penstock load --pack-env"),
+    (FilesDiffer, "put the files back, or write their hours anew: `{load}{rebuild}`"),
+    (EnvironmentFailed, "install what is missing, or ship it: `{load} --pack-env`"),
     (
         SparkFailed,
         "give executors more memory, or tasks less (`tasks.memory_bytes`); see Spark's log",
@@ -171,10 +173,13 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
 )
 
 
-def cure_of(error: Exception, table: str) -> str:
-    """What helps against it, for this table."""
+def cure_of(error: Exception, table: str, config: str = "") -> str:
+    """What helps against it, for this table and the loader's file."""
     found = next((cure for kind, cure in _CURES if isinstance(error, kind)), _CURES[-1][1])
-    return found.format(table=table)
+    file = f" --config {shlex.quote(config)}" if config else ""
+    hours = dict.fromkeys(_HOUR.findall(str(error)))
+    rebuild = "".join(f" --rebuild {hour}" for hour in hours) or " --rebuild HOUR"
+    return found.format(load=f"penstock load{file} --topics {table}", rebuild=rebuild)
 
 
 def reason_of(error: Exception) -> str:

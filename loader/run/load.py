@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from client.brokers import Brokers
 from client.errors import ClientError, OffsetsMissing
@@ -44,6 +44,8 @@ from schemas.registry_client import RegistryClient
 if TYPE_CHECKING:
     from loader.run.spark_work import SparkWork
 
+_REBUILD_PATIENCE: Final = 600.0  # a loader that runs all the time has the table for one load
+_LOOK_SECONDS: Final = 0.2
 log = logging.getLogger(__name__)
 
 
@@ -108,7 +110,7 @@ def _tell_that_none_began(
     except (LoaderError, ClientError) as other:
         log.warning("the ledger was not told that nothing can be loaded: %s", other)
         return
-    tell_that_none_began(config, tables, error, began)
+    tell_that_none_began(config, tables, error, began, config_file=request.config_file)
 
 
 def asked_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:
@@ -151,7 +153,11 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
     began = context.now()
     try:
         context.go_on(table.name)
-        with sole_loader(context.store.root, table.name), context.brokers() as brokers:
+        patience = _REBUILD_PATIENCE if context.request.rebuild else 0.0
+        lock = sole_loader(
+            context.store.root, table.name, patience=patience, stopping=context.stopping
+        )
+        with lock, context.brokers() as brokers:
             run = TableRun(context, table, brokers)
             outcome = run.outcome
             run.run()
@@ -171,16 +177,34 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
 
 
 @contextmanager
-def sole_loader(root: str, table: str) -> Iterator[None]:
-    """`root` as its store calls it. Raises RunTaken if another process, or thread, holds it."""
+def sole_loader(
+    root: str,
+    table: str,
+    *,
+    patience: float = 0.0,
+    stopping: threading.Event | None = None,
+) -> Iterator[None]:
+    """`root` as its store calls it. Waits `patience` seconds while another process, or thread,
+    holds it, and raises RunTaken then."""
     digest = hashlib.sha256(f"{root}\0{table}".encode()).hexdigest()[:32]
+    stopping = stopping or threading.Event()
+    until = time.monotonic() + patience
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
-        try:
-            lock.bind(f"\0penstock-load-{digest}")
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise RunTaken(
-                f"table {table}: another loader on this host is at work; try again when it is done"
-            ) from None
+        while not _is_bound(lock, f"\0penstock-load-{digest}"):
+            if time.monotonic() >= until or stopping.wait(_LOOK_SECONDS):
+                raise RunTaken(
+                    f"table {table}: another loader on this host is at work; try again when it is"
+                    " done"
+                )
         yield
+
+
+def _is_bound(lock: socket.socket, name: str) -> bool:
+    """False while another has that name."""
+    try:
+        lock.bind(name)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return False
+    return True

@@ -46,6 +46,7 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
     rebuild: tuple[Hour, ...] = ()
     check_files: tuple[Hour, ...] | None = None  # only these are checked, and none means all hours
     dry_run: bool = False
+    config_file: str = ""  # of this loader, for commands that mend a load; empty: unknown
 
     @property
     def reads_nothing(self) -> bool:

@@ -156,7 +156,12 @@ def tell_which_succeeded(
 
 
 def tell_that_none_began(
-    config: LoaderConfig, tables: Sequence[TableSource], error: Exception, began: int
+    config: LoaderConfig,
+    tables: Sequence[TableSource],
+    error: Exception,
+    began: int,
+    *,
+    config_file: str = "",
 ) -> None:
     """What kept a load from beginning with any table."""
     if not config.ledger:
@@ -165,7 +170,7 @@ def tell_that_none_began(
     for table in tables:
         known, _ = failing(None, reason_of(error), began, began)
         topics = [source.topic for source in table.topics]
-        said += statements(topics, known, cure_of(error, table.name))
+        said += statements(topics, known, cure_of(error, table.name, config_file))
     try:
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
             registry = RegistryClient(config.registry_address)
@@ -200,7 +205,8 @@ def _tell_failure(
     known, is_news = failing(before, reason_of(error), began, context.now())
     if is_news:
         topics = [source.topic for source in table.topics]
-        _say_around(context, statements(topics, known, cure_of(error, table.name)), destination)
+        cure = cure_of(error, table.name, context.request.config_file)
+        _say_around(context, statements(topics, known, cure), destination)
         context.store.replace(path, msgspec.json.encode(known))
 
 

@@ -50,6 +50,7 @@ _COLOURS: Final = {
 _COLOURS_OF_SIGNS: Final = {MARKS[state]: colour for state, colour in _COLOURS.items()} | {
     NOT_LOADED: "red",
 }
+_FEW_COMMANDS: Final = 10  # of a topic
 _DELAYS: Final = ("p50", "p95", "p99", "max")
 
 
@@ -125,11 +126,15 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
     """What is wrong, and what it waits for."""
     for load in topic.failing_loads:
         yield _Remark(NOT_LOADED, "red", failing_words(load))
+    commands = 0
     for each in topic.findings:
         kind = each.kind.state
         mark = MARKS[State.COMPLETE if each.accepted else kind]
         colour = _COLOURS[State.COMPLETE if each.accepted else kind]
         yield _Remark(mark, colour, finding_words(each))
+        if each.command and commands < _FEW_COMMANDS:
+            commands += 1
+            yield _Remark(" ", "", f"what to do: {one_line(each.command)}")
     if more := left_out(len(topic.findings), topic.findings_total, "such findings"):
         yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], more)
     for sentence in remark_lines(topic):

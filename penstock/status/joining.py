@@ -56,6 +56,7 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         last_load=load,
         failing_loads=tuple(_failing(audit, cluster)),
         headline=_headline(audit, cluster),
+        command=_command(audit, cluster),
         verdict=_verdict(rows, topics),
         complete_until=min((each.complete_until for each in topics if each.state), default=-1),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
@@ -135,6 +136,12 @@ def _headline(audit: AuditPart | None, cluster: str) -> str:
     found = audit.headlines.get(cluster) if audit else None
     is_wrong = found is not None and (found.state.is_fault or found.mark == NOT_LOADED)
     return headline_words(found) if found is not None and is_wrong else ""
+
+
+def _command(audit: AuditPart | None, cluster: str) -> str:
+    """Of the worst finding."""
+    found = audit.headlines.get(cluster) if audit else None
+    return found.worst[0].finding.command if found and found.worst else ""
 
 
 def _verdict(rows: Mapping[str, answers.TopicRow], topics: Sequence[TopicStanding]) -> str:

@@ -1,5 +1,7 @@
 """The verdict in one sentence."""
 
+from typing import Any
+
 import pytest
 
 from audit.answers import FailingLoad, TopicFinding
@@ -10,7 +12,7 @@ EVENING = 1_795_209_247_000  # 2026-11-20 21:14:07 UTC
 FAILING = FailingLoad("dc1", "orders", "hdfs://nn/logs", EVENING, EVENING, "no schema", "")
 
 
-def finding(kind: FaultKind, **known: object) -> Finding:
+def finding(kind: FaultKind, **known: Any) -> Finding:
     return Finding(**{"kind": kind, "words": "", **known})
 
 
@@ -28,7 +30,7 @@ LANDED = finding(FaultKind.DUPLICATED, tier="hdfs", destination="hdfs://nn/logs"
 HOLE = finding(FaultKind.UNPROVEN, tier="broker", host="b1")
 
 
-def judged(state: State, *findings: Finding, **more: object) -> JudgedTopics:
+def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
     placed = [
         TopicFinding(cluster="dc1", topic="orders", topic_id="", finding=each) for each in findings
     ]

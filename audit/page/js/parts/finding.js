@@ -7,6 +7,7 @@ import { link } from "../routes.js";
 import { kindBadge, sign } from "../signs.js";
 import { at } from "../times.js";
 import { accepting } from "./accepting.js";
+import { cure } from "./cure.js";
 
 const HOUR = 3_600_000;
 const LONGEST = 30 * 24 * HOUR; // that the service answers about
@@ -34,6 +35,7 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
       { class: "text" },
       words(fault.words),
       h("div", { class: "meta" }, meta),
+      fault.accepted ? null : cure(fault.kind, fault.command),
       accepting(fault, { cluster, topic, topicId }),
     ),
     fault.host && fault.host !== here

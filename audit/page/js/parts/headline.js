@@ -7,6 +7,7 @@ import { name, words } from "../names.js";
 import { link } from "../routes.js";
 import { alertBadge, sign } from "../signs.js";
 import { ago } from "../times.js";
+import { cure } from "./cure.js";
 import { finding } from "./finding.js";
 import { card } from "./pane.js";
 
@@ -68,6 +69,7 @@ function alert(row) {
         row.host ? h("span", {}, "host ", name(row.host)) : null,
         h("span", {}, "raised ", ago(row.raised)),
       ),
+      cure(row.kind, ""),
     ),
     row.topic
       ? h("a", { class: "onward", href: link("topic", hourOf(row)) }, "Topic ›")

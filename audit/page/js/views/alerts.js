@@ -5,6 +5,7 @@ import { h } from "../dom.js";
 import { count, counted } from "../figures.js";
 import { name, words } from "../names.js";
 import { chips } from "../parts/controls.js";
+import { cure } from "../parts/cure.js";
 import { hourOf } from "../parts/headline.js";
 import { Pane, empty } from "../parts/pane.js";
 import { pager, table } from "../parts/table.js";
@@ -129,6 +130,6 @@ const COLUMNS = [
           ]
         : name(row.host),
   },
-  { title: "What", class: "wide", cell: (row) => words(row.words) },
+  { title: "What", class: "wide", cell: (row) => [words(row.words), cure(row.kind, "")] },
   { title: "Raised", class: "tight", cell: (row) => at(row.raised) },
 ];
