@@ -68,6 +68,11 @@ export function moment(millis) {
   return `${day}${clock(millis)}`;
 }
 
+export function momentToSecond(millis) {
+  const day = sameDay(millis, Date.now()) ? "" : `${date(millis)}, `;
+  return `${day}${seconds(millis)}`;
+}
+
 /** "3 Nov, 14:00 to 15:00" */
 export function stretch(from, to) {
   const first = sameDay(from, Date.now()) && sameDay(to, Date.now()) ? "" : `${date(from)}, `;

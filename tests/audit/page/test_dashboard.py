@@ -67,6 +67,14 @@ def test_from_the_overview_to_the_missing_bytes(
 
         finding = page.locator(".finding", has_text="web-3")
         expect(finding).to_contain_text("12 events")
+        expect(finding.locator("code")).to_contain_text("--source source-of-clicks --seqs 120-131")
+        expect(finding.get_by_role("link", name="Runbook")).to_have_attribute(
+            "href", "runbook#missing"
+        )
+        page.goto("/runbook#missing")
+        expect(page.locator(":target h2")).to_contain_text("Missing")
+        keep(page, f"runbook-{look}")
+        page.goto("/")
         expect(page).to_have_title(re.compile("✗ 2 Topics"))
 
         row.get_by_role("link", name="clicks").click()
@@ -77,7 +85,7 @@ def test_from_the_overview_to_the_missing_bytes(
         page.wait_for_function("document.querySelector('.chart canvas') !== null")
         keep(page, f"topic-{look}")
 
-        finding.get_by_role("link").click()
+        finding.get_by_role("link", name="files of this host").click()
         expect(page.locator("h1")).to_have_text("web-3")
         file = page.locator(".file", has_text="/var/log/shop/a.log")
         expect(file.locator(".said")).to_contain_text("bytes 1,200 to 1,320")

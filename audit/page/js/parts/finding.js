@@ -5,7 +5,7 @@ import { counted } from "../figures.js";
 import { name, quoted, words } from "../names.js";
 import { link } from "../routes.js";
 import { kindBadge, sign } from "../signs.js";
-import { at } from "../times.js";
+import { ago, at, momentToSecond } from "../times.js";
 import { accepting } from "./accepting.js";
 import { cure } from "./cure.js";
 
@@ -13,7 +13,7 @@ const HOUR = 3_600_000;
 const LONGEST = 30 * 24 * HOUR; // that the service answers about
 
 /** `row`: the keys j and k come to it. `named`: findings of several topics stand together. `here`: the host whose view this is. */
-export function finding(fault, { cluster, topic, topicId, named = false, here = "", row = true }) {
+export function finding(fault, { cluster, topic, topicId, named = false, here = "", row = true, raised = 0 }) {
   const meta = [
     named ? h("a", { href: link("topic", { cluster, topic, ...hoursOf(fault) }) }, name(topic)) : null,
     fault.events > 0 ? h("span", {}, counted(fault.events, fault.kind === "lost" ? "line" : "event")) : null,
@@ -21,8 +21,9 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
       ? h("span", {}, "host ", name(fault.host))
       : null,
     fault.from_time >= 0 && fault.to_time >= 0
-      ? h("span", {}, "windows ", at(fault.from_time), " to ", at(fault.to_time))
+      ? h("span", {}, at(fault.from_time, momentToSecond), " to ", at(fault.to_time, momentToSecond))
       : null,
+    raised > 0 ? h("span", {}, "alert raised ", ago(raised)) : null,
     fault.agent ? h("span", {}, "agent ", name(fault.agent)) : null,
     fault.accepted ? h("span", {}, "accepted: ", quoted(fault.accepted)) : null,
   ];

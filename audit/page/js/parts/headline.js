@@ -21,8 +21,10 @@ export function headline({ state, mark, title, more }, note) {
   ];
 }
 
-export function worstCard({ worst, badge }) {
+/** `raised`: alerts that are open. */
+export function worstCard({ worst, badge }, raised) {
   if (worst.length === 0) return null;
+  const since = new Map(raised.map((each) => [each.finding, each.raised]));
   const total = Number(badge.split(" ")[1] ?? worst.length);
   const rest = total - worst.length;
   return card(
@@ -34,7 +36,7 @@ export function worstCard({ worst, badge }) {
       "ul",
       { class: "findings" },
       worst.map(({ finding: fault, cluster, topic, topic_id: topicId }) =>
-        finding(fault, { cluster, topic, topicId, named: true, row: false }),
+        finding(fault, { cluster, topic, topicId, named: true, row: false, raised: since.get(fault.id) }),
       ),
     ),
   );

@@ -3,7 +3,7 @@
 import { ask } from "../asking.js";
 import { h } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
-import { name, plain, quoted, words } from "../names.js";
+import { name, plain, quoted } from "../names.js";
 import { chips, searchBox } from "../parts/controls.js";
 import { Pane, empty } from "../parts/pane.js";
 import { saying } from "../parts/saying.js";

@@ -49,7 +49,7 @@ export function overview(page) {
           : null,
       ];
       replace(verdict, headline(answer.headline, note));
-      replace(worst, worstCard(answer.headline));
+      replace(worst, worstCard(answer.headline, answer.raised.items));
       const shown = new Set(answer.headline.worst.map((each) => each.finding.id));
       replace(alerts, alertsCard(answer.raised, shown));
       unloaded.hidden = answer.failing_loads.length === 0;
