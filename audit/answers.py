@@ -106,9 +106,10 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """One tier's part of the sum. Delays are milliseconds after the event's own time, as upper
-    bounds; -1 where they are not known. Brokers have none: what they count now and then would be
-    how late it was counted."""
+    """One tier's part of the sum. Delays are milliseconds after the event's own time, counted
+    by doublings: between these, p50 to p99 are interpolated, and `max` is an upper bound; -1 where
+    they are not known. Brokers have none: what they count now and then would be how late it was
+    counted."""
 
     tier: str
     destination: str

@@ -379,15 +379,18 @@ def added(sums: Iterable[WindowSums]) -> WindowSums:
 
 def percentile(counts: Sequence[int], share: float) -> int:
     """The delay that this share of all stays below, in milliseconds; element i of the counts is of
-    delays of 2^(i-1) milliseconds and more, but less than 2^i."""
+    delays of 2^(i-1) milliseconds and more, but less than 2^i. Within them delays are taken to be
+    spread evenly, as Prometheus does with a histogram's buckets."""
     total = sum(counts)
     if not total:
         return UNKNOWN
-    seen = 0
+    wanted, seen = total * share, 0
     for number, count in enumerate(counts):
+        if count and seen + count >= wanted:
+            least = (1 << number) >> 1
+            inside = (wanted - seen) / count
+            return max(1, round(least + ((1 << number) - least) * inside))
         seen += count
-        if count and seen >= total * share:
-            return 1 << number
     return UNKNOWN
 
 

@@ -20,6 +20,7 @@ from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
     Count,
     ShownVerdict,
+    delays_of,
     events_of,
     failing_words,
     finding_words,
@@ -29,7 +30,6 @@ from penstock.report.words import (
     overview,
     several_roots,
     size,
-    span,
     subject,
     tier_name,
     topic_name,
@@ -154,14 +154,13 @@ def _tiers(tiers: Sequence[TierTotals]) -> Iterator[str]:
     for each in tiers:
         width = 100 * max(each.events, 0) / most if most > 0 else 0
         counts = (each.late, each.duplicates, each.dead)
-        delays = (each.p50, each.p95, each.p99, each.max)
         yield "<tr>"
         yield f'<td class="name">{_text(tier_name(each, several=several))}</td>'
         yield f'<td class="bar"><span style="width: {width:.2f}%"></span></td>'
         yield _number(events_of(each))
         yield f'<td class="number">{_text(size(each.bytes))}</td>'
         yield from (_number(Count(count)) for count in counts)
-        yield from (f'<td class="number">{_text(span(delay))}</td>' for delay in delays)
+        yield from (f'<td class="number">{_text(delay)}</td>' for delay in delays_of(each))
         yield "</tr>"
     yield "</table>"
     yield "</div>"

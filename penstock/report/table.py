@@ -20,6 +20,7 @@ from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
     Count,
     ShownVerdict,
+    delays_of,
     events_of,
     failing_words,
     finding_words,
@@ -29,7 +30,6 @@ from penstock.report.words import (
     left_out,
     overview,
     several_roots,
-    span,
     subject,
     tier_name,
     topic_name,
@@ -161,7 +161,7 @@ def _show_tiers(tiers: Sequence[TierTotals]) -> None:
             "tier": tier_name(each, several=several),
             "events": events_of(each),
             **{name: Count(getattr(each, name)) for name in special},
-            **{name: span(getattr(each, name)) for name in _DELAYS},
+            **dict(zip(_DELAYS, delays_of(each), strict=True)),
         }
         for each in tiers
     ]

@@ -64,6 +64,12 @@ def span(millis: int) -> str:
     return f"{millis} ms"
 
 
+def delays_of(tier: TierTotals) -> tuple[str, ...]:
+    """p50, p95, p99 and max, of which only the last is a bound."""
+    most = span(tier.max)
+    return (span(tier.p50), span(tier.p95), span(tier.p99), f"< {most}" if tier.max >= 0 else most)
+
+
 class ShownVerdict(NamedTuple):
     """The state of a topic as it is shown: what its worst state would hide stands beside it."""
 
