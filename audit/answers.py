@@ -239,6 +239,24 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True):
     items: list[HostRow]
 
 
+class HostTopicRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A host's part of one topic."""
+
+    cluster: str
+    topic: str
+    part: HostRow
+
+
+class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/host?cluster&host`: the agents of a host, and its part of each topic that they ship
+    to, a hundred at most; those with faults first."""
+
+    host: str
+    agents: list["AgentRow"]
+    items: list[HostTopicRow]
+    topics_total: int
+
+
 class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
     """One incarnation of a file. `missing` are seqs as [first, next], `missing_bytes` likewise."""
 

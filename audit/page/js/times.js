@@ -36,6 +36,14 @@ const exact = (millis) => `${day(millis)} ${seconds(millis)}`;
 /** As milliseconds since 1970 in the page's zone: a multiple of a day is its midnight. */
 export const wallClock = (millis) => Date.parse(`${day(millis)}T${seconds(millis)}Z`);
 
+/** The moment at which the page's zone shows this, as `2026-11-03T14:05`; NaN if it is none. */
+export function momentOf(text) {
+  const shown = Date.parse(`${text}Z`);
+  if (Number.isNaN(shown)) return shown;
+  const near = 2 * shown - wallClock(shown); // it may be on the other side of a change of clocks
+  return shown + near - wallClock(near);
+}
+
 export function sameDay(one, other) {
   return day(one) === day(other);
 }

@@ -14,7 +14,7 @@ from audit.findings import State
 from audit.http.page_files import page_files
 from audit.http.resources import RESOURCES, Resource
 from audit.http.statements import STATEMENTS
-from audit.queries import HourQuery, Query
+from audit.queries import Query
 from harness.audit_process import AuditProcess
 
 OTHERS = ("/", "/api/openapi.json", "/healthz", "/readyz", "/metrics")
@@ -26,9 +26,8 @@ def name(resource: Resource) -> str:
 
 def needed(query: type[Query]) -> str:
     """What has to be asked for."""
-    if query is HourQuery:
-        return "topic=nothing&hour=0"
-    return "topic=nothing" if any(e.required for e in msgspec.structs.fields(query)) else ""
+    names = [each.encode_name for each in msgspec.structs.fields(query) if each.required]
+    return "&".join(f"{each}={0 if each == 'hour' else 'nothing'}" for each in names)
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=name)

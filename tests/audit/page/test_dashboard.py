@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -104,6 +104,41 @@ def test_every_view_has_something_to_show(
             expect(page.locator(".bones")).to_have_count(0)
             expect(page.locator("[role=alert]")).to_have_count(0)
             keep(page, f"{view.partition('?')[0] or 'all'}-{look}")
+
+
+def test_a_host_over_all_its_topics(browser: Browser, audit: AuditProcess, keep: Keep) -> None:
+    with opened(browser, audit) as page:
+        page.goto("/#/agents")
+        page.get_by_role("link", name="web-3").click()
+        expect(page.locator("h1")).to_have_text("web-3")
+        expect(page.locator(".finding")).to_contain_text("events 120 to 131")
+        row = row_of(page, "clicks")
+        expect(row).to_contain_text("1,000")
+        keep(page, "host-topics")
+        row.get_by_role("link", name="clicks").click()
+        expect(page).to_have_url(re.compile("topic=clicks"))
+
+
+def test_lists_are_files_too(browser: Browser, audit: AuditProcess) -> None:
+    with opened(browser, audit) as page:
+        page.goto("/#/findings")
+        with page.expect_download() as csv:
+            page.get_by_role("button", name="CSV").click()
+        names, *rows = csv.value.path().read_text().splitlines()
+        assert names.startswith("of,")
+        assert sum("test/clicks," in row for row in rows) == 1
+        assert audit.ask("/" + str(page.get_by_role("link", name="JSON").get_attribute("href")))
+
+
+def test_any_time_can_be_typed(browser: Browser, audit: AuditProcess) -> None:
+    with opened(browser, audit) as page:
+        page.goto("/#/topic?cluster=test&topic=clicks")
+        page.locator("#zone").click()
+        hour = datetime.fromtimestamp(BEGAN / 1000, ZoneInfo("Europe/Vienna"))
+        page.get_by_label("From", exact=True).fill(f"{hour:%Y-%m-%dT%H:%M}")
+        page.get_by_label("To", exact=True).fill(f"{hour + timedelta(hours=1):%Y-%m-%dT%H:%M}")
+        page.get_by_role("button", name="Show", exact=True).click()
+        expect(page).to_have_url(re.compile(f"from={BEGAN}&to={BEGAN + HOUR}"))
 
 
 def test_an_alert_leads_to_its_hour(browser: Browser, audit: AuditProcess) -> None:

@@ -7,6 +7,7 @@ import { name, words } from "../names.js";
 import { chips } from "../parts/controls.js";
 import { cure } from "../parts/cure.js";
 import { hourOf } from "../parts/headline.js";
+import { downloads } from "../parts/downloads.js";
 import { Pane, empty } from "../parts/pane.js";
 import { pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
@@ -34,7 +35,7 @@ export function alerts(page) {
       return [
         soon,
         table(page, { label: "Alerts", rows: answer.items, columns: COLUMNS }),
-        pager(page, answer.page, "alert"),
+        pager(page, answer.page, "alert", { files: downloads("alerts", { state: page.params.state }) }),
       ];
     },
   );

@@ -5,6 +5,7 @@ import { h, replace } from "../dom.js";
 import { count, counted, duration, short } from "../figures.js";
 import { name, plain, words } from "../names.js";
 import { chips, choice, searchBox } from "../parts/controls.js";
+import { downloads } from "../parts/downloads.js";
 import { Pane, empty } from "../parts/pane.js";
 import { sparkline } from "../parts/sparkline.js";
 import { notable, pager, table } from "../parts/table.js";
@@ -28,11 +29,10 @@ export function overview(page) {
   const cluster = choice(page, "Cluster", "cluster", "All clusters");
   const several = () => cluster.node.options.length > 2;
   const load = async (signal) => {
-    const { cluster: chosen, search: text, state, sort, page: number } = page.params;
     const [topics, raised] = await Promise.all([
       ask(
         "topics",
-        { cluster: chosen, search: text, state, sort, page: number, size: SIZE },
+        { ...asked(page.params), page: page.params.page, size: SIZE },
         signal,
       ),
       ask("alerts", { state: "raised", size: ALERTS }, signal),
@@ -61,7 +61,7 @@ export function overview(page) {
       if (answer.items.length === 0) return nothing(page.params, answer);
       return [
         table(page, { label: "Topics", rows: answer.items, columns: columns(several()) }),
-        pager(page, answer.page, "topic"),
+        pager(page, answer.page, "topic", { files: downloads("topics", asked(page.params)) }),
       ];
     },
     { bones: 10 },
@@ -83,6 +83,8 @@ export function overview(page) {
     close: () => list.close(),
   };
 }
+
+const asked = ({ cluster, search, state, sort }) => ({ cluster, search, state, sort });
 
 /** How many topics there are of each state. */
 function census({ by_state: byState, having }) {
