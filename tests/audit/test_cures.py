@@ -22,70 +22,47 @@ ACCEPT = (
     "penstock audit accept clicks --config /etc/audit.yaml --cluster dc1"
     " --topic-id KDgxFnW2R0a2uYd7rJ5T4g {} --reason REASON"
 )
-REBUILD = "penstock load --config /etc/loader.yaml --topics {}"
+HOUR_7 = "--rebuild dt=2026-11-20/hour=07"
 AT = {"from_time": SEVEN + 1_500, "to_time": SEVEN + 4_200}
-FILE = {"source": "a1-7", "position": 8_192, "end_position": 9_216}
+DAYS = {"from_time": SEVEN, "to_time": SEVEN + 86_400_000 + 1}
+EVENTS = {"source": "a1-7", "seq": 120, "events": 12, "position": 8_192, "end_position": 9_216}
+OPEN = {"source": "a1-7", "position": 8_192}
+LANDED = {"tier": "hdfs", "path": "views/dt=2026-11-20/hour=07/a.parquet"}
+OFFSETS = {"partition": 2, "offset": 4_711, "offsets": 12}
+HOST = "--host 'web-3; reboot' --from 2026-11-20T07:00:01 --to 2026-11-20T07:00:05"
 
 
-def finding(kind: FaultKind, **known: Any) -> Finding:
-    return Finding(kind=kind, words="", **known)
+def accepting(names: str) -> str:
+    return ACCEPT.format(names)
+
+
+def rebuilding(table: str, hours: str) -> str:
+    return f"penstock load --config /etc/loader.yaml --topics {table} {hours}"
 
 
 @pytest.mark.parametrize(
-    ("fault", "command"),
+    ("kind", "known", "command"),
     [
+        ("missing", {"tier": "broker", **EVENTS}, accepting("--source a1-7 --seqs 120-131")),
+        ("missing", {"tier": "hdfs", **EVENTS, **AT}, rebuilding("clicks", HOUR_7)),
+        ("missing", LANDED, rebuilding("views", HOUR_7)),
+        ("duplicated", LANDED, ""),
+        ("missing", {"tier": "hdfs", "path": "../$(reboot)/a"}, ""),
         (
-            finding(FaultKind.MISSING, tier="broker", seq=120, events=12, partition=0, **FILE),
-            ACCEPT.format("--source a1-7 --seqs 120-131"),
+            *("unnamed", {"tier": "hdfs", **DAYS}),
+            rebuilding("clicks", "--rebuild dt=2026-11-20 --rebuild dt=2026-11-21"),
         ),
-        (
-            finding(FaultKind.MISSING, tier="hdfs", seq=120, events=12, **FILE, **AT),
-            REBUILD.format("clicks --rebuild dt=2026-11-20/hour=07"),
-        ),
-        (
-            finding(FaultKind.MISSING, tier="hdfs", path="views/dt=2026-11-20/hour=07/a.parquet"),
-            REBUILD.format("views --rebuild dt=2026-11-20/hour=07"),
-        ),
-        (
-            finding(
-                FaultKind.DUPLICATED, tier="hdfs", path="views/dt=2026-11-20/hour=07/a.parquet"
-            ),
-            "",
-        ),
-        (finding(FaultKind.MISSING, tier="hdfs", path="../$(reboot)/a", partition=-1), ""),
-        (
-            finding(FaultKind.UNNAMED, tier="hdfs", from_time=SEVEN, to_time=SEVEN + 172_800_000),
-            REBUILD.format(
-                "clicks --rebuild dt=2026-11-20 --rebuild dt=2026-11-21 --rebuild dt=2026-11-22"
-            ),
-        ),
-        (
-            finding(FaultKind.LOST, tier="agent", seq=7, events=3, **FILE),
-            ACCEPT.format("--source a1-7 --bytes 8192-9216"),
-        ),
-        (
-            finding(FaultKind.UNKNOWN, host="web-3; reboot", **AT),
-            ACCEPT.format(
-                "--host 'web-3; reboot' --from 2026-11-20T07:00:01 --to 2026-11-20T07:00:05"
-            ),
-        ),
-        (finding(FaultKind.UNKNOWN, host="web\n3", **AT), ""),
-        (
-            finding(FaultKind.UNKNOWN, source="a1-7", position=8_192),
-            ACCEPT.format("--source a1-7 --bytes 8192-8193"),
-        ),
-        (
-            finding(FaultKind.UNPROVEN, tier="broker", source="b1", seq=17, events=1),
-            ACCEPT.format("--source b1 --seqs 17-17"),
-        ),
-        (
-            finding(FaultKind.CHANGED, tier="broker", partition=2, offset=4_711, offsets=12),
-            ACCEPT.format("--partition 2 --offsets 4711-4722"),
-        ),
-        (finding(FaultKind.UNKNOWN, accepted="known", **AT), ""),
+        ("lost", {"tier": "agent", **EVENTS}, accepting("--source a1-7 --bytes 8192-9216")),
+        ("unknown", {"host": "web-3; reboot", **AT}, accepting(HOST)),
+        ("unknown", {"host": "web\n3", **AT}, ""),
+        ("unknown", OPEN, accepting("--source a1-7 --bytes 8192-8193")),
+        ("unproven", {"source": "b1", "seq": 7, "events": 1}, accepting("--source b1 --seqs 7-7")),
+        ("changed", {"tier": "broker", **OFFSETS}, accepting("--partition 2 --offsets 4711-4722")),
+        ("unknown", {"accepted": "known", **AT}, ""),
     ],
 )
-def test_the_command_beside_a_fault(fault: Finding, command: str) -> None:
+def test_the_command_beside_a_fault(kind: str, known: dict[str, Any], command: str) -> None:
+    fault = Finding(kind=FaultKind(kind), words="", **known)
     assert command_for(fault, KEY, COMMANDS) == command
     if " accept " in command:  # it is one: what is wrong is that there is no such file
         ended = CliRunner().invoke(accept, shlex.split(command)[3:])

@@ -113,12 +113,8 @@ def test_files_have_the_rows_that_are_there() -> None:
 
 @given(verdicts())
 def test_cells_as_long_as_windows_are_windows(windows: list[WindowVerdict]) -> None:
-    assert cells(windows, MINUTE) == windows
-
-
-def test_a_window_longer_than_a_cell_keeps_its_length() -> None:
-    hour = replace(window(0), length=60 * MINUTE)
-    assert cells([hour], MINUTE) == [hour]
+    hour = replace(window(0), length=60 * MINUTE)  # it keeps its length
+    assert (cells(windows, MINUTE), cells([hour], MINUTE)) == (windows, [hour])
 
 
 def test_what_a_copy_has_was_copied() -> None:
@@ -140,9 +136,6 @@ def test_how_late_brokers_are_counted_is_no_delay() -> None:
     agent, broker = tier_totals(verdict(tiers, []), dict.fromkeys(tiers, (0, 0, 5)))
     assert (agent.p50, agent.max) == (3, 4)
     assert (broker.p50, broker.p95, broker.p99, broker.max) == (-1, -1, -1, -1)
-
-
-def test_no_delays_are_known() -> None:
     assert percentile((), 0.5) == percentile((0, 0), 0.5) == -1
 
 

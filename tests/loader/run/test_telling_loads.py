@@ -236,10 +236,9 @@ def test_a_ledger_that_takes_nothing_is_a_warning(
 
 def test_every_error_has_a_cure() -> None:
     assert "--topics clicks --accept-gap" in cure_of(GapError("x"), "clicks")
-    gone = FilesDiffer("clicks/dt=2026-11-20/hour=07/a.parquet is missing; clicks/dt=2026-11-20/…")
-    assert cure_of(gone, "clicks", "/etc/a loader.yaml").endswith(
-        "`penstock load --config '/etc/a loader.yaml' --topics clicks"
-        " --rebuild dt=2026-11-20/hour=07`"
+    gone = FilesDiffer("t/dt=2026-11-20/hour=07/a is missing; t/dt=2026-11-20/hour=07/b is missing")
+    assert "'/a b.yaml' --topics t --rebuild dt=2026-11-20/hour=07`" in cure_of(
+        gone, "t", "/a b.yaml"
     )
     for error in (LoaderError("x"), StoreError("x"), TooManyDead("x"), ValueError("x")):
         assert cure_of(error, "clicks")

@@ -149,14 +149,6 @@ def test_what_cannot_be_proven_is_no_loss(shown: Shown) -> None:
     assert lines[0] == f"{loss}all 2,400 events arrived; names changed while nobody watched"
     assert cells(lines[3]) == ["verdict", "topic", "agent", "broker", "files", "unknown"]
     assert cells(lines[4]) == ["? unknown", "clicks", "1,200", "1,200", "1,200", "1"]
-    failing = msgspec.structs.replace(unknown, failing_loads=[NOT_LOADED])
-    beside = "nothing is known to be missing, and"
-    assert shown(report(failing))[0].startswith(f"{loss}{beside} 1 table cannot be loaded")
-    assert shown(report(unknown, PENDING))[0].startswith(f"{loss}{beside} not everything is there")
-    more = (msgspec.structs.replace(count, findings=1_200),)
-    many = topic("clicks", findings=[*one, blind(MORNING + 600_000, 125)], kinds=more, **known)
-    arrived = "all 1,200 events arrived; in all, 1,200 stretches cannot be proven"
-    assert shown(report(many))[0] == f"{loss}{arrived}"
 
 
 def test_the_worst_hides_nothing_else(shown: Shown) -> None:
