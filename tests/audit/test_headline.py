@@ -22,7 +22,6 @@ BLIND = finding(FaultKind.UNKNOWN, host="web-2", from_time=EVENING, to_time=EVEN
 MISSING = finding(FaultKind.MISSING, tier="broker", host="web-3", events=12, **DAY)
 LOST = finding(FaultKind.LOST, host="web-3", events=1, **AT)
 LANDED = finding(FaultKind.DUPLICATED, tier="hdfs", destination="hdfs://nn/logs", path="a.parquet")
-HOLE = finding(FaultKind.UNPROVEN, tier="broker", host="b1")
 
 
 def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
@@ -67,7 +66,7 @@ def test_a_verdict_in_a_sentence(said: JudgedTopics, badge: str, words: str) -> 
 
 
 def test_the_worst_come_first() -> None:
-    several = [BLIND, LOST, HOLE, MISSING, LANDED]
+    several = [BLIND, LOST, MISSING, LANDED]
     found = headline(judged(State.DUPLICATED, *several))
     assert [each.finding for each in found.worst] == [LANDED, LOST, MISSING]
 
