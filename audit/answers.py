@@ -28,6 +28,7 @@ class FailingLoad(msgspec.Struct, frozen=True):
     said: int  # when the loader said so last
     reason: str
     cure: str
+    command: str = ""  # of the cure, if it has one for the loader
 
 
 class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +59,26 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     kinds: Kinds = ()  # what nobody has accepted, each kind by itself
 
 
+class TopicFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding with its topic, where findings of several topics stand together."""
+
+    cluster: str
+    topic: str
+    topic_id: str
+    finding: Finding
+
+
+class Headline(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on several topics in one sentence. Its times are UTC."""
+
+    state: State
+    mark: str  # the state's sign; `!` where tables cannot be loaded
+    title: str  # the worst finding: kind, topic, host, events, from when to when
+    more: str = ""  # what is wrong in all, or what is known nevertheless
+    badge: str  # for the title of a tab: the sign, and how many findings there are
+    worst: list[TopicFinding] = []  # the first three
+
+
 class AlteredTotal(msgspec.Struct, frozen=True):
     """Text that is not what the files have, or files that were not read, of one kind."""
 
@@ -81,12 +102,14 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     partly_unseen: int = 0  # how many topics, whatever is searched for
     altered: list[AlteredTotal] = []  # of all topics of these hours
     having: dict[str, int] = {}  # how many topics have any of each: one may be counted in several
+    headline: Headline | None = None  # on all topics of these hours, whatever is searched for
 
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """One tier's part of the sum. Delays are milliseconds after the event's own time, as upper
-    bounds; -1 where they are not known. Brokers have none: what they count now and then would be
-    how late it was counted."""
+    """One tier's part of the sum. Delays are milliseconds after the event's own time, counted
+    by doublings: between these, p50 to p99 are interpolated, and `max` is an upper bound; -1 where
+    they are not known. Brokers have none: what they count now and then would be how late it was
+    counted."""
 
     tier: str
     destination: str
@@ -214,6 +237,24 @@ class Hosts(msgspec.Struct, frozen=True, kw_only=True):
 
     page: ListPage
     items: list[HostRow]
+
+
+class HostTopicRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A host's part of one topic."""
+
+    cluster: str
+    topic: str
+    part: HostRow
+
+
+class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/host?cluster&host`: the agents of a host, and its part of each topic that they ship
+    to, a hundred at most; those with faults first."""
+
+    host: str
+    agents: list["AgentRow"]
+    items: list[HostTopicRow]
+    topics_total: int
 
 
 class SourceRow(msgspec.Struct, frozen=True, kw_only=True):

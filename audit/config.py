@@ -144,6 +144,19 @@ class ProxyLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 raise ValueError(f"`addresses`: {each} is no address such as 10.0.0.5") from None
 
 
+class CommandsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The files that are named in the commands that the audit shows beside faults."""
+
+    loader: FilePath = "/etc/penstock/loader.yaml"
+    """`--config` of `penstock load`, on the loader's host."""
+    audit: FilePath = ""
+    """`--config` of `penstock audit`, on this host; without it, the file that this audit was
+    started with."""
+    environment: FilePath = ""
+    """A file of variables that a shell reads before each command, such as the one that
+    `penstock up` writes."""
+
+
 class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One audit."""
 
@@ -199,6 +212,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     alerts: AlertsConfig = AlertsConfig()
     groups: GroupsConfig = GroupsConfig()
     count: CountingConfig = CountingConfig()
+    commands: CommandsConfig = CommandsConfig()
 
     def __post_init__(self) -> None:
         if not self.data_dir:

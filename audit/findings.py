@@ -77,7 +77,7 @@ _STATE_OF: Final = {
     FaultKind.CHANGED: State.CHANGED,
     FaultKind.UNKNOWN: State.UNKNOWN,
 }
-_WORST_FIRST: Final = sorted(FaultKind, key=lambda kind: -kind.state.severity)
+WORST_FIRST: Final = sorted(FaultKind, key=lambda kind: -kind.state.severity)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +103,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     offsets: int = -1  # how many
     from_time: int = -1  # windows that it may be about
     to_time: int = -1
+    command: str = ""  # that mends it, or accepts it; empty: the runbook says what to do
     accepted: str = ""  # why, if somebody has accepted it, or it did no harm
 
     @property
@@ -165,7 +166,7 @@ def summed(counts: Iterable[KindCount]) -> Kinds:
     for each in counts:
         before = found.get(each.kind)
         found[each.kind] = each if before is None else _both(before, each)
-    return tuple(found[kind] for kind in _WORST_FIRST if kind in found)
+    return tuple(found[kind] for kind in WORST_FIRST if kind in found)
 
 
 def _one(finding: Finding) -> KindCount:

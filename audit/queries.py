@@ -94,6 +94,11 @@ class HostsQuery(Paged, frozen=True, kw_only=True):
     search: Text = ""
 
 
+class HostTopicsQuery(Query, frozen=True, kw_only=True):
+    host: Text
+    cluster: Text = ""
+
+
 class SourcesQuery(Paged, frozen=True, kw_only=True):
     topic: Text
     cluster: Text = ""

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from audit.alerting.conditions import WaitingCondition
+from audit.answers import TopicFinding
 from audit.config import AuditConfig
 from audit.errors import NotNow, StoreDamaged
 from audit.groups.lags import GroupsSeen
@@ -33,6 +34,13 @@ class Posts(NamedTuple):
     failed: int = 0
 
 
+class KeptFindings(NamedTuple):
+    """Findings that may be shown until then, by the monotonic clock."""
+
+    findings: Sequence[TopicFinding]
+    until: float
+
+
 class Service(msgspec.Struct):
     """Any thread, unless said otherwise."""
 
@@ -47,6 +55,7 @@ class Service(msgspec.Struct):
     refused: Mapping[str, int] = {}  # requests, by why, since the start
     sessions: Callable[[], int] = int  # how many are open
     groups: dict[str, GroupsSeen] = {}  # by cluster, as last looked
+    worst_findings: dict[tuple[str, int], KeptFindings] = {}  # by cluster and number of hours
     _reading: StoreReading | None = None
     _damage: str = ""
     _guard: threading.Lock = msgspec.field(default_factory=threading.Lock)

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from audit import runbook
 from client.security import Security
 from cluster.security import ZooKeeperSecurity
 from deploy import role_pages
@@ -54,6 +55,7 @@ def committed() -> Iterator[tuple[Path, str]]:
         page = page_of(program)
         yield page, with_tables(page.read_text(), sections(struct), elsewhere)
     yield outlines.FILE, outlining.text()
+    yield DOCS / "runbook.md", runbook.markdown()
     for role in role_pages.roles():
         yield role / "README.md", role_pages.page(role)
 

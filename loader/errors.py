@@ -26,6 +26,7 @@ Errors of brokers are in `client.errors`, those of the registry in `schemas.erro
 """
 
 import re
+import shlex
 from typing import ClassVar, Final
 
 from client.errors import ClientError, NotAllowed, OffsetsMissing
@@ -124,9 +125,10 @@ class DeadRecord(LoaderError):
     pass
 
 
+_HOUR: Final = re.compile(r"\bdt=\d{4}-\d\d-\d\d/hour=\d\d\b")
 _GAP: Final = (
-    "penstock load --accept-gap --topics {table} loads the rest, and records the gap; to avoid"
-    " gaps, load more often than retention deletes, and find out what the brokers lost"
+    "`{load} --accept-gap` loads the rest, and records the gap; to avoid gaps, load more often than"
+    " retention deletes, and find out what the brokers lost"
 )
 # The first match counts: a class precedes its base class.
 _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
@@ -135,24 +137,24 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (
         TooManyDead,
         "check the producer and its schema; to load the rest, and keep these as dead letters:"
-        " penstock load --topics {table} --set dead_share=1",
+        " `{load} --set dead_share=1`",
     ),
     (
         TooManyDuplicates,
         "make the producer number its events, or leave their source empty; if the log has them"
-        " twice: penstock load --topics {table} --set duplicate_share=1",
+        " twice: `{load} --set duplicate_share=1`",
     ),
     (
         TooManyHours,
-        "load fewer at a time: penstock load --topics {table} --max-records N; if the times are"
-        " wrong, `oldest` and `newest` turn such events into dead letters",
+        "load fewer at a time: `{load} --max-records N`; if the times are wrong, `oldest` and"
+        " `newest` turn such events into dead letters",
     ),
     (
         DamagedBatch,
         "restore the partition from an intact replica or backup; the next load continues there",
     ),
-    (FilesDiffer, "restore the files, or rewrite their hours: penstock load --rebuild"),
-    (EnvironmentFailed, "install what is missing, or ship it: penstock load --pack-env"),
+    (FilesDiffer, "restore the files, or rewrite their hours: `{load}{rebuild}`"),
+    (EnvironmentFailed, "install what is missing, or ship it: `{load} --pack-env`"),
     (
         SparkFailed,
         "give executors more memory, or tasks less (`tasks.memory_bytes`); see Spark's log",
@@ -171,10 +173,13 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
 )
 
 
-def cure_of(error: Exception, table: str) -> str:
-    """Advice for this error and table."""
+def cure_of(error: Exception, table: str, config: str = "") -> str:
+    """Advice for this error and table; its commands name the loader's configuration file."""
     advice = next((cure for kind, cure in _CURES if isinstance(error, kind)), _CURES[-1][1])
-    return advice.format(table=table)
+    file = f" --config {shlex.quote(config)}" if config else ""
+    hours = dict.fromkeys(_HOUR.findall(str(error)))
+    rebuild = "".join(f" --rebuild {hour}" for hour in hours) or " --rebuild HOUR"
+    return advice.format(load=f"penstock load{file} --topics {table}", rebuild=rebuild)
 
 
 def reason_of(error: Exception) -> str:

@@ -11,6 +11,7 @@ from audit.answers import Problem
 
 JSON: Final = "application/json"
 PLAIN: Final = "text/plain; charset=utf-8"
+HTML: Final = "text/html; charset=utf-8"
 FRESH: Final = {"cache-control": "no-store"}  # nobody keeps an answer
 
 # What goes with every answer: a page of ours loads what is ours, and is in nobody's frame. Forms

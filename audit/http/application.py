@@ -22,10 +22,11 @@ from urllib.parse import quote
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from audit import queries
+from audit import queries, runbook
 from audit.errors import NotNow, StoreDamaged, Unanswerable, Unknown
 from audit.http.answering import (
     FRESH,
+    HTML,
     JSON,
     PLAIN,
     PageAnswer,
@@ -76,6 +77,7 @@ class AuditApplication:
         self._statements = statements
         self._waiting = 0
         self._resources = {each.path: each for each in RESOURCES}
+        self._runbook = runbook.page().encode()
         self._description = msgspec.json.encode(description(version))
         self.streams = Streams(self._line)
 
@@ -131,6 +133,8 @@ class AuditApplication:
             return await self._made(resource, scope)
         if path == "/":
             return self._file(INDEX, scope)
+        if path == "/runbook":
+            return PageAnswer(self._runbook, HTML, headers=FRESH)
         if path.startswith("/static/"):
             return self._file(path.removeprefix("/static/"), scope)
         match path:

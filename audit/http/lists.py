@@ -1,12 +1,14 @@
 """Answers that are lists: hosts, files, agents, loads, brokers, alerts. The store makes them; what
 judges have found is added here."""
 
+import contextlib
 from collections import defaultdict
 from typing import Final
 
 from msgspec.structs import replace
 
 from audit import answers, queries
+from audit.errors import Unknown
 from audit.findings import Finding, State, worst
 from audit.http.asking import failing_loads, key_of, now_of, open_findings
 from audit.judged_hours import HOUR, hour_of
@@ -18,6 +20,7 @@ from audit.store.rows import JournalRow
 from audit.verdicts import totals
 
 _MOST_WAITING: Final = 100  # alerts that are not raised yet
+_MOST_TOPICS: Final = 100  # of a host
 
 
 def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
@@ -37,6 +40,27 @@ def hosts(service: Service, query: queries.HostsQuery) -> answers.Hosts:
             for each in found.items
         ],
     )
+
+
+def host(service: Service, query: queries.HostTopicsQuery) -> answers.HostAnswer:
+    asked = queries.AgentsQuery(
+        cluster=query.cluster, search=query.host, size=queries.MOST_ITEMS, sort="host"
+    )
+    of_host = [each for each in agents(service, asked).items if each.host == query.host]
+    named = sorted({(each.cluster, topic) for each in of_host for topic in each.topics})
+    found = []
+    for cluster, topic in named[:_MOST_TOPICS]:
+        parts = queries.HostsQuery(
+            cluster=cluster, topic=topic, search=query.host, size=queries.MOST_ITEMS
+        )
+        with contextlib.suppress(Unknown):  # its agent will ship to it, and has not yet
+            found += [
+                answers.HostTopicRow(cluster=cluster, topic=topic, part=part)
+                for part in hosts(service, parts).items
+                if part.host == query.host
+            ]
+    found.sort(key=lambda each: -each.part.state.severity)
+    return answers.HostAnswer(host=query.host, agents=of_host, items=found, topics_total=len(named))
 
 
 def _host(

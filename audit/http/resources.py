@@ -55,6 +55,13 @@ RESOURCES: Final = (
         "The hosts of a topic, those with faults first.",
     ),
     Resource(
+        "/api/v1/host",
+        queries.HostTopicsQuery,
+        lists.host,
+        answers.HostAnswer,
+        "One host: its agents, and its part of each topic.",
+    ),
+    Resource(
         "/api/v1/sources",
         queries.SourcesQuery,
         lists.sources,

@@ -29,6 +29,7 @@ from audit.http.asking import (
     verdict,
 )
 from audit.http.groups import with_groups
+from audit.http.headlines import headline_of
 from audit.http.remarks import altered_in, remarks_of
 from audit.judged_hours import DAY, HOUR, hour_of
 from audit.picture import Tier, TierKind, TopicKey, WindowSums
@@ -46,7 +47,10 @@ _MOST_FAILING: Final = 500
 def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer:
     now = now_millis()
     standing = service.standing
-    found = service.reading.overview(query, hour_of(now) + HOUR, standing.is_deleted)
+    to_hour = hour_of(now) + HOUR
+    hours = range(to_hour - query.hours * HOUR, to_hour, HOUR)
+    found = service.reading.overview(query, to_hour, standing.is_deleted)
+    failing = failing_loads(service, query.cluster)[:_MOST_FAILING]
     return answers.TopicsAnswer(
         now=now,
         as_of=standing.as_of,
@@ -56,10 +60,19 @@ def topics(service: Service, query: queries.TopicsQuery) -> answers.TopicsAnswer
         page=found.page,
         items=[with_groups(service, each) for each in found.items],
         notices=[*standing.notices(), *standing.too_old(now)],
-        failing_loads=failing_loads(service, query.cluster)[:_MOST_FAILING],
+        failing_loads=failing,
         partly_unseen=found.partly_unseen,
-        altered=altered_in(service, query.cluster, hour_of(now) + HOUR - query.hours * HOUR),
+        altered=altered_in(service, query.cluster, hours.start),
         having={each.value: found.having[each] for each in State},
+        headline=headline_of(
+            service,
+            query.cluster,
+            hours,
+            found.by_state,
+            failing,
+            waits=found.having[State.PENDING] > 0,
+            partly_unseen=found.partly_unseen > 0,
+        ),
     )
 
 
@@ -366,15 +379,18 @@ def added(sums: Iterable[WindowSums]) -> WindowSums:
 
 def percentile(counts: Sequence[int], share: float) -> int:
     """The delay that this share of all stays below, in milliseconds; element i of the counts is of
-    delays of 2^(i-1) milliseconds and more, but less than 2^i."""
+    delays of 2^(i-1) milliseconds and more, but less than 2^i. Within them delays are taken to be
+    spread evenly, as Prometheus does with a histogram's buckets."""
     total = sum(counts)
     if not total:
         return UNKNOWN
-    seen = 0
+    wanted, seen = total * share, 0
     for number, count in enumerate(counts):
+        if count and seen + count >= wanted:
+            least = (1 << number) >> 1
+            inside = (wanted - seen) / count
+            return max(1, round(least + ((1 << number) - least) * inside))
         seen += count
-        if count and seen >= total * share:
-            return 1 << number
     return UNKNOWN
 
 

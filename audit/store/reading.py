@@ -38,7 +38,7 @@ from audit.queries import (
 from audit.store import altered, files, fleet, loads, origins, pictures, scrubbed, topics
 from audit.store.database import damage_said, open_for_reading
 from audit.store.rows import Alert, JournalRow
-from audit.store.topics import Delays, Overview
+from audit.store.topics import Delays, FaultyTopic, Overview
 
 _ALERTS: Final = """
 SELECT kind, cluster, topic, host, words, raised, resolved, told_raised, told_resolved, hour,
@@ -136,6 +136,11 @@ class StoreReading:
         """Those that were deleted wait for nobody."""
         with self._moment() as connection:
             return topics.overview(connection, query, to_hour, is_deleted)
+
+    def faulty_topics(self, cluster: str, from_hour: int, to_hour: int) -> list[FaultyTopic]:
+        """Of one cluster, or of all."""
+        with self._moment() as connection:
+            return topics.faulty_topics(connection, cluster, from_hour, to_hour)
 
     def hosts(self, key: TopicKey, query: HostsQuery) -> Hosts:
         """Those with faults first."""

@@ -33,9 +33,19 @@ SELECT topics.id, cluster, topic, topic_id, name FROM topics
 Delays = dict[Tier, tuple[int, ...]]  # counts by doublings of a millisecond
 
 
+class FaultyTopic(NamedTuple):
+    """A topic with faults in some hours: what is wrong, and between which hours."""
+
+    key: TopicKey
+    kinds: Kinds
+    first_hour: int
+    last_hour: int
+
+
 class Overview(NamedTuple):
-    """A page of topics; and, whatever is searched for, how many there are of each state, how many
-    have anything of each state, and how many nobody watched for a time, which is accepted."""
+    """A page of topics; and, whatever is searched for, how many of the cluster there are of each
+    state, how many have anything of each state, and how many topics nobody watched for a time,
+    which is accepted."""
 
     by_state: Counter[State]
     having: Counter[State]
@@ -69,6 +79,29 @@ def faulty_hours(connection: sqlite3.Connection, topic: int) -> list[int]:
         (topic,),
     )
     return [hour for (hour,) in rows]
+
+
+def faulty_topics(
+    connection: sqlite3.Connection, cluster: str, from_hour: int, to_hour: int
+) -> list[FaultyTopic]:
+    """Those with faults in these hours that nobody has accepted."""
+    found: dict[int, list[tuple[int, Kinds]]] = defaultdict(list)
+    for topic, hour, kinds in connection.execute(
+        "SELECT topic, hour, kinds FROM judged WHERE hour >= ? AND hour < ? AND kinds <> '[]'"
+        " ORDER BY hour",
+        (from_hour, to_hour),
+    ):
+        found[topic].append((hour, _kinds(kinds)))
+    return [
+        FaultyTopic(
+            TopicKey(*key),
+            summed(count for _, kinds in found[number] for count in kinds),
+            found[number][0][0],
+            found[number][-1][0],
+        )
+        for number, *key, _ in connection.execute(KEYS)
+        if number in found and cluster in {"", key[0]}
+    ]
 
 
 def hour_counts(connection: sqlite3.Connection, from_hour: int) -> dict[TopicKey, dict[int, int]]:
@@ -120,7 +153,7 @@ def overview(
     name, down = order(query.sort, _SORTS)
     found.sort(key=_SORTS["topic"])
     found.sort(key=_SORTS[name], reverse=down)
-    states = _states(connection, hours, counts, unloaded, is_deleted)
+    states = _states(connection, hours, counts, unloaded, is_deleted, cluster=query.cluster)
     return Overview(
         Counter(each[0] for each in states),
         Counter(state for each in states for state in each),
@@ -136,6 +169,8 @@ def _states(
     counts: Mapping[int, Mapping[int, int]],
     unloaded: set[tuple[str, str]],
     is_deleted: Callable[[TopicKey], bool],
+    *,
+    cluster: str,
 ) -> list[list[State]]:
     """What each topic has anything of, the worst first."""
     said: dict[int, set[State]] = defaultdict(set)
@@ -148,6 +183,8 @@ def _states(
     found = []
     for number, *key, _ in connection.execute(KEYS):
         about = TopicKey(*key)
+        if cluster not in {"", about.cluster}:
+            continue
         fails = about[:2] in unloaded
         events = _events_in(hours, counts.get(number, {}))
         states, deleted = said[number], is_deleted(about)

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from client.brokers import Brokers
 from client.errors import ClientError, OffsetsMissing
@@ -43,6 +43,8 @@ from schemas.registry_client import RegistryClient
 if TYPE_CHECKING:
     from loader.run.spark_work import SparkWork
 
+_REBUILD_PATIENCE: Final = 600.0  # a loader that runs all the time has the table for one load
+_LOOK_SECONDS: Final = 0.2
 log = logging.getLogger(__name__)
 
 
@@ -107,7 +109,7 @@ def _report_no_start(
     except (LoaderError, ClientError) as other:
         log.warning("cannot report in the ledger that the load failed: %s", other)
         return
-    report_no_start(config, tables, error, began)
+    report_no_start(config, tables, error, began, config_file=request.config_file)
 
 
 def tables_for(config: LoaderConfig, request: LoadRequest, brokers: Brokers) -> list[TableSource]:
@@ -148,7 +150,11 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
     began = context.now()
     try:
         context.check_stopped(table.name)
-        with sole_loader(context.store.root, table.name), context.brokers() as brokers:
+        patience = _REBUILD_PATIENCE if context.request.rebuild else 0.0
+        lock = sole_loader(
+            context.store.root, table.name, patience=patience, stopping=context.stopping
+        )
+        with lock, context.brokers() as brokers:
             run = TableRun(context, table, brokers)
             outcome = run.outcome
             run.run()
@@ -168,17 +174,33 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
 
 
 @contextmanager
-def sole_loader(root: str, table: str) -> Iterator[None]:
-    """`root` is the store's name of it. Raises RunTaken if another process or thread holds the
-    lock."""
+def sole_loader(
+    root: str,
+    table: str,
+    *,
+    patience: float = 0.0,
+    stopping: threading.Event | None = None,
+) -> Iterator[None]:
+    """`root` is the store's name of it. Waits `patience` seconds while another process or thread
+    holds the lock, and then raises RunTaken."""
     digest = hashlib.sha256(f"{root}\0{table}".encode()).hexdigest()[:32]
+    stopping = stopping or threading.Event()
+    until = time.monotonic() + patience
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
-        try:
-            lock.bind(f"\0penstock-load-{digest}")
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise RunTaken(
-                f"table {table}: another loader on this host is loading it; try again later"
-            ) from None
+        while not _is_bound(lock, f"\0penstock-load-{digest}"):
+            if time.monotonic() >= until or stopping.wait(_LOOK_SECONDS):
+                raise RunTaken(
+                    f"table {table}: another loader on this host is loading it; try again later"
+                )
         yield
+
+
+def _is_bound(lock: socket.socket, name: str) -> bool:
+    """False while another has that name."""
+    try:
+        lock.bind(name)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return False
+    return True

@@ -43,6 +43,7 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
     rebuild: tuple[Hour, ...] = ()
     check_files: tuple[Hour, ...] | None = None  # only checks these; empty: all hours
     dry_run: bool = False
+    config_file: str = ""  # of this loader, for commands that mend a load; empty: unknown
 
     @property
     def reads_nothing(self) -> bool:

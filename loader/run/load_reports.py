@@ -156,7 +156,12 @@ def report_successes(
 
 
 def report_no_start(
-    config: LoaderConfig, tables: Sequence[TableSource], error: Exception, began: int
+    config: LoaderConfig,
+    tables: Sequence[TableSource],
+    error: Exception,
+    began: int,
+    *,
+    config_file: str = "",
 ) -> None:
     """Reports an error that kept the load from starting with any table."""
     if not config.ledger:
@@ -165,7 +170,7 @@ def report_no_start(
     for table in tables:
         state, _ = failing(None, reason_of(error), began, began)
         topics = [source.topic for source in table.topics]
-        failures += statements(topics, state, cure_of(error, table.name))
+        failures += statements(topics, state, cure_of(error, table.name, config_file))
     try:
         with Brokers(config.bootstrap, client_id="penstock-loader") as brokers:
             registry = RegistryClient(config.registry_address)
@@ -200,7 +205,8 @@ def _report_failure(
     state, is_news = failing(before, reason_of(error), began, context.now())
     if is_news:
         topics = [source.topic for source in table.topics]
-        _report(context, statements(topics, state, cure_of(error, table.name)), destination)
+        cure = cure_of(error, table.name, context.request.config_file)
+        _report(context, statements(topics, state, cure), destination)
         context.store.replace(path, msgspec.json.encode(state))
 
 

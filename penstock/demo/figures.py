@@ -18,8 +18,7 @@ from audit.answers import TopicReport
 from audit.findings import State
 from penstock.demo.applications.writing import WrittenTally
 from penstock.demo.kills import KILLED, Kill
-from penstock.report.kinds import known_words
-from penstock.report.words import failing_words
+from penstock.report.words import failing_words, headline_on, headline_words
 
 NO_NUMBER: Final = -1  # of what arrived and has none
 _MOST_SHOWN: Final = 3
@@ -161,7 +160,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
         if self.said is None:
             return "the audit knows no such topic"
         if self.is_unproven:
-            return f"the audit says unknown; {known_words([self.said])}"
+            headline = headline_on(self.said.state, [self.said])
+            return f"the audit says unknown; {headline_words(headline)}"
         if self.said.state is not State.COMPLETE:
             found = [failing_words(each) for each in self.said.failing_loads]
             found += [each.words for each in self.said.findings if not each.accepted]

@@ -142,6 +142,11 @@ def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, d
             "grace": _GRACE_SECONDS,
             "poll": _POLL_SECONDS,
             "groups": {"interval": _GROUPS_SECONDS},
+            "commands": {
+                "loader": literal(str(places.config("loader"))),
+                "audit": literal(str(places.config("audit"))),
+                "environment": literal(str(places.environment)),
+            },
         },
     }
 

@@ -11,31 +11,30 @@ from typing import Final
 
 from audit.answers import ReportAnswer, TierTotals, TopicReport
 from audit.findings import Finding, State
+from audit.headline import MARKS, NOT_LOADED
 from ground.printable import one_line
 from penstock import __version__
 from penstock.cli.time_arguments import time_text
 from penstock.report.asking import verdict
-from penstock.report.kinds import MARKS
 from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
-    NOT_LOADED,
     Count,
     ShownVerdict,
+    delays_of,
     events_of,
     failing_words,
     finding_words,
     flow,
-    headline,
+    headline_on,
     left_out,
     overview,
     several_roots,
     size,
-    span,
+    subject,
     tier_name,
     topic_name,
     topic_shown,
     unclaimed_words,
-    verdict_shown,
     wait_words,
 )
 
@@ -44,8 +43,10 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 def report_page(report: ReportAnswer) -> str:
     """The whole file."""
-    shown = remarked(verdict_shown(verdict(report), report.topics), report.topics)
-    title = f"{shown.name}: {time_text(report.from_time)} to {time_text(report.to_time)} UTC"
+    headline = headline_on(verdict(report), report.topics)
+    words = remarked(headline, report.topics)
+    title = f"{headline.badge} {time_text(report.from_time)} to {time_text(report.to_time)} UTC"
+    shown = ShownVerdict(headline.state, headline.mark, "")
     style = files("penstock.report").joinpath("report.css").read_text(encoding="utf-8")
     return "\n".join(
         (
@@ -56,13 +57,13 @@ def report_page(report: ReportAnswer) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
-            f"<title>Penstock, {_text(title)}</title>",
+            f"<title>{_text(title)} · Penstock</title>",
             f"<style>\n{style}</style>",
             "</head>",
             "<body>",
             f'<header class="{_class(shown)}">',
-            f"<h1>{_state(shown)}: {_text(shown.meaning)}</h1>",
-            f'<p class="soft">{_text(headline(report))}</p>',
+            f"<h1>{_state(shown)}{_text(words)}</h1>",
+            f'<p class="soft">{_text(subject(report))}</p>',
             "</header>",
             "<main>",
             *_body(report),
@@ -153,14 +154,13 @@ def _tiers(tiers: Sequence[TierTotals]) -> Iterator[str]:
     for each in tiers:
         width = 100 * max(each.events, 0) / most if most > 0 else 0
         counts = (each.late, each.duplicates, each.dead)
-        delays = (each.p50, each.p95, each.p99, each.max)
         yield "<tr>"
         yield f'<td class="name">{_text(tier_name(each, several=several))}</td>'
         yield f'<td class="bar"><span style="width: {width:.2f}%"></span></td>'
         yield _number(events_of(each))
         yield f'<td class="number">{_text(size(each.bytes))}</td>'
         yield from (_number(Count(count)) for count in counts)
-        yield from (f'<td class="number">{_text(span(delay))}</td>' for delay in delays)
+        yield from (f'<td class="number">{_text(delay)}</td>' for delay in delays_of(each))
         yield "</tr>"
     yield "</table>"
     yield "</div>"

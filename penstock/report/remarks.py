@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from audit.answers import AlteredTotal, Remark, TopicReport
+from audit.answers import AlteredTotal, Headline, Remark, TopicReport
 from ground.printable import one_line
-from penstock.report.words import Count, ShownVerdict
+from penstock.report.words import Count, headline_words
 
 _MOST: Final = 100  # that an audit tells of a topic
 _ORDER: Final = ("replaced", "cut", "dropped", "unread", "other")
 
 
-def remarked(shown: ShownVerdict, topics: Sequence[TopicReport]) -> ShownVerdict:
-    """With what is remarked of these topics."""
+def remarked(headline: Headline, topics: Sequence[TopicReport]) -> str:
+    """The verdict in words, and what is remarked of these topics."""
     words = altered_words(total for each in topics for total in each.altered)
-    return shown._replace(meaning=f"{shown.meaning}; {words}") if words else shown
+    return f"{headline_words(headline)}; {words}" if words else headline_words(headline)
 
 
 def altered_words(totals: Iterable[AlteredTotal]) -> str:

@@ -12,30 +12,29 @@ import click
 
 from audit.answers import ReportAnswer, TierTotals, TopicReport
 from audit.findings import State
+from audit.headline import MARKS, NOT_LOADED
 from ground.printable import one_line
 from penstock.cli.output import print_table
 from penstock.report.asking import verdict
-from penstock.report.kinds import MARKS
 from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
-    NOT_LOADED,
     Count,
     ShownVerdict,
+    delays_of,
     events_of,
     failing_words,
     finding_words,
     flow,
-    headline,
+    headline_on,
     is_partly_unseen,
     left_out,
     overview,
     several_roots,
-    span,
+    subject,
     tier_name,
     topic_name,
     topic_shown,
     unclaimed_words,
-    verdict_shown,
     wait_words,
 )
 
@@ -51,6 +50,7 @@ _COLOURS: Final = {
 _COLOURS_OF_SIGNS: Final = {MARKS[state]: colour for state, colour in _COLOURS.items()} | {
     NOT_LOADED: "red",
 }
+_FEW_COMMANDS: Final = 10  # of a topic
 _DELAYS: Final = ("p50", "p95", "p99", "max")
 
 
@@ -64,9 +64,10 @@ class _Remark(NamedTuple):
 
 def show_report(report: ReportAnswer, *, everything: bool) -> None:
     """`everything`: also of topics with which all is well, and somebody watched all the time."""
-    shown = remarked(verdict_shown(verdict(report), report.topics), report.topics)
-    _print(shown.words, _colour(shown), f": {shown.meaning}")
-    print(headline(report))
+    headline = headline_on(verdict(report), report.topics)
+    words = remarked(headline, report.topics)
+    _print(headline.mark, _COLOURS_OF_SIGNS[headline.mark], f" {words}")
+    print(subject(report))
     if not report.topics:
         print("\nThe audit knows no topic.")
         return
@@ -125,11 +126,15 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
     """What is wrong, and what it waits for."""
     for load in topic.failing_loads:
         yield _Remark(NOT_LOADED, "red", failing_words(load))
+    commands = 0
     for each in topic.findings:
         kind = each.kind.state
         mark = MARKS[State.COMPLETE if each.accepted else kind]
         colour = _COLOURS[State.COMPLETE if each.accepted else kind]
         yield _Remark(mark, colour, finding_words(each))
+        if each.command and commands < _FEW_COMMANDS:
+            commands += 1
+            yield _Remark(" ", "", f"what to do: {one_line(each.command)}")
     if more := left_out(len(topic.findings), topic.findings_total, "such findings"):
         yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], more)
     for sentence in remark_lines(topic):
@@ -156,7 +161,7 @@ def _show_tiers(tiers: Sequence[TierTotals]) -> None:
             "tier": tier_name(each, several=several),
             "events": events_of(each),
             **{name: Count(getattr(each, name)) for name in special},
-            **{name: span(getattr(each, name)) for name in _DELAYS},
+            **dict(zip(_DELAYS, delays_of(each), strict=True)),
         }
         for each in tiers
     ]

@@ -6,25 +6,14 @@ And which of them stand side by side: an overview has the columns that its topic
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from audit.answers import FailingLoad, ReportAnswer, TierTotals, TopicReport
+from audit.answers import FailingLoad, Headline, ReportAnswer, TierTotals, TopicFinding, TopicReport
 from audit.findings import FaultKind, Finding, Kinds, State, summed
+from audit.headline import AS_FAR_AS_SEEN, MARKS, NOT_LOADED, JudgedTopics, headline
 from audit.verdicts import Wait
 from ground.printable import one_line
 from penstock.cli.time_arguments import time_text
-from penstock.report.kinds import MARKS, faults_of, kind_words, known_words, marked
 
-MEANINGS: Final = {
-    State.EMPTY: "no events in this time",
-    State.COMPLETE: "every line is accounted for",
-    State.PENDING: "nothing is known to be wrong, and not everything is there yet",
-    State.UNKNOWN: "nothing is known to be missing, and something cannot be proven",
-    State.MISSING: "not all events have arrived",
-    State.DUPLICATED: "some events are there more than once",
-    State.CHANGED: "some events are not what was written",
-}
-AS_FAR_AS_SEEN: Final = "every line is accounted for, as far as anybody was watching"
 UNKNOWN: Final = "?"
-NOT_LOADED: Final = "!"
 _TIERS: Final = {"hdfs": "files"}  # whatever file system they are on
 _WAITED_FOR: Final = {"agent": "an agent", "broker": "a broker", "hdfs": "the loader"} | {
     "origin": "what it is a copy of",
@@ -75,43 +64,79 @@ def span(millis: int) -> str:
     return f"{millis} ms"
 
 
+def delays_of(tier: TierTotals) -> tuple[str, ...]:
+    """p50, p95, p99 and max, of which only the last is a bound."""
+    most = span(tier.max)
+    return (span(tier.p50), span(tier.p95), span(tier.p99), f"< {most}" if tier.max >= 0 else most)
+
+
 class ShownVerdict(NamedTuple):
-    """A state as it is shown: what a sentence would hide has a sign and words of its own."""
+    """The state of a topic as it is shown: what its worst state would hide stands beside it."""
 
     state: State
     mark: str
     name: str
-    meaning: str = ""
 
     @property
     def words(self) -> str:
         return f"{self.mark} {self.name}"
 
 
-def verdict_shown(state: State, topics: Sequence[TopicReport]) -> ShownVerdict:
-    """Of all topics: waiting does not help a table that is not loaded."""
-    failing = len({(each.cluster, each.topic) for each in topics if each.failing_loads})
-    if failing and state is State.PENDING:
-        tables = "1 table cannot be loaded" if failing == 1 else f"{failing:,} tables cannot be"
-        words = tables if failing == 1 else f"{tables} loaded"
-        return ShownVerdict(state, NOT_LOADED, "not loaded", words)
-    if state is State.COMPLETE and any(map(is_partly_unseen, topics)):
-        return ShownVerdict(state, MARKS[state], state.value, AS_FAR_AS_SEEN)
-    if not state.is_fault:
-        return ShownVerdict(state, MARKS[state], state.value, MEANINGS[state])
-    kinds = summed(count for each in topics for count in each.kinds)
-    meaning = known_words(topics) if state is State.UNKNOWN else kind_words(kinds)
-    name = marked(faults_of(kinds, state))
-    return ShownVerdict(state, MARKS[state], name, one_line(meaning or MEANINGS[state]))
+def topic_shown(topic: TopicReport) -> ShownVerdict:
+    """Waiting does not help a table that is not loaded."""
+    state = topic.state
+    if topic.failing_loads and state is State.PENDING:
+        return ShownVerdict(state, NOT_LOADED, "not loaded")
+    name = marked(faults_of(topic.kinds, state)) if state.is_fault else state.value
+    return ShownVerdict(state, MARKS[state], name)
+
+
+def faults_of(kinds: Kinds, state: State) -> list[State]:
+    """The states to be shown side by side, the worst first: what is wrong, or else the state."""
+    found = list(dict.fromkeys(each.kind.state for each in kinds))
+    return found if found and found[0] is state else [state, *(s for s in found if s is not state)]
+
+
+def marked(states: Sequence[State]) -> str:
+    """`changed, ✗ missing`: without the mark of the first, which stands before it."""
+    first, *others = states
+    return ", ".join((first.value, *(f"{MARKS[each]} {each.value}" for each in others)))
+
+
+def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
+    """The verdict on these topics in one sentence."""
+    is_calm = state is State.COMPLETE and any(map(is_partly_unseen, topics))
+    return headline(
+        JudgedTopics(
+            state=state,
+            findings=[
+                TopicFinding(
+                    cluster=topic.cluster,
+                    topic=topic.topic,
+                    topic_id=topic.topic_id,
+                    finding=finding,
+                )
+                for topic in topics
+                for finding in topic.findings
+                if not finding.accepted
+            ],
+            kinds=summed(count for topic in topics for count in topic.kinds),
+            failing_loads=[load for topic in topics for load in topic.failing_loads],
+            events=sum(each.tiers[-1].events for each in topics if each.tiers),
+            waits=any(each.pending or each.waits or each.state is State.PENDING for each in topics),
+            calm=AS_FAR_AS_SEEN if is_calm else "",
+        )
+    )
+
+
+def headline_words(headline: Headline) -> str:
+    """Without the sign."""
+    return one_line(f"{headline.title}; {headline.more}" if headline.more else headline.title)
 
 
 def is_partly_unseen(topic: TopicReport) -> bool:
     """Whether there were times in which nobody watched, which count as accepted."""
     return any(each.is_accepted_unknown for each in topic.findings)
-
-
-def topic_shown(topic: TopicReport) -> ShownVerdict:
-    return verdict_shown(topic.state, [topic])
 
 
 def failing_words(load: FailingLoad) -> str:
@@ -126,7 +151,7 @@ def wait_words(wait: Wait) -> str:
     return one_line(f"waits for {_WAITED_FOR.get(wait.on, f'the {wait.on}')}: {wait.words}")
 
 
-def headline(report: ReportAnswer) -> str:
+def subject(report: ReportAnswer) -> str:
     """What the report is about, and up to when it is known."""
     asked = f"{time_text(report.from_time)} to {time_text(report.to_time)} UTC"
     if report.as_of <= 0:

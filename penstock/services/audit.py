@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from audit.config import AuditConfig
 from penstock.cli.event_log import LogFormat, log_to_stderr
@@ -48,6 +49,9 @@ def command(
             raise click.UsageError(f"options come after {context.invoked_subcommand}")
         return 0
     loaded = configured(AuditConfig, config, overrides)
+    if config is not None and not loaded.commands.audit:
+        commands = replace(loaded.commands, audit=str(config.absolute()))
+        loaded = replace(loaded, commands=commands)
     log_to_stderr(log_format)
     try:
         from penstock.services.audit_service import run, run_counter  # noqa: PLC0415

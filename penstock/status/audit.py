@@ -49,6 +49,7 @@ class AuditPart(msgspec.Struct, frozen=True):
     loads: answers.Loads
     brokers: answers.BrokersAnswer
     open: Mapping[Name, OpenTopic]  # of those topics of which it was asked
+    headlines: Mapping[str, answers.Headline | None]  # by cluster
 
 
 class AskingAudit:
@@ -76,9 +77,18 @@ class AskingAudit:
             self._get("loads", answers.Loads, size=_MOST_LOADS),
             self._get("brokers", answers.BrokersAnswer),
             self._open(topics),
+            self._headlines(topics),
         )
         self._kept_since = time.monotonic()
         return self._kept
+
+    def _headlines(self, topics: answers.TopicsAnswer) -> dict[str, answers.Headline | None]:
+        if len(topics.clusters) == 1:
+            return {topics.clusters[0]: topics.headline}
+        return {
+            cluster: self._get("topics", answers.TopicsAnswer, cluster=cluster, size=1).headline
+            for cluster in topics.clusters
+        }
 
     def _open(self, topics: answers.TopicsAnswer) -> dict[Name, OpenTopic]:
         """Of some topics: each costs a question."""

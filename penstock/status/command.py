@@ -67,6 +67,8 @@ def is_well(standing: PipelineStatus) -> bool:
 
 def show_standing(standing: PipelineStatus) -> None:
     _say(verdict_words(standing), bold=True)
+    if standing.command:
+        _say(Words(" ", "", f"what to do: {shown(standing.command, 4_000)}"))
     for each in failing_words(standing):
         _say(each)
     if standing.alerts >= 0:

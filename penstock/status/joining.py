@@ -8,6 +8,8 @@ import msgspec
 from agent.status import Status, why_not_ready
 from audit import answers
 from audit.findings import State, worst
+from audit.headline import NOT_LOADED
+from penstock.report.words import headline_words
 from penstock.status.audit import AuditPart, OpenTopic, cluster_of, landed_of, last_load
 from penstock.status.cluster import ClusterPart, Remarks
 from penstock.status.values import (
@@ -53,6 +55,8 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         expected_hosts=audit.agents.expected_hosts if audit else 0,
         last_load=load,
         failing_loads=tuple(_failing(audit, cluster)),
+        headline=_headline(audit, cluster),
+        command=_command(audit, cluster),
         verdict=_verdict(rows, topics),
         complete_until=min((each.complete_until for each in topics if each.state), default=-1),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
@@ -125,6 +129,19 @@ def _failing(audit: AuditPart | None, cluster: str) -> Iterator[FailingLoadStand
                 cure=each.cure,
                 destination=each.destination,
             )
+
+
+def _headline(audit: AuditPart | None, cluster: str) -> str:
+    """Empty where nothing is wrong; an audit of an earlier release has none."""
+    found = audit.headlines.get(cluster) if audit else None
+    is_wrong = found is not None and (found.state.is_fault or found.mark == NOT_LOADED)
+    return headline_words(found) if found is not None and is_wrong else ""
+
+
+def _command(audit: AuditPart | None, cluster: str) -> str:
+    """Of the worst finding."""
+    found = audit.headlines.get(cluster) if audit else None
+    return found.worst[0].finding.command if found and found.worst else ""
 
 
 def _verdict(rows: Mapping[str, answers.TopicRow], topics: Sequence[TopicStanding]) -> str:

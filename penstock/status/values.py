@@ -92,6 +92,8 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     expected_hosts: int = 0  # that the audit's inventory names
     last_load: LoadStanding | None = None
     failing_loads: tuple[FailingLoadStanding, ...] = ()  # what fails longest first
+    headline: str = ""  # what is wrong, in one sentence; empty while nothing is
+    command: str = ""  # that mends it, or accepts it
     verdict: str = ""  # the worst word of all topics: complete, pending, unknown, missing …
     complete_until: int = -1  # of all topics
     verdict_as_of: int = -1  # up to when the ledger has been read

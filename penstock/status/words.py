@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from audit.findings import State, summed
+from audit.headline import AS_FAR_AS_SEEN, MARKS, MEANINGS, kind_words, tables_words
 from ground.printable import one_line
-from penstock.report.kinds import MARKS, faults_of, kind_words, marked
 from penstock.report.remarks import altered_words
-from penstock.report.words import AS_FAR_AS_SEEN, MEANINGS
+from penstock.report.words import faults_of, marked
 from penstock.status.values import LoadStanding, PipelineStatus, TopicStanding
 
 UNKNOWN: Final = "-"
@@ -52,25 +52,30 @@ def verdict_words(standing: PipelineStatus) -> Words:
         return Words("·", "", "nothing to judge yet")
     state = State(standing.verdict)
     if standing.failing_loads and state not in FAULTY:
-        return NOT_LOADED._replace(text=f"not loaded: {_cannot_be_loaded(standing)}")
+        text = standing.headline or f"not loaded: {_cannot_be_loaded(standing)}"
+        return NOT_LOADED._replace(text=shown(text, 400))
+    altered = altered_words(standing.altered)
+    text = f"{_sentence(standing, state)}{'; ' if altered else ''}{altered}"
+    return Words(MARKS[state], COLOURS[state], text)
+
+
+def _sentence(standing: PipelineStatus, state: State) -> str:
+    """The audit's, where something is wrong."""
+    if state in FAULTY and standing.headline:
+        return shown(standing.headline, 400)
     kinds = summed(count for each in standing.topics for count in each.kinds)
     words = {
         State.EMPTY: "no events in the last day",
         State.COMPLETE: _complete(standing),
         State.PENDING: _so_far(standing),
-        State.UNKNOWN: f"nothing is known to be missing; {kind_words(kinds)}" if kinds else "",
     }.get(state, kind_words(kinds))
-    name = marked(faults_of(kinds, state))
-    altered = altered_words(standing.altered)
-    text = f"{name}: {words or MEANINGS[state]}{'; ' if altered else ''}{altered}"
-    return Words(MARKS[state], COLOURS[state], text)
+    return f"{state.value}: {words or MEANINGS[state]}"
 
 
 def _cannot_be_loaded(standing: PipelineStatus) -> str:
     if any(not each.topic for each in standing.failing_loads):
         return "no load begins"
-    tables = len({each.topic for each in standing.failing_loads})
-    return "1 table cannot be loaded" if tables == 1 else f"{tables:,} tables cannot be loaded"
+    return tables_words(len({each.topic for each in standing.failing_loads}))
 
 
 def failing_words(standing: PipelineStatus) -> list[Words]:

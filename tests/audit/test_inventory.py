@@ -18,24 +18,17 @@ def test_hosts_one_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "hosts"),
     [
-        "- web-1\n- {host: web-2, topics: [clicks]}\n",
-        "# ours\n---\n- web-1\n- host: web-2\n  topics:\n    - clicks\n",
-        "[web-1, {host: web-2, topics: [clicks]}]",
+        ("- web-1\n- {host: web-2, topics: [clicks]}\n", WEB),
+        ("# ours\n---\n- web-1\n- host: web-2\n  topics:\n    - clicks\n", WEB),
+        ("[web-1, {host: web-2, topics: [clicks]}]", WEB),
+        ("- {host: a, topics: [x]}\n- a\n", [Inventory(host="a")]),  # the last word counts
+        *((nobody, []) for nobody in ("", "\n", "# nobody\n", "[]")),
     ],
 )
-def test_yaml(text: str) -> None:
-    assert parsed(text) == WEB
-
-
-def test_the_last_word_counts() -> None:
-    assert parsed("- {host: a, topics: [x]}\n- a\n") == [Inventory(host="a")]
-
-
-@pytest.mark.parametrize("text", ["", "\n", "# nobody\n", "[]"])
-def test_nobody(text: str) -> None:
-    assert parsed(text) == []
+def test_yaml(text: str, hosts: list[Inventory]) -> None:
+    assert parsed(text) == hosts
 
 
 @pytest.mark.parametrize(

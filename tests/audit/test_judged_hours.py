@@ -1,5 +1,6 @@
 """A verdict, hour by hour."""
 
+import pytest
 from msgspec.structs import replace
 
 from audit.findings import FaultKind, Finding, KindCount, State
@@ -74,15 +75,31 @@ def test_each_hour_has_its_own() -> None:
     assert pending.pending_since == 2 * HOUR + 120_000
 
 
-def test_an_hour_of_nothing_is_complete() -> None:
-    (empty,) = by_hour(verdict([]), [0])
-    assert (empty.judged.state, empty.is_open, empty.faults) == (State.COMPLETE, False, {})
+_ACCEPTED = finding(FaultKind.LOST, 0, 1, "known")
+_MORE = finding(FaultKind.DUPLICATED, 0, HOUR)  # a file in an hour of which there is nothing else
+_BLIND = finding(FaultKind.UNKNOWN, 0, 1)
 
 
-def test_what_is_accepted_is_no_fault() -> None:
-    accepted = window(0, missing=2, accepted=True)
-    (found,) = by_hour(verdict([accepted], [finding(FaultKind.LOST, 0, 1, "known")]), [0])
-    assert (found.judged.missing, found.judged.findings, found.faults) == (0, 0, {})
+@pytest.mark.parametrize(
+    ("windows", "findings", "state", "faults"),
+    [
+        ([], [], State.COMPLETE, {}),
+        ([window(0, missing=2, accepted=True)], [_ACCEPTED], State.COMPLETE, {}),
+        ([], [_MORE], State.DUPLICATED, {State.DUPLICATED: "duplicated here"}),
+        ([window(0, State.CHANGED)], [], State.CHANGED, {State.CHANGED: "the tiers do not agree"}),
+        ([window(0, State.UNKNOWN)], [_BLIND], State.UNKNOWN, {State.UNKNOWN: "unknown here"}),
+        ([window(0, State.UNKNOWN)], [], State.UNKNOWN, {State.UNKNOWN: "nobody watched"}),
+    ],
+)
+def test_what_is_said_of_one_hour(
+    windows: list[WindowVerdict],
+    findings: list[Finding],
+    state: State,
+    faults: dict[State, str],
+) -> None:
+    (found,) = by_hour(verdict(windows, findings), [0])
+    assert (found.judged.state, found.is_open, found.faults) == (state, bool(faults), faults)
+    assert found.judged.findings == len([each for each in findings if not each.accepted])
 
 
 def test_what_nobody_watched_is_known_of_its_hours_when_it_is_accepted() -> None:
@@ -95,13 +112,6 @@ def test_what_nobody_watched_is_known_of_its_hours_when_it_is_accepted() -> None
     open_one = finding(FaultKind.UNKNOWN, 0, 1)
     (found_open,) = by_hour(verdict([window(0)], [open_one]), [0])
     assert (found_open.judged.partly_unseen, found_open.judged.state) == (False, State.UNKNOWN)
-
-
-def test_a_fault_without_a_window_counts() -> None:
-    """An extra file in an hour that nobody has anything of."""
-    (found,) = by_hour(verdict([], [finding(FaultKind.DUPLICATED, 0, HOUR)]), [0])
-    assert found.judged.state == State.DUPLICATED
-    assert found.faults == {State.DUPLICATED: "duplicated here"}
 
 
 def test_a_fault_over_several_hours_is_in_those_with_faulty_windows() -> None:
@@ -171,11 +181,6 @@ def test_a_fault_is_told_by_its_first_finding_and_how_many_more_there_are() -> N
     assert said.first == {State.MISSING: "lost-0", State.CHANGED: "changed-0"}
 
 
-def test_a_sum_that_nobody_names_is_a_fault() -> None:
-    (found,) = by_hour(verdict([window(0, State.CHANGED)]), [0])
-    assert found.faults == {State.CHANGED: "the tiers do not agree"}
-
-
 def test_figures_add_hours_up() -> None:
     windows = [window(0, State.MISSING, missing=2), window(HOUR), window(2 * HOUR, State.PENDING)]
     lacking = finding(FaultKind.UNNAMED, 0, 60_000)
@@ -210,14 +215,6 @@ def test_rows_of_doubled_and_lost_files_count() -> None:
     unknown = replace(doubled, path="/u", events=-1)
     (found,) = by_hour(verdict([window(0)], [doubled, lost, known, unknown]), [0])
     assert (found.judged.missing, found.judged.excess) == (4, 6)
-
-
-def test_an_hour_that_nobody_watched_is_a_fault_of_its_own() -> None:
-    unknown = window(HOUR, State.UNKNOWN)
-    (said,) = by_hour(verdict([unknown], [finding(FaultKind.UNKNOWN, HOUR, HOUR + 1)]), [HOUR])
-    assert (said.judged.state, said.faults) == ("unknown", {State.UNKNOWN: "unknown here"})
-    (unsaid,) = by_hour(verdict([unknown]), [HOUR])
-    assert unsaid.faults == {State.UNKNOWN: "nobody watched"}
 
 
 def test_what_is_waited_for_is_never_cut_within_its_words() -> None:

@@ -123,7 +123,7 @@ def test_a_verdict_is_there_soon_after_the_last_entry(
     assert {each.events for each in found.tiers} == {1_000}
     assert len(found.cells) == 100
     assert found.flow.read == found.flow.shipped == 1_000
-    assert found.tiers[0].p50 == 512
+    assert found.tiers[0].p50 == 439  # 500 of the 700 below 512
 
 
 def test_of_what_was_written_just_now_nothing_is_complete(

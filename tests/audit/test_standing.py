@@ -31,13 +31,9 @@ def test_what_is_not_listed_may_only_be_hidden_until_it_is_asked_for_by_name() -
     assert known.is_deleted(OLD)
 
 
-def test_before_anybody_has_looked_nothing_is_known() -> None:
-    assert not standing(0).is_deleted(OLD)
-    assert not Standing({}).is_deleted(OLD)
-
-
-def test_without_ids_nobody_can_tell() -> None:
-    assert not standing(5, clicks="").is_deleted(OLD)
+def test_nobody_can_tell_without_a_look_or_an_id() -> None:
+    unsure = [standing(0), Standing({}), standing(5, clicks="")]
+    assert not any(each.is_deleted(OLD) for each in unsure)
     assert not standing(5, clicks="new").is_deleted(OLD._replace(topic_id=""))
 
 

@@ -23,6 +23,7 @@ export function listenToKeys() {
     else if (event.key === "g") going = Date.now();
     else if (event.key === "/") document.querySelector("main input[type=search]")?.focus();
     else if (event.key === "?") help.showModal();
+    else if (event.key === "z") document.getElementById("zone").click();
     else if (event.key === "d") document.getElementById("theme").click();
     else if (event.key === "u") document.querySelector(".crumbs li:last-child a")?.click();
     else if (event.key === "j") row(1);

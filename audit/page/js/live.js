@@ -1,10 +1,13 @@
 /* Says when something has changed: the service's stream tells it; while there is none, the page
-   asks every few seconds. A stream in which nothing is said any more is no sign of life. A page that nobody looks at keeps no stream open. */
+   asks every few seconds. A stream in which nothing is said any more is no sign of life. A page that
+   is hidden keeps no stream open; nor does one before a pointer moves over it, a key is pressed or
+   it is scrolled: programs that take pictures wait for the end of each request. */
 
 const POLL = 5000;
 const RECONNECT = 60_000;
 const SILENCE = 35_000; // the service gives a sign of life every fifteen seconds
 const WATCH = 5000;
+const SIGNS = ["pointermove", "pointerdown", "keydown", "wheel", "touchstart"];
 
 export class Live {
   #changed;
@@ -14,6 +17,7 @@ export class Live {
   #again = null;
   #watch = null;
   #heard = 0;
+  #isRead = false; // somebody sits before it
 
   /** `changed()` when there may be something new, `said(state)`: live, polling, silent, paused. */
   constructor(changed, said) {
@@ -23,11 +27,22 @@ export class Live {
       if (document.hidden) this.#pause();
       else this.start();
     });
+    const read = () => {
+      for (const each of SIGNS) window.removeEventListener(each, read);
+      this.#isRead = true;
+      if (!document.hidden) this.start();
+    };
+    for (const each of SIGNS) window.addEventListener(each, read, { passive: true });
   }
 
   start() {
     this.#close();
     this.#changed();
+    if (!this.#isRead) {
+      this.#poll = setInterval(() => this.#changed(), POLL);
+      this.#said("live");
+      return;
+    }
     this.#source = new EventSource("api/v1/stream");
     this.#source.onopen = () => this.#hear();
     this.#source.onmessage = () => {

@@ -2,6 +2,7 @@
    what is invisible or would turn the text around it is made visible, what is endless is cut. */
 
 import { h } from "./dom.js";
+import { inZone } from "./times.js";
 
 // Controls, what turns the direction of text, what has no width, and line separators.
 const INVISIBLE =
@@ -37,8 +38,13 @@ export function name(text, attributes) {
   );
 }
 
-/** A sentence in which names may stand. */
+/** A sentence of the service, in which names may stand. */
 export function words(text, attributes) {
+  return quoted(inZone(String(text)), attributes);
+}
+
+/** A sentence of somebody else: its times are left as they are. */
+export function quoted(text, attributes) {
   const seen = visible(text);
   const short = cut(seen, LONGEST_WORDS);
   return h(

@@ -107,6 +107,17 @@ export const agentWord = (state) => AGENTS[state]?.[1] ?? state;
 export const agentSign = (state) => sign(AGENTS[state]?.[0] ?? "unknown", 15);
 export const kindSign = (kind) => sign(KINDS[kind]?.[0] ?? "unknown", 15);
 
+const ALERTS = {
+  unknown: ["unknown", "Unknown"],
+  unloaded: ["unloaded", "Not loaded"],
+  missing: ["missing", "Missing"],
+  duplicated: ["duplicated", "Duplicated"],
+  changed: ["changed", "Changed"],
+  late: ["pending", "Late"],
+  silent: ["missing", "Silent"],
+};
+export const alertBadge = (kind) => badge(...(ALERTS[kind] ?? ["unknown", kind]));
+
 /** Every fault among these states by its own badge, the worst first; the worst state if none is. */
 export function stateBadges(having, state, ...others) {
   const faults = having.filter((each) => FAULTS.includes(each));

@@ -11,20 +11,28 @@ import { plain, words } from "./names.js";
 import { go, here } from "./routes.js";
 import { sign, MEANINGS, STATES, stateBadge } from "./signs.js";
 import { seconds, utc } from "./times.js";
+import { listenToZone } from "./zone.js";
 import { agents } from "./views/agents.js";
 import { alerts } from "./views/alerts.js";
 import { brokers } from "./views/brokers.js";
 import { findings } from "./views/findings.js";
 import { host } from "./views/host.js";
+import { hostTopics } from "./views/host_topics.js";
 import { loads } from "./views/loads.js";
 import { nowhere } from "./views/nowhere.js";
 import { overview } from "./views/overview.js";
 import { topic } from "./views/topic.js";
 
-const VIEWS = { overview, topic, host, findings, agents, loads, brokers, alerts, nowhere };
+const VIEWS = { overview, topic, host: ofHost, findings, agents, loads, brokers, alerts, nowhere };
+/** A host's part of one topic, or of all. */
+function ofHost(page) {
+  return page.params.topic ? host(page) : hostTopics(page);
+}
+
 const PARENTS = { topic: "overview", host: "overview" };
 const content = document.getElementById("content");
 let shown = null; // { name, page, view }
+let badge = "";
 
 /** What a view is given: its parameters, and ways to change them. */
 function pageOf(name, params) {
@@ -52,12 +60,17 @@ function show() {
   const view = { stays: () => true, close: () => {}, ...VIEWS[name](page) };
   shown = { name, page, view };
   content.replaceChildren(...view.nodes);
-  document.title = `${plain(view.title)} · Penstock audit`;
+  sayTitle();
   markCurrent(PARENTS[name] ?? name);
   view.update();
   if (first) return;
   window.scrollTo(0, 0);
   content.focus({ preventScroll: true });
+}
+
+/** The tab says how all topics stand, whichever view is shown. */
+function sayTitle() {
+  document.title = [badge, plain(shown.view.title), "· Penstock audit"].filter(Boolean).join(" ");
 }
 
 function markCurrent(name) {
@@ -102,6 +115,8 @@ async function look() {
     answers = true;
     asOf = answer.as_of;
     ahead = answer.now - asked;
+    badge = answer.headline.badge;
+    sayTitle();
     const raised = document.getElementById("alerts-raised");
     raised.hidden = answer.alerts === 0;
     raised.textContent = short(answer.alerts);
@@ -121,6 +136,14 @@ function notice(list) {
       h("p", { class: `notice state-${state}` }, sign(state, 18), words(text)),
     ),
   );
+}
+
+/** Everything again, with times in another zone. */
+function showAnew() {
+  shown.view.close();
+  shown = null;
+  show();
+  look();
 }
 
 const AT_MOST_EVERY = 1000;
@@ -155,6 +178,7 @@ replace(
   STATES.map((each) => h("li", {}, stateBadge(each), MEANINGS[each])),
 );
 listenToKeys();
+listenToZone(showAnew);
 await showAccount(); // what is shown next goes by who looks
 window.addEventListener("hashchange", show);
 document.getElementById("skip").addEventListener("click", (event) => {

@@ -1,34 +1,68 @@
-/* Times, in the viewer's zone, with UTC on hover. Those that say how long ago they are keep saying
-   so truly: one clock goes over them. */
+/* Times, in the page's zone, with UTC on hover. Those that say how long ago they are keep saying so
+   truly: one clock goes over them. */
 
 import { h } from "./dom.js";
 import { UNKNOWN, duration } from "./figures.js";
+import { zone, zoneName } from "./zone.js";
 
 const AFRESH = 5000;
-const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const SECONDS = new Intl.DateTimeFormat("en-GB", {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-});
-const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const WEEKDAY = new Intl.DateTimeFormat("en-GB", {
-  weekday: "short",
-  day: "numeric",
-  month: "short",
-});
+const TWO = "2-digit";
+const formats = new Map();
+
+/** Made once for each zone, as making one takes longer than using it. */
+function format(locale, options, millis) {
+  const key = JSON.stringify([zone(), locale, options]);
+  if (!formats.has(key))
+    formats.set(key, new Intl.DateTimeFormat(locale, { timeZone: zone(), ...options }));
+  return formats.get(key).format(millis);
+}
 
 /** 14:05 */
-export const clock = (millis) => TIME.format(millis);
+export const clock = (millis) => format("en-GB", { hour: TWO, minute: TWO }, millis);
 /** 14:05:09 */
-export const seconds = (millis) => SECONDS.format(millis);
+export const seconds = (millis) => format("en-GB", { hour: TWO, minute: TWO, second: TWO }, millis);
 /** 3 Nov */
-export const date = (millis) => DATE.format(millis);
+export const date = (millis) => format("en-GB", { day: "numeric", month: "short" }, millis);
 /** Mon, 3 Nov */
-export const weekday = (millis) => WEEKDAY.format(millis);
+export const weekday = (millis) =>
+  format("en-GB", { weekday: "short", day: "numeric", month: "short" }, millis);
+/** 2026-11-03 */
+export const day = (millis) => format("sv-SE", {}, millis);
+/** 0 to 23 */
+export const hourOfDay = (millis) => Number(clock(millis).slice(0, 2));
+/** 2026-11-03 14:05:09 */
+const exact = (millis) => `${day(millis)} ${seconds(millis)}`;
+
+/** As milliseconds since 1970 in the page's zone: a multiple of a day is its midnight. */
+export const wallClock = (millis) => Date.parse(`${day(millis)}T${seconds(millis)}Z`);
+
+/** The moment at which the page's zone shows this, as `2026-11-03T14:05`; NaN if it is none. */
+export function momentOf(text) {
+  const shown = Date.parse(`${text}Z`);
+  if (Number.isNaN(shown)) return shown;
+  const near = 2 * shown - wallClock(shown); // it may be on the other side of a change of clocks
+  return shown + near - wallClock(near);
+}
 
 export function sameDay(one, other) {
-  return new Date(one).toDateString() === new Date(other).toDateString();
+  return day(one) === day(other);
+}
+
+// As the service writes times into sentences. What is part of a name or a path is none.
+const IN_WORDS =
+  /(?<![\w/.:-])(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?: to (?:(\d{4}-\d\d-\d\d) )?(\d\d:\d\d:\d\d))?( UTC)?(?![\w/-])/g;
+
+/** The sentence with its times, which are UTC, in the page's zone. */
+export function inZone(sentence) {
+  if (zone() === "UTC") return sentence;
+  return sentence.replace(IN_WORDS, (whole, begins, from, ends, to, utc) => {
+    const first = Date.parse(`${begins}T${from}Z`);
+    const last = to ? Date.parse(`${ends ?? begins}T${to}Z`) : first;
+    if (Number.isNaN(first) || Number.isNaN(last)) return whole;
+    const named = utc ? ` ${zoneName(first)}` : "";
+    if (!to) return exact(first) + named;
+    return `${exact(first)} to ${sameDay(first, last) ? seconds(last) : exact(last)}${named}`;
+  });
 }
 
 /** 2026-11-03 14:05:09 UTC */
@@ -40,6 +74,11 @@ export function utc(millis) {
 export function moment(millis) {
   const day = sameDay(millis, Date.now()) ? "" : `${date(millis)}, `;
   return `${day}${clock(millis)}`;
+}
+
+export function momentToSecond(millis) {
+  const day = sameDay(millis, Date.now()) ? "" : `${date(millis)}, `;
+  return `${day}${seconds(millis)}`;
 }
 
 /** "3 Nov, 14:00 to 15:00" */

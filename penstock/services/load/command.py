@@ -146,6 +146,8 @@ def command(
 
     `penstock keys loader` explains every key of the file, as docs/loader-configuration.md does.
 
+    --rebuild waits up to ten minutes for a loader on this host that has the table just now.
+
     Exit code 3: there was nothing to do; 4: events are missing in the brokers; 5: another loader is
     at work; 6: too many events cannot be decoded; 7: Spark failed; 8: landed files are not what was
     committed.
@@ -176,6 +178,7 @@ def command(
         rebuild=sorted_once(rebuild),
         check_files=_hours_to_check(check_files),
         dry_run=dry_run,
+        config_file="" if config is None else str(config.absolute()),
     )
     tell = partial(_tell, as_json=as_json, dry_run=dry_run)
     try:

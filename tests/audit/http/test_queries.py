@@ -60,11 +60,6 @@ def test_what_cannot_be_meant_is_refused(query: str, why: str) -> None:
         asked(queries.TopicsQuery, query.encode())
 
 
-def test_what_must_be_given_is_missed() -> None:
-    with pytest.raises(BadQuery, match="topic"):
-        asked(TopicQuery, b"cluster=east")
-
-
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.path)
 @given(query=st.binary(max_size=200))
 def test_nothing_else_is_raised(resource: Resource, query: bytes) -> None:

@@ -151,15 +151,14 @@ def test_a_moment_that_nobody_watched_is_in_the_first_line(
     """Green all the same."""
     with opened(browser, audit, "phone") as page:
         page.goto("/")
-        expect(page.locator("h1")).to_have_text("Every line is accounted for")
+        expect(page.locator("h1")).to_have_text("complete: every line is accounted for")
         moment: Entry = {"topic": "orders", "path": "/var/log/shop", "traces": "brief"}
         moment |= {"from_time": BEGAN + 10 * WINDOW, "to_time": BEGAN + 10 * WINDOW + 900}
         moment |= {"reason": "no agent followed these files; may have been emptied: o.log"}
         cluster.write([said_later(ORDERS.entries()[0], 1, unwatched=[moment])])
         expect(page.locator("h1")).to_have_text(
-            "Every line is accounted for, as far as anybody was watching"
+            "complete: every line is accounted for, as far as anybody was watching"
         )
-        expect(page.locator(".verdict")).to_contain_text("Of 1 topic there was a time")
         row = page.locator("tr", has_text="orders")
         expect(row).to_contain_text("Complete")
         expect(row).to_contain_text("not watched for a time")

@@ -1,6 +1,7 @@
 """People log in by the page, see the dashboard, and leave, under the page's own policy; an operator
 accepts a fault and retires a host, and who only reads sees no way to."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -110,7 +111,7 @@ def test_log_in_look_and_leave(
         expect(page.get_by_role("alert")).to_contain_text("not right")
         keep(page, f"login-refused-{look}")
         log_in(page, *ALICE)
-        expect(page).to_have_title("Agents · Penstock audit")
+        expect(page).to_have_title(re.compile("Agents · Penstock audit"))
         assert page.url.endswith("/#/agents")
         expect(page.locator("#account-name")).to_have_text("alice")
         keep(page, f"logged-in-{look}")
@@ -141,7 +142,7 @@ def test_who_is_logged_in_is_not_asked_again_by_a_link_from_elsewhere(
         # To a browser localhost is another site than 127.0.0.1.
         page.goto(f"https://localhost:{port}/login")
         page.evaluate("there => { location.href = there }", f"{locked.url}/#/loads")
-        expect(page).to_have_title("Loads · Penstock audit")
+        expect(page).to_have_title(re.compile("Loads · Penstock audit"))
 
 
 def test_who_reads_sees_no_form(browser: Browser, locked: LockedAudit) -> None:
@@ -173,6 +174,12 @@ def test_an_operator_accepts_and_retires(browser: Browser, locked: LockedAudit, 
         expect(fault.locator(".saying")).to_have_count(0)
         keep(page, "accepted")
 
+        page.goto("/#/findings")  # of a topic that was made again since
+        fault = page.locator(".finding").filter(has_text="events 300 to 304")
+        fault.get_by_text("Accept…").click()
+        fault.get_by_label("Reason").fill("it was thrown away")
+        accepted(fault, locked)
+
         page.get_by_role("link", name="Agents").click()
         row = page.get_by_role("row").filter(has_text="web-3")
         row.get_by_text("Retire…").click()
@@ -185,17 +192,6 @@ def test_an_operator_accepts_and_retires(browser: Browser, locked: LockedAudit, 
         "operator accepted cluster=test operator='olga by session from 127.0.0.1'" in locked.log()
     )
     assert "operator retired cluster=test operator='olga by session from 127.0.0.1'" in locked.log()
-
-
-def test_a_fault_of_a_topic_that_was_made_again_is_accepted(
-    browser: Browser, locked: LockedAudit
-) -> None:
-    with opened(browser, locked) as page:
-        arrived(page, OLGA, "/#/findings")
-        fault = page.locator(".finding").filter(has_text="events 300 to 304")
-        fault.get_by_text("Accept…").click()
-        fault.get_by_label("Reason").fill("it was thrown away")
-        accepted(fault, locked)
 
 
 def test_the_form_has_room_on_a_phone(browser: Browser, locked: LockedAudit, keep: Keep) -> None:

@@ -242,13 +242,6 @@ def test_damage_that_was_given_up(tmp_path: Path, order: int) -> None:
     ]
 
 
-def test_accepted_as_it_is_shown(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, [[*lost_tail(told=True), accepting(400, 200, LATER)]])
-    (finding,) = verdict.findings
-    assert finding.accepted == "the disk broke"
-    assert verdict.state is State.COMPLETE
-
-
 @each_order
 @pytest.mark.parametrize("told", [True, False])
 def test_what_was_accepted_covers_no_later_loss(tmp_path: Path, order: int, told: bool) -> None:

@@ -14,7 +14,15 @@ from pyspark.sql import SparkSession
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
 from loader.config import LoaderConfig
-from loader.errors import GapError, LoaderError, StoreError, TooManyDead, cure_of, reason_of
+from loader.errors import (
+    FilesDiffer,
+    GapError,
+    LoaderError,
+    StoreError,
+    TooManyDead,
+    cure_of,
+    reason_of,
+)
 from loader.ledger.entries import MOST_BYTES
 from loader.ledger.observations import divided
 from loader.run.load import load
@@ -227,7 +235,11 @@ def test_a_ledger_that_takes_nothing_is_a_warning(
 
 
 def test_every_error_has_a_cure() -> None:
-    assert "--accept-gap --topics clicks" in cure_of(GapError("x"), "clicks")
+    assert "--topics clicks --accept-gap" in cure_of(GapError("x"), "clicks")
+    gone = FilesDiffer("t/dt=2026-11-20/hour=07/a is missing; t/dt=2026-11-20/hour=07/b is missing")
+    assert "'/a b.yaml' --topics t --rebuild dt=2026-11-20/hour=07`" in cure_of(
+        gone, "t", "/a b.yaml"
+    )
     for error in (LoaderError("x"), StoreError("x"), TooManyDead("x"), ValueError("x")):
         assert cure_of(error, "clicks")
     assert reason_of(ValueError("two\nlines")) == "two lines"

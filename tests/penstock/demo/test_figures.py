@@ -144,9 +144,9 @@ def test_what_cannot_be_proven_is_no_loss(capsys: pytest.CaptureFixture[str]) ->
     assert not found.agrees
     show_outcome(found)
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "? payments: the audit says unknown; all 10 events arrived; 1 stretch of 3 s cannot be "
-        "proven: dc1.payments, web-1, 2026-11-20 07:02:11 to 07:02:14, names changed while nobody "
-        "watched",
+        "? payments: the audit says unknown; possible loss: dc1.payments, host web-1, "
+        "2026-11-20 07:02:11 to 07:02:14 UTC (3 s); all 10 events arrived; names changed while "
+        "nobody watched",
         f"? {ARRIVED}; but 1 of 3 topics cannot be proven.",
     ]
     both = outcome(GOOD, msgspec.structs.replace(GOOD, said=unknown, landed=arrivals([], 10)))

@@ -108,7 +108,9 @@ def test_the_verdict_of_an_hour() -> None:
     with answering(always(report(MISSING, COMPLETE))) as audit:
         ended = penstock("report", *ASKED, "--audit", audit.url)
         assert (ended.returncode, ended.stderr) == (1, "")
-        assert ended.stdout.startswith("✗ missing: not all events have arrived\n")
+        assert ended.stdout.startswith(
+            "✗ missing at the brokers: 12 events of clicks, host web-3\n"
+        )
         as_json = penstock("report", *ASKED, "--audit", audit.url, "--json")
     assert as_json.returncode == 1
     assert msgspec.convert(json.loads(as_json.stdout), ReportAnswer) == report(MISSING, COMPLETE)

@@ -65,7 +65,7 @@ def named(name: str) -> ReportAnswer:
 def test_it_says_what_the_terminal_says() -> None:
     page = Reading(report_page(report(MISSING, PENDING, COMPLETE)))
     for said in (
-        "✗ missing: not all events have arrived",
+        "✗ missing at the brokers: 12 events of clicks, host web-3",
         "2026-11-20 07:00 to 2026-11-20 08:00 UTC",
         "read 48,123 = shipped 48,000 + filtered 100 + dead 20 + lost 3 (512 bytes)",
         "web-3: /var/log/shop/a.log, bytes 8,192 to 9,216 (events 120 to 131)",

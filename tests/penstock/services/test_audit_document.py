@@ -15,6 +15,7 @@ from audit.alerting.conditions import KINDS
 from audit.alerting.messages import AlertMessage, Post
 from audit.config import AuditConfig
 from audit.findings import FaultKind, Finding, State
+from audit.headline import MARKS
 from audit.http.resources import RESOURCES
 from audit.http.statements import STATEMENTS
 from audit.http.stream import MOST_STREAMS
@@ -35,7 +36,6 @@ from penstock.report.command import (
     UNKNOWN,
 )
 from penstock.report.command import command as report
-from penstock.report.kinds import MARKS
 from penstock.report.operator import accept, retire
 from penstock.services.audit import command as audit
 

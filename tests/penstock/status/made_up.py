@@ -124,6 +124,7 @@ def audit_part(
         answers.Loads(destinations=[], page=page, items=list(loads), hours=[]),
         answers.BrokersAnswer(brokers=list(brokers), consumers=list(consumers), unreachable={}),
         opened or {},
+        dict.fromkeys(clusters),
     )
 
 

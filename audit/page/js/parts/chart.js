@@ -7,6 +7,7 @@ import { count, short } from "../figures.js";
 import { plain } from "../names.js";
 import { tierName } from "../signs.js";
 import { clock, date, stretch } from "../times.js";
+import { zone } from "../zone.js";
 import { columnsOf, eventsOf } from "./tiers.js";
 
 const HEIGHT = 220;
@@ -87,6 +88,7 @@ export class Chart {
         width: this.#box.clientWidth,
         height: HEIGHT,
         legend: { show: false },
+        tzDate: (time) => uPlot.tzDate(new Date(time * 1000), zone()),
         cursor: { y: false, drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
         scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.08)] } },
         axes: [

@@ -66,15 +66,15 @@ function bar(tier, index) {
 
 function figures(tier) {
   const said = [
-    ["half", tier.p50],
-    ["95 %", tier.p95],
-    ["99 %", tier.p99],
-    ["all", tier.max],
+    ["half within", tier.p50],
+    ["95 % within", tier.p95],
+    ["99 % within", tier.p99],
+    ["the last in less than", tier.max],
   ];
   return h(
     "div",
     { class: "figures" },
-    said.map(([word, millis]) => h("span", {}, `${word} within `, h("b", {}, duration(millis)))),
+    said.map(([word, millis]) => h("span", {}, `${word} `, h("b", {}, duration(millis)))),
     tier.destination ? name(tier.destination) : null,
   );
 }

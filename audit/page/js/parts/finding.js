@@ -1,24 +1,31 @@
 /* A fault in words, with the way to the file that it is about; and what is waited for. */
 
 import { h } from "../dom.js";
-import { name, words } from "../names.js";
+import { counted } from "../figures.js";
+import { name, quoted, words } from "../names.js";
 import { link } from "../routes.js";
 import { kindBadge, sign } from "../signs.js";
-import { at } from "../times.js";
+import { ago, at, momentToSecond } from "../times.js";
 import { accepting } from "./accepting.js";
+import { cure } from "./cure.js";
 
-/** `named`: findings of several topics stand together. `here`: the host whose view this is. */
-export function finding(fault, { cluster, topic, topicId, named = false, here = "" }) {
+const HOUR = 3_600_000;
+const LONGEST = 30 * 24 * HOUR; // that the service answers about
+
+/** `row`: the keys j and k come to it. `named`: findings of several topics stand together. `here`: the host whose view this is. */
+export function finding(fault, { cluster, topic, topicId, named = false, here = "", row = true, raised = 0 }) {
   const meta = [
-    named ? h("a", { href: link("topic", { cluster, topic }) }, name(topic)) : null,
+    named ? h("a", { href: link("topic", { cluster, topic, ...hoursOf(fault) }) }, name(topic)) : null,
+    fault.events > 0 ? h("span", {}, counted(fault.events, fault.kind === "lost" ? "line" : "event")) : null,
     fault.host && fault.host !== here && !fault.words.includes(fault.host)
       ? h("span", {}, "host ", name(fault.host))
       : null,
     fault.from_time >= 0 && fault.to_time >= 0
-      ? h("span", {}, "windows ", at(fault.from_time), " to ", at(fault.to_time))
+      ? h("span", {}, at(fault.from_time, momentToSecond), " to ", at(fault.to_time, momentToSecond))
       : null,
+    raised > 0 ? h("span", {}, "alert raised ", ago(raised)) : null,
     fault.agent ? h("span", {}, "agent ", name(fault.agent)) : null,
-    fault.accepted ? h("span", {}, "accepted: ", words(fault.accepted)) : null,
+    fault.accepted ? h("span", {}, "accepted: ", quoted(fault.accepted)) : null,
   ];
   return h(
     "li",
@@ -29,6 +36,7 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
       { class: "text" },
       words(fault.words),
       h("div", { class: "meta" }, meta),
+      fault.accepted ? null : cure(fault.kind, fault.command),
       accepting(fault, { cluster, topic, topicId }),
     ),
     fault.host && fault.host !== here
@@ -36,7 +44,7 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
           "a",
           {
             class: "onward",
-            "data-row": true,
+            "data-row": row,
             href: link("host", { cluster, topic, host: fault.host, source: fault.source }),
             "aria-label": "To the files of this host",
           },
@@ -44,6 +52,13 @@ export function finding(fault, { cluster, topic, topicId, named = false, here = 
         )
       : h("span", {}),
   );
+}
+
+/** The hours that it may be about, as the address of a view has them. */
+function hoursOf({ from_time: from, to_time: to }) {
+  if (from < 0) return {};
+  const end = Math.min(Math.max(to, from + 1), from + LONGEST);
+  return { from: Math.floor(from / HOUR) * HOUR, to: Math.ceil(end / HOUR) * HOUR };
 }
 
 export function wait(each) {

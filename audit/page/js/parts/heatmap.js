@@ -7,7 +7,7 @@ import { h, replace, setVars } from "../dom.js";
 import { count } from "../figures.js";
 import { name, plain } from "../names.js";
 import { FAULTS, LETTERS, WORDS, tierName } from "../signs.js";
-import { clock, date, sameDay, stretch } from "../times.js";
+import { clock, date, sameDay, stretch, wallClock } from "../times.js";
 import { reading } from "./heatmap_reading.js";
 import { columnsOf, eventsOf, references, tierCell } from "./tiers.js";
 
@@ -146,7 +146,7 @@ export class HeatMap {
     const step = roundStep(every * this.#answer.step);
     const ticks = [];
     for (const [index, { start }] of this.#columns.entries()) {
-      const local = start - new Date(start).getTimezoneOffset() * 60_000;
+      const local = wallClock(start);
       if (local % step !== 0 || index > this.#columns.length * 0.94) continue;
       const fresh = ticks.length === 0 || !sameDay(start, ticks.at(-1).start);
       ticks.push({

@@ -4,20 +4,20 @@ import { h, replace } from "../dom.js";
 import { count, counted } from "../figures.js";
 import { words } from "../names.js";
 import { LETTERS, STATES, WORDS, stateBadge } from "../signs.js";
-import { ago, stretch, weekday } from "../times.js";
+import { ago, day, hourOfDay, stretch, weekday } from "../times.js";
 
 const HOUR = 3_600_000;
 
 export function hourGrid(hours) {
   const byDay = new Map();
   for (const each of hours) {
-    const start = new Date(each.hour);
-    const key = start.toDateString();
-    if (!byDay.has(key)) byDay.set(key, { day: each.hour, cells: new Map() });
+    const key = day(each.hour);
+    const hour = hourOfDay(each.hour);
+    if (!byDay.has(key)) byDay.set(key, { first: each.hour, cells: new Map() });
     const cells = byDay.get(key).cells;
-    cells.set(start.getHours(), [...(cells.get(start.getHours()) ?? []), each]);
+    cells.set(hour, [...(cells.get(hour) ?? []), each]);
   }
-  const days = [...byDay.values()].sort((one, other) => other.day - one.day);
+  const days = [...byDay.values()].sort((one, other) => other.first - one.first);
   const reading = h(
     "p",
     { class: "reading", role: "status" },
@@ -28,8 +28,8 @@ export function hourGrid(hours) {
     h(
       "div",
       { class: "hours" },
-      days.map(({ day, cells }) => [
-        h("span", { class: "day" }, weekday(day)),
+      days.map(({ first, cells }) => [
+        h("span", { class: "day" }, weekday(first)),
         Array.from({ length: 24 }, (_, hour) => cell(cells.get(hour), read)),
       ]),
       h("span", {}),

@@ -3,7 +3,7 @@
 
 import { h, replace } from "../dom.js";
 import { duration } from "../figures.js";
-import { stretch, utc } from "../times.js";
+import { clock, day, momentOf, stretch, utc } from "../times.js";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -37,6 +37,28 @@ export function zoomed(from, to) {
   };
 }
 
+/** Two times to be typed, in the page's zone. */
+function typed(page) {
+  const input = (label) =>
+    h("input", { type: "datetime-local", "aria-label": label, required: true, max: "9999-12-31T23:59" });
+  const [from, to] = [input("From"), input("To")];
+  const node = h("form", { class: "typed" }, from, "to", to, h("button", { class: "button" }, "Show"));
+  node.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const [begin, end] = [momentOf(from.value), momentOf(to.value)];
+    to.setCustomValidity(begin < end ? "" : "This must be after the beginning.");
+    if (!node.reportValidity()) return;
+    page.change({ from: begin, to: Math.min(end, begin + LONGEST), range: null });
+  });
+  to.addEventListener("input", () => to.setCustomValidity(""));
+  const show = (begin, end) => {
+    if (node.contains(document.activeElement)) return;
+    from.value = `${day(begin)}T${clock(begin)}`;
+    to.value = `${day(end)}T${clock(end)}`;
+  };
+  return { node, show };
+}
+
 /** Buttons for it. `range()` says what is shown now. */
 export function rangeBar(page, range) {
   const node = h("div", { class: "toolbar", role: "group", "aria-label": "Time" });
@@ -66,8 +88,10 @@ export function rangeBar(page, range) {
       },
       text,
     );
+  const times = typed(page);
   const show = () => {
     const { from, to, fixed, step } = range();
+    times.show(from, to);
     replace(
       node,
       h(
@@ -89,6 +113,7 @@ export function rangeBar(page, range) {
       button("earlier", "‹", "Earlier", move(-1)),
       button("later", "›", "Later", move(1)),
       button("out", "−", "Zoom out", out),
+      times.node,
       h(
         "span",
         { class: "soft", title: `${utc(from)} to ${utc(to)}` },

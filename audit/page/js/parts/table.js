@@ -66,13 +66,13 @@ function cell(column, row) {
   return h("td", { class: column.class, "data-label": column.title }, column.cell(row));
 }
 
-/** Where in the list this is, and the way on. Nothing if all of it is here. */
-export function pager(page, where, noun, { param = "page", nouns = `${noun}s` } = {}) {
+/** Where in the list this is, and the way on; and `files`, if there are any of it. */
+export function pager(page, where, noun, { param = "page", nouns = `${noun}s`, files = null } = {}) {
   const last = Math.max(1, Math.ceil(where.total / where.size));
   if (last === 1 && where.page === 1) {
-    return where.total < 2
+    return where.total < 2 && files === null
       ? null
-      : h("div", { class: "pager" }, h("span", {}, counted(where.total, noun, nouns)));
+      : h("div", { class: "pager" }, h("span", {}, counted(where.total, noun, nouns)), files);
   }
   const first = (where.page - 1) * where.size;
   const turn = (to) => () => page.change({ [param]: to === 1 ? null : to });
@@ -98,6 +98,7 @@ export function pager(page, where, noun, { param = "page", nouns = `${noun}s` } 
     ),
     button("Previous", "previous-page", where.page - 1),
     button("Next", "next-page", where.page + 1),
+    files,
   );
 }
 

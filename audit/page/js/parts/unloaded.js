@@ -3,10 +3,11 @@
 
 import { h } from "../dom.js";
 import { counted } from "../figures.js";
-import { name, words } from "../names.js";
+import { name, quoted } from "../names.js";
 import { link } from "../routes.js";
 import { unloadedBadge } from "../signs.js";
 import { ago } from "../times.js";
+import { cure } from "./cure.js";
 import { card } from "./pane.js";
 
 const SHOWN = 5;
@@ -58,8 +59,9 @@ function item(load, named) {
             ),
           )
         : null,
-      words(load.reason),
-      load.cure ? h("div", {}, h("b", {}, "What to do: "), words(load.cure)) : null,
+      quoted(load.reason),
+      load.cure ? h("div", {}, h("b", {}, "What to do: "), quoted(load.cure)) : null,
+      cure("unloaded", load.command),
       h(
         "div",
         { class: "meta" },

@@ -3,8 +3,9 @@
 import { ask } from "../asking.js";
 import { h } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
-import { name, plain, words } from "../names.js";
+import { name, plain, quoted } from "../names.js";
 import { chips, searchBox } from "../parts/controls.js";
+import { downloads } from "../parts/downloads.js";
 import { Pane, empty } from "../parts/pane.js";
 import { saying } from "../parts/saying.js";
 import { pager, table } from "../parts/table.js";
@@ -20,14 +21,8 @@ export function agents(page) {
   const states = chips(page, "State", "state");
   const expected = h("span", { class: "aside" });
   const list = new Pane(
-    (signal) => {
-      const { cluster, state, search: text, sort, page: number } = page.params;
-      return ask(
-        "agents",
-        { cluster, state, search: text, sort, page: number, size: SIZE },
-        signal,
-      );
-    },
+    (signal) =>
+      ask("agents", { ...asked(page.params), page: page.params.page, size: SIZE }, signal),
     (answer) => {
       states.show(
         AGENT_STATES.map((each) => [
@@ -51,7 +46,7 @@ export function agents(page) {
       }
       return [
         table(page, { label: "Agents", rows: answer.items, columns: COLUMNS }),
-        pager(page, answer.page, "agent"),
+        pager(page, answer.page, "agent", { files: downloads("agents", asked(page.params)) }),
       ];
     },
     { bones: 10 },
@@ -76,6 +71,8 @@ export function agents(page) {
   };
 }
 
+const asked = ({ cluster, state, search, sort }) => ({ cluster, state, search, sort });
+
 const COLUMNS = [
   {
     title: "State",
@@ -84,7 +81,7 @@ const COLUMNS = [
     cell: (row) => [
       agentBadge(row.state),
       row.state === "silent" ? h("span", { class: "under" }, "since ", ago(row.heard)) : null,
-      row.reason ? h("span", { class: "under clip" }, words(row.reason)) : null,
+      row.reason ? h("span", { class: "under clip" }, quoted(row.reason)) : null,
       retiring(row),
     ],
   },
@@ -93,7 +90,11 @@ const COLUMNS = [
     sort: "host",
     class: "lead",
     cell: (row) => [
-      name(row.host),
+      h(
+        "a",
+        { href: link("host", { host: row.host }), "data-row": true, "data-focus": `host-${row.host}` },
+        name(row.host),
+      ),
       h(
         "span",
         { class: "under" },

@@ -5,32 +5,17 @@ import { h } from "../dom.js";
 import { count, counted } from "../figures.js";
 import { name, words } from "../names.js";
 import { chips } from "../parts/controls.js";
+import { cure } from "../parts/cure.js";
+import { hourOf } from "../parts/headline.js";
+import { downloads } from "../parts/downloads.js";
 import { Pane, empty } from "../parts/pane.js";
 import { pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
-import { sign, stateBadge } from "../signs.js";
+import { alertBadge, sign } from "../signs.js";
 import { ago, at, moment, sameDay, seconds, stretch } from "../times.js";
 
 const SIZE = 50;
 const HOUR = 3_600_000;
-const SIGNS = {
-  unknown: "unknown",
-  unloaded: "unloaded",
-  missing: "missing",
-  duplicated: "duplicated",
-  changed: "changed",
-  late: "pending",
-  silent: "missing",
-};
-const KINDS = {
-  unknown: "Unknown",
-  unloaded: "Not loaded",
-  missing: "Missing",
-  duplicated: "Duplicated",
-  changed: "Changed",
-  late: "Late",
-  silent: "Silent",
-};
 
 export function alerts(page) {
   const states = chips(page, "State", "state");
@@ -50,7 +35,7 @@ export function alerts(page) {
       return [
         soon,
         table(page, { label: "Alerts", rows: answer.items, columns: COLUMNS }),
-        pager(page, answer.page, "alert"),
+        pager(page, answer.page, "alert", { files: downloads("alerts", { state: page.params.state }) }),
       ];
     },
   );
@@ -93,7 +78,7 @@ function waiting({ waiting: list, waiting_total: total }) {
         h(
           "li",
           { class: "finding" },
-          h("span", {}, badge(each.kind)),
+          h("span", {}, alertBadge(each.kind)),
           h(
             "div",
             { class: "text" },
@@ -106,7 +91,7 @@ function waiting({ waiting: list, waiting_total: total }) {
             ),
           ),
           each.topic
-            ? h("a", { class: "onward", href: link("topic", place(each)), "data-row": true }, "Topic ›")
+            ? h("a", { class: "onward", href: link("topic", hourOf(each)), "data-row": true }, "Topic ›")
             : h("span", {}),
         ),
       ),
@@ -119,22 +104,11 @@ function waiting({ waiting: list, waiting_total: total }) {
 
 const exact = (millis) => (sameDay(millis, Date.now()) ? seconds(millis) : moment(millis));
 
-function badge(kind) {
-  return stateBadge(SIGNS[kind] ?? "unknown", KINDS[kind] ?? kind);
-}
-
-/** The topic, and the hour that it is about. */
-function place({ cluster, topic, hour }) {
-  return hour >= 0
-    ? { cluster, topic, from: hour, to: hour + HOUR }
-    : { cluster, topic };
-}
-
 const COLUMNS = [
   {
     title: "Kind",
     class: "tight judged",
-    cell: (row) => badge(row.kind),
+    cell: (row) => alertBadge(row.kind),
   },
   {
     title: "State",
@@ -150,13 +124,13 @@ const COLUMNS = [
     cell: (row) =>
       row.topic
         ? [
-            h("a", { href: link("topic", place(row)), "data-row": true }, name(row.topic)),
+            h("a", { href: link("topic", hourOf(row)), "data-row": true }, name(row.topic)),
             row.hour >= 0
               ? h("span", { class: "under" }, stretch(row.hour, row.hour + HOUR))
               : null,
           ]
         : name(row.host),
   },
-  { title: "What", class: "wide", cell: (row) => words(row.words) },
+  { title: "What", class: "wide", cell: (row) => [words(row.words), cure(row.kind, "")] },
   { title: "Raised", class: "tight", cell: (row) => at(row.raised) },
 ];

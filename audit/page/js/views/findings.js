@@ -5,6 +5,7 @@ import { h } from "../dom.js";
 import { plain } from "../names.js";
 import { chips } from "../parts/controls.js";
 import { finding } from "../parts/finding.js";
+import { downloads } from "../parts/downloads.js";
 import { Pane, empty } from "../parts/pane.js";
 import { pager } from "../parts/table.js";
 import { KIND_NAMES, kindSign, kindWord } from "../signs.js";
@@ -22,10 +23,9 @@ export function findings(page) {
     kinds.show(KIND_NAMES.map((each) => [each, kindSign(each), kindWord(each), number(each)]));
   const list = new Pane(
     (signal) => {
-      const { cluster, topic, host, kind, from, to, accepted: known, page: number } = page.params;
       return ask(
         "findings",
-        { cluster, topic, host, kind, from, to, accepted: known, page: number, size: SIZE },
+        { ...asked(page.params), page: page.params.page, size: SIZE },
         signal,
       );
     },
@@ -46,7 +46,7 @@ export function findings(page) {
             }),
           ),
         ),
-        pager(page, answer.page, "finding"),
+        pager(page, answer.page, "finding", { files: downloads("findings", asked(page.params)) }),
       ];
     },
   );
@@ -74,6 +74,10 @@ export function findings(page) {
     close: () => list.close(),
   };
 }
+
+const asked = ({ cluster, topic, host, kind, from, to, accepted }) => ({
+  ...{ cluster, topic, host, kind, from, to, accepted },
+});
 
 /** Topics are given as cluster/topic; neither has a slash. */
 function whose(text) {

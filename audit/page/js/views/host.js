@@ -6,6 +6,7 @@ import { name } from "../names.js";
 import { searchBox } from "../parts/controls.js";
 import { file } from "../parts/file.js";
 import { finding } from "../parts/finding.js";
+import { downloads } from "../parts/downloads.js";
 import { Pane, card, empty } from "../parts/pane.js";
 import { pager } from "../parts/table.js";
 import { link } from "../routes.js";
@@ -51,7 +52,11 @@ export function host(page) {
           answer.items.map((row) => file(row, row.source === source)),
         ),
         legend(),
-        pager(page, answer.page, "file"),
+        pager(page, answer.page, "file", {
+          files: downloads("sources", {
+            ...{ cluster, topic, host: hostName, search: page.params.search },
+          }),
+        }),
       ];
     },
   );
@@ -107,6 +112,7 @@ export function host(page) {
         ),
         h("h1", {}, name(hostName ?? "")),
         badge,
+        h("a", { class: "aside", href: link("host", { host: hostName }) }, "All its topics ›"),
       ),
       faults.node,
       card("Files", search.node, files.node),

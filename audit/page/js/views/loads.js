@@ -6,6 +6,7 @@ import { bytes, count } from "../figures.js";
 import { name } from "../names.js";
 import { choice } from "../parts/controls.js";
 import { hourGrid } from "../parts/hours.js";
+import { downloads } from "../parts/downloads.js";
 import { Pane, card, empty } from "../parts/pane.js";
 import { notable, pager, table } from "../parts/table.js";
 import { unloadedCard } from "../parts/unloaded.js";
@@ -28,14 +29,8 @@ export function loads(page) {
   const hours = h("div", {});
   const unloaded = h("div", { hidden: true });
   const list = new Pane(
-    (signal) => {
-      const { cluster, topic: chosen, destination: root, page: number } = page.params;
-      return ask(
-        "loads",
-        { cluster, topic: chosen, destination: root, page: number, size: SIZE },
-        signal,
-      );
-    },
+    (signal) =>
+      ask("loads", { ...asked(page.params), page: page.params.page, size: SIZE }, signal),
     (answer) => {
       destination.show(answer.destinations);
       unloaded.hidden = answer.failing_loads.length === 0;
@@ -54,7 +49,7 @@ export function loads(page) {
         );
       return [
         table(page, { label: "Runs", rows: answer.items, columns: COLUMNS }),
-        pager(page, answer.page, "load"),
+        pager(page, answer.page, "load", { files: downloads("loads", asked(page.params)) }),
       ];
     },
     { bones: 8 },
@@ -106,6 +101,8 @@ function showTopics(select, items, params) {
   );
   select.value = chosen;
 }
+
+const asked = ({ cluster, topic, destination }) => ({ cluster, topic, destination });
 
 const COLUMNS = [
   { title: "Run", class: "number tight judged", cell: (row) => count(row.run) },

@@ -5,39 +5,53 @@ import { h, replace } from "../dom.js";
 import { count, counted, duration, short } from "../figures.js";
 import { name, plain, words } from "../names.js";
 import { chips, choice, searchBox } from "../parts/controls.js";
+import { downloads } from "../parts/downloads.js";
 import { Pane, empty } from "../parts/pane.js";
 import { sparkline } from "../parts/sparkline.js";
 import { notable, pager, table } from "../parts/table.js";
 import { altered } from "../parts/remarks.js";
+import { alertsCard, headline, worstCard } from "../parts/headline.js";
 import { unloadedCard } from "../parts/unloaded.js";
 import { link } from "../routes.js";
 import { FAULTS, STATES, WORDS, sign, stateBadges, unloadedBadge } from "../signs.js";
 import { ago } from "../times.js";
 
 const SIZE = 50;
+const ALERTS = 20;
 
 export function overview(page) {
   const verdict = h("div", { class: "verdict" }, h("h1", {}, "Topics"));
+  const worst = h("div", {});
+  const alerts = h("div", {});
   const unloaded = h("div", { hidden: true });
   const search = searchBox(page, "Search topics");
   const states = chips(page, "Verdict", "state");
   const cluster = choice(page, "Cluster", "cluster", "All clusters");
   const several = () => cluster.node.options.length > 2;
-  const load = (signal) => {
-    const { cluster: chosen, search: text, state, sort, page: number } = page.params;
-    return ask(
-      "topics",
-      { cluster: chosen, search: text, state, sort, page: number, size: SIZE },
-      signal,
-    );
+  const load = async (signal) => {
+    const [topics, raised] = await Promise.all([
+      ask(
+        "topics",
+        { ...asked(page.params), page: page.params.page, size: SIZE },
+        signal,
+      ),
+      ask("alerts", { state: "raised", size: ALERTS }, signal),
+    ]);
+    return { ...topics, raised };
   };
   const list = new Pane(
     load,
     (answer) => {
-      const [mark, text] = sentence(answer);
-      if (answer.altered.length > 0)
-        text.append(h("p", {}, `In the last 24 hours, ${altered(answer.altered)}.`));
-      replace(verdict, mark, text);
+      const note = [
+        h("p", {}, census(answer)),
+        answer.altered.length > 0
+          ? h("p", {}, `In the last 24 hours, ${altered(answer.altered)}.`)
+          : null,
+      ];
+      replace(verdict, headline(answer.headline, note));
+      replace(worst, worstCard(answer.headline, answer.raised.items));
+      const shown = new Set(answer.headline.worst.map((each) => each.finding.id));
+      replace(alerts, alertsCard(answer.raised, shown));
       unloaded.hidden = answer.failing_loads.length === 0;
       replace(unloaded, unloadedCard(answer.failing_loads, { named: true }));
       states.show(
@@ -47,7 +61,7 @@ export function overview(page) {
       if (answer.items.length === 0) return nothing(page.params, answer);
       return [
         table(page, { label: "Topics", rows: answer.items, columns: columns(several()) }),
-        pager(page, answer.page, "topic"),
+        pager(page, answer.page, "topic", { files: downloads("topics", asked(page.params)) }),
       ];
     },
     { bones: 10 },
@@ -57,6 +71,8 @@ export function overview(page) {
     nodes: [
       verdict,
       unloaded,
+      worst,
+      alerts,
       h("div", { class: "toolbar" }, search.node, cluster.node, states.node),
       h("section", { class: "card", "aria-label": "Topics" }, list.node),
     ],
@@ -68,63 +84,17 @@ export function overview(page) {
   };
 }
 
-function sentence(answer) {
-  const { by_state: byState, failing_loads: failing, partly_unseen: unseen } = answer;
-  const of = (state) => byState[state] ?? 0;
-  const having = (state) => answer.having[state] ?? 0;
-  const all = STATES.reduce((sum, each) => sum + of(each), 0);
-  const faults = FAULTS.filter((each) => having(each) > 0);
-  const topics = counted(all, "topic");
-  if (all === 0)
-    return said(
-      "pending",
-      "No topics yet",
-      "They appear as soon as an agent, a broker or the loader speaks of them.",
-    );
-  if (faults.length > 0) {
-    const parts = faults.map((each) => `${count(having(each))} ${WORDS[each].toLowerCase()}`);
-    return said(
-      faults[0],
-      faults[0] === "unknown"
-        ? `Nothing is known to be missing; ${count(having("unknown"))} of ${topics} cannot be proven`
-        : "Not every line is accounted for",
-      `Of ${topics}: ${[...parts, `${count(of("pending"))} pending`, `${count(of("complete"))} complete`].join(", ")}.`,
-    );
-  }
-  if (failing.length > 0) {
-    return said(
-      "unloaded",
-      "Not everything is loaded",
-      "Nothing is known to be lost. What cannot be loaded, and what to do, is said below.",
-    );
-  }
-  if (of("empty") === all) {
-    return said(
-      "empty",
-      "No events in the last 24 hours",
-      `Of ${topics} nothing was read, so nothing is missing.`,
-    );
-  }
-  if (of("pending") > 0) {
-    return said(
-      "pending",
-      "Nothing is missing so far",
-      `${count(of("complete"))} of ${topics} complete, ${count(of("pending"))} still waiting for somebody.`,
-    );
-  }
-  if (unseen > 0) {
-    return said(
-      "complete",
-      "Every line is accounted for, as far as anybody was watching",
-      `${topics}, and all of it adds up. Of ${counted(unseen, "topic")} there was a time in which ` +
-        "nobody was, which is accepted.",
-    );
-  }
-  return said("complete", "Every line is accounted for", `${topics}, and all of it adds up.`);
-}
+const asked = ({ cluster, search, state, sort }) => ({ cluster, search, state, sort });
 
-function said(state, title, text) {
-  return [sign(state, 44), h("div", {}, h("h1", {}, title), h("p", {}, text))];
+/** How many topics there are of each state. */
+function census({ by_state: byState, having }) {
+  const all = STATES.reduce((sum, each) => sum + (byState[each] ?? 0), 0);
+  if (all === 0) return "Topics appear as soon as an agent, a broker or the loader reports them.";
+  const parts = [...FAULTS.map((each) => [each, having]), ["pending", byState], ["complete", byState]]
+    .map(([state, numbers]) => [numbers[state] ?? 0, WORDS[state].toLowerCase()])
+    .filter(([number]) => number > 0)
+    .map(([number, word]) => `${count(number)} ${word}`);
+  return `Of ${counted(all, "topic")}: ${parts.join(", ") || "none with events"}.`;
 }
 
 function nothing(params, answer) {

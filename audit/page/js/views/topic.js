@@ -12,6 +12,7 @@ import { finding, wait } from "../parts/finding.js";
 import { lines, passage } from "../parts/flow.js";
 import { HeatMap } from "../parts/heatmap.js";
 import { GroupsPane } from "../parts/groups.js";
+import { downloads } from "../parts/downloads.js";
 import { Pane, card, empty } from "../parts/pane.js";
 import { remarksCard } from "../parts/remarks.js";
 import { unloadedCard } from "../parts/unloaded.js";
@@ -319,6 +320,8 @@ function hostTable(page, answer) {
         { title: "Last", class: "tight minor", cell: (row) => ago(row.last) },
       ],
     }),
-    pager(page, answer.page, "host"),
+    pager(page, answer.page, "host", {
+      files: downloads("hosts", { cluster, topic: topicName, search: page.params.search }),
+    }),
   ];
 }

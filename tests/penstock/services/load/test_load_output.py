@@ -159,7 +159,7 @@ def test_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     # The last lines are what somebody has to do.
     assert (empty, reason) == ([], ["clicks failed: no such offsets"])
-    assert cure[0].startswith("what to do: penstock load --accept-gap --topics clicks")
+    assert cure[0].startswith("what to do: `penstock load --topics clicks --accept-gap`")
 
 
 def test_what_is_wrong_with_files(capsys: pytest.CaptureFixture[str]) -> None:

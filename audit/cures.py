@@ -1,0 +1,124 @@
+"""The command that mends a fault, or accepts it where nothing else is left. Pure.
+
+A command is exact: it has the files of this installation, the topic, and the hours, events, bytes
+or offsets of the fault, so that it can be copied into a shell. Every name from outside is quoted,
+and one with characters that cannot be seen makes no command. A command that accepts has `REASON`
+where the operator writes why. What has to be looked at first is in the runbook
+(`audit/runbook.py`).
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from audit.config import CommandsConfig
+from audit.findings import FaultKind, Finding
+from audit.picture import TierKind, TopicKey
+
+_HOUR: Final = 3_600_000
+_DAY: Final = 24 * _HOUR
+_MOST_HOURS: Final = 24  # of a command; a longer time is given in days
+_MOST_DAYS: Final = 31
+_LONGEST: Final = 4_000  # names from outside can be long
+_LANDS: Final = frozenset(
+    {FaultKind.MISSING, FaultKind.DUPLICATED, FaultKind.CHANGED, FaultKind.UNNAMED}
+)
+_LANDED: Final = re.compile(
+    r"([A-Za-z0-9._-]{1,249})/(dt=\d{4}-\d\d-\d\d(?:/hour=\d\d)?)/[^/]{1,255}"
+)
+# What a loader says of itself comes from the ledger: only a command of these letters is one.
+_OF_LOADER: Final = re.compile(r"`(penstock load(?: [\w./=:@%+\-]+)+)`", re.ASCII)
+
+
+def command_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> str:
+    """Empty if there is none, as for what is accepted already."""
+    if finding.accepted:
+        return ""
+    words = _rebuilding(finding, key, commands) or _accepting(finding, key, commands)
+    command = _in_shell(words, commands) if words else ""
+    return command if len(command) <= _LONGEST and command.isprintable() else ""
+
+
+def command_in(cure: str, commands: CommandsConfig) -> str:
+    """The loader's command in what it says of a cure; empty if it has none."""
+    found = _OF_LOADER.search(cure)
+    return _in_shell(found[1].split(), commands) if found else ""
+
+
+def _in_shell(words: list[str], commands: CommandsConfig) -> str:
+    command = shlex.join(words)
+    if not commands.environment:
+        return command
+    return f". {shlex.quote(commands.environment)} && {command}"
+
+
+def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:
+    """What landed wrong is written anew from the brokers. A file that no load has written stays."""
+    if finding.tier != TierKind.HDFS or finding.kind not in _LANDS:
+        return []
+    table, hours = key.topic, list(_hours(finding))
+    if finding.is_landed_file:
+        landed = _LANDED.fullmatch(finding.path)
+        if landed is None or finding.kind is FaultKind.DUPLICATED:
+            return []
+        table, hours = landed[1], [landed[2]]
+    if not hours:
+        return []
+    rebuild = [word for hour in hours for word in ("--rebuild", hour)]
+    return ["penstock", "load", "--config", commands.loader, "--topics", table, *rebuild]
+
+
+def _hours(finding: Finding) -> Iterator[str]:
+    """As folders; whole days where there are many, none where there are too many."""
+    if finding.from_time < 0:
+        return
+    end = max(finding.to_time, finding.from_time + 1)
+    step, folder = _HOUR, "dt=%Y-%m-%d/hour=%H"
+    if end - finding.from_time > _MOST_HOURS * _HOUR:
+        step, folder = _DAY, "dt=%Y-%m-%d"
+    steps = range(finding.from_time // step * step, end, step)
+    if len(steps) <= _MOST_DAYS:
+        for each in steps:
+            yield datetime.fromtimestamp(each / 1000, UTC).strftime(folder)
+
+
+def _accepting(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:
+    """By the most exact names that the fault has; none where it has none."""
+    if named := list(_names(finding)):
+        file = ["--config", commands.audit] if commands.audit else []
+        whose = ["--topic-id", key.topic_id] if key.topic_id else []
+        place = [*file, "--cluster", key.cluster, *whose]
+        return ["penstock", "audit", "accept", key.topic, *place, *named, "--reason", "REASON"]
+    return []
+
+
+def _names(finding: Finding) -> Iterator[str]:
+    end = finding.end_position
+    if finding.source and finding.seq >= 0 and finding.events > 0 and not _is_of_lines(finding):
+        last = finding.seq + finding.events - 1
+        yield from ("--source", finding.source, "--seqs", f"{finding.seq}-{last}")
+    elif finding.source and finding.position >= 0 and end > finding.position:
+        yield from ("--source", finding.source, "--bytes", f"{finding.position}-{end}")
+    elif finding.source and finding.position >= 0 and finding.kind is FaultKind.UNKNOWN:
+        at = finding.position  # where it ends is not known
+        yield from ("--source", finding.source, "--bytes", f"{at}-{at + 1}")
+    elif finding.partition >= 0 and finding.offset >= 0 and finding.offsets > 0:
+        last = finding.offset + finding.offsets - 1
+        yield from ("--partition", str(finding.partition), "--offsets", f"{finding.offset}-{last}")
+    elif 0 <= finding.from_time < finding.to_time:
+        if finding.host:
+            yield from ("--host", finding.host)
+        yield from ("--from", _time(finding.from_time), "--to", _time(finding.to_time, up=True))
+
+
+def _is_of_lines(finding: Finding) -> bool:
+    """Lines that were lost have no numbers of events."""
+    return finding.kind is FaultKind.LOST
+
+
+def _time(millis: int, *, up: bool = False) -> str:
+    """To the second, as the command takes it."""
+    seconds = -(-millis // 1000) if up else millis // 1000
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

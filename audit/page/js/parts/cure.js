@@ -1,0 +1,48 @@
+/* What mends a fault: a command to be copied, and the way to the runbook. */
+
+import { h } from "../dom.js";
+import { quoted } from "../names.js";
+
+const SHOWN = 2000; // milliseconds
+
+/** `kind`: of a finding or an alert, as the runbook has them. */
+export function cure(kind, command) {
+  return h(
+    "div",
+    { class: "cure" },
+    command ? [h("code", {}, quoted(command, { class: "command" })), copying(command)] : null,
+    h("a", { href: `runbook#${encodeURIComponent(kind)}`, target: "_blank", rel: "noopener" }, "Runbook"),
+  );
+}
+
+function copying(text) {
+  const button = h(
+    "button",
+    { type: "button", class: "button", "aria-label": "Copy the command", onclick: () => copy() },
+    "Copy",
+  );
+  const copy = async () => {
+    button.textContent = (await copied(text)) ? "Copied" : "Select it and copy";
+    setTimeout(() => {
+      button.textContent = "Copy";
+    }, SHOWN);
+  };
+  return button;
+}
+
+/** Whether the clipboard has it. Over plain HTTP from another machine browsers offer the old way
+    alone. */
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = h("textarea", { class: "visually-hidden", "aria-hidden": "true" });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+}

@@ -1,0 +1,85 @@
+/* The verdict in one sentence, as the service words it, the worst findings, and the alerts that are
+   raised. An alert that is about a shown finding is not shown again. */
+
+import { h } from "../dom.js";
+import { count, counted } from "../figures.js";
+import { name, words } from "../names.js";
+import { link } from "../routes.js";
+import { alertBadge, sign } from "../signs.js";
+import { ago } from "../times.js";
+import { cure } from "./cure.js";
+import { finding } from "./finding.js";
+import { card } from "./pane.js";
+
+const HOUR = 3_600_000;
+
+/** `note`: nodes below the sentence. */
+export function headline({ state, mark, title, more }, note) {
+  return [
+    sign(mark === "!" ? "unloaded" : state, 44),
+    h("div", {}, h("h1", {}, words(title)), more ? h("p", {}, words(more)) : null, note),
+  ];
+}
+
+/** `raised`: alerts that are open. */
+export function worstCard({ worst, badge }, raised) {
+  if (worst.length === 0) return null;
+  const since = new Map(raised.map((each) => [each.finding, each.raised]));
+  const total = Number(badge.split(" ")[1] ?? worst.length);
+  const rest = total - worst.length;
+  return card(
+    worst.length === 1 ? "The finding" : "The worst findings",
+    rest > 0
+      ? h("a", { class: "aside", href: link("findings", { accepted: "false" }) }, `All ${count(total)} findings ›`)
+      : null,
+    h(
+      "ul",
+      { class: "findings" },
+      worst.map(({ finding: fault, cluster, topic, topic_id: topicId }) =>
+        finding(fault, { cluster, topic, topicId, named: true, row: false, raised: since.get(fault.id) }),
+      ),
+    ),
+  );
+}
+
+export function alertsCard({ items, page }, shown) {
+  const others = items.filter((each) => !shown.has(each.finding));
+  if (others.length === 0) return null;
+  const rest = page.total - items.length;
+  return card(
+    counted(others.length + rest, "open alert"),
+    rest > 0
+      ? h("a", { class: "aside", href: link("alerts", { state: "raised" }) }, "All alerts ›")
+      : null,
+    h("ul", { class: "findings" }, others.map(alert)),
+  );
+}
+
+function alert(row) {
+  return h(
+    "li",
+    { class: "finding" },
+    h("span", {}, alertBadge(row.kind)),
+    h(
+      "div",
+      { class: "text" },
+      words(row.words),
+      h(
+        "div",
+        { class: "meta" },
+        row.topic ? h("span", {}, "topic ", name(row.topic)) : null,
+        row.host ? h("span", {}, "host ", name(row.host)) : null,
+        h("span", {}, "raised ", ago(row.raised)),
+      ),
+      cure(row.kind, ""),
+    ),
+    row.topic
+      ? h("a", { class: "onward", href: link("topic", hourOf(row)) }, "Topic ›")
+      : h("a", { class: "onward", href: link("agents", { search: row.host }) }, "Agent ›"),
+  );
+}
+
+/** The topic, and the hour that an alert is about. */
+export function hourOf({ cluster, topic, hour }) {
+  return hour >= 0 ? { cluster, topic, from: hour, to: hour + HOUR } : { cluster, topic };
+}

@@ -1,0 +1,223 @@
+"""What each kind of fault and alert means, and what to do about it.
+
+The audit serves it at `/runbook`, with an anchor for each kind, and docs/runbook.md is made of it
+(`make reference`). Texts are Markdown of one kind: `code` between backticks.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Final
+
+import msgspec
+
+INTRODUCTION: Final = (
+    "What each kind of finding and alert means, and what to do. The page, `penstock report` and "
+    "`penstock status` show the command beside the finding, with its topic, hours and ranges "
+    "filled in; `REASON` in it is yours to write."
+)
+_CODE: Final = re.compile(r"`([^`]+)`")
+
+
+class RunbookEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind. `kind` is the anchor: of a finding, of an alert, or of both."""
+
+    kind: str
+    title: str
+    meaning: str
+    steps: tuple[str, ...]
+
+
+ENTRIES: Final = (
+    RunbookEntry(
+        kind="missing",
+        title="Missing",
+        meaning="An earlier tier has events that a later one lacks. The finding names the tier, "
+        "and as far as they are known host, file, bytes and offsets.",
+        steps=(
+            "Missing in the files, and the brokers still have it: run the command beside the "
+            "finding, `penstock load --rebuild`, on the loader's host. It writes these hours anew "
+            "in one commit. If a file was moved away, put it back instead: the next load finds it.",
+            "Missing at the brokers, and the log file is still there: ship it again into a topic "
+            "of its own with a second agent (docs/how-to/replay-a-day.md). "
+            "`tail --bytes=+N FILE | head --bytes=M` shows the lines, with the finding's bytes.",
+            "Missing everywhere: find out what the broker lost (`penstock status`, its log), then "
+            "accept the loss with the command beside the finding.",
+        ),
+    ),
+    RunbookEntry(
+        kind="lost",
+        title="Lost",
+        meaning="Lines were gone before an agent had read them: the file was truncated or deleted.",
+        steps=(
+            "If there is a copy of the file, ship it into a topic of its own with a second agent "
+            "(docs/how-to/replay-a-day.md).",
+            "Make the rotation keep files longer than an agent may be down. `copytruncate` loses "
+            "what is written while it copies: let logrotate rename instead.",
+            "Accept the loss with the command beside the finding.",
+        ),
+    ),
+    RunbookEntry(
+        kind="unknown",
+        title="Possible loss",
+        meaning="No agent was watching for a time, and names changed there: lines may have been "
+        "written and deleted meanwhile. That can neither be proven nor ruled out. Nothing else is "
+        "known to be missing.",
+        steps=(
+            "On the host, see why the agent was away: `systemctl status penstock-agent`, or the "
+            "agent's log at that time (`penstock up`: `logs/agent.log` in its directory).",
+            "Ask the owner of the application whether a file was deleted or emptied in that time. "
+            "The finding names the folder, and files that came and went.",
+            "Accept it with the command beside the finding, and write what you know as the reason.",
+        ),
+    ),
+    RunbookEntry(
+        kind="duplicated",
+        title="Duplicated",
+        meaning="A tier has something more than once, or a file lies in a table that no load has "
+        "written.",
+        steps=(
+            "Events that are twice in the files: the command beside the finding writes these hours "
+            "anew, each event once.",
+            "A file that no load has written: move it out of the table's folder. The next load "
+            "checks the hour again.",
+            "Twice at the brokers: the loader drops the second. See who else writes to the topic "
+            "(`penstock acls list`).",
+        ),
+    ),
+    RunbookEntry(
+        kind="changed",
+        title="Changed",
+        meaning="A tier has as many events as the one before, with other bytes.",
+        steps=(
+            "In the files: the command beside the finding writes these hours anew from the "
+            "brokers.",
+            "At the brokers: a disk has damaged what it stored, or somebody else wrote. See the "
+            "broker's log and the kernel's (`dmesg`), and restore the partition from a replica or "
+            "a backup.",
+            "See who may write to the topic: `penstock acls list`.",
+        ),
+    ),
+    RunbookEntry(
+        kind="unproven",
+        title="Not proven",
+        meaning="An entry of the ledger never came, or two entries contradict each other: what "
+        "they were to prove is not known. The events themselves may all be there.",
+        steps=(
+            "See whether the program that wrote the journal runs, and can write to `_audit`: its "
+            "log says `ledger waits` where it cannot. When it can, the entry comes by itself.",
+            "If its data directory was lost or restored, the entry never comes: accept it with the "
+            "command beside the finding.",
+        ),
+    ),
+    RunbookEntry(
+        kind="unnamed",
+        title="Missing, not identified",
+        meaning="The sums of a time differ, and which events are missing is not known, as a "
+        "program reports sums alone.",
+        steps=(
+            "In the files: the command beside the finding writes these hours anew.",
+            "At the brokers: compare with the log files of that time, then accept the difference "
+            "with the command beside the finding.",
+        ),
+    ),
+    RunbookEntry(
+        kind="unloaded",
+        title="Not loaded",
+        meaning="Loads of a table fail, or no load begins. Nothing is lost as long as the brokers "
+        "keep it (`retention.ms`, seven days unless set otherwise).",
+        steps=(
+            "Run the command beside it on the loader's host. It comes from the loader, with its "
+            "reason.",
+            "`penstock load --config loader.yaml --dry-run` says what would be read.",
+        ),
+    ),
+    RunbookEntry(
+        kind="late",
+        title="Late",
+        meaning="Hours of a topic wait for a program for longer than `alerts.late`.",
+        steps=(
+            "The topic's page says what it waits for. An agent: `penstock agent --status` on its "
+            "host. The loader: see when it last ran. A broker: `ledger waits` in its log.",
+            "Retire a host that is gone for good: `penstock audit retire HOST --reason REASON`.",
+        ),
+    ),
+    RunbookEntry(
+        kind="silent",
+        title="Silent",
+        meaning="An agent has not been heard from, so probably nothing is read on its host.",
+        steps=(
+            "On the host: `systemctl status penstock-agent`, `penstock agent --status`. Start it: "
+            "it reads on where it stopped, also in files that were rotated meanwhile.",
+            "If it runs, see whether it reaches the brokers: its log, `penstock agent --status`.",
+            "Retire a host that is gone for good: `penstock audit retire HOST --reason REASON`.",
+        ),
+    ),
+)
+
+
+def page() -> str:
+    """The HTML that the audit serves."""
+    return "\n".join(
+        (
+            "<!doctype html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8" />',
+            '<meta name="viewport" content="width=device-width, initial-scale=1" />',
+            '<meta name="color-scheme" content="light dark" />',
+            "<title>Runbook · Penstock audit</title>",
+            '<link rel="icon" href="static/icon.svg" type="image/svg+xml" />',
+            *(
+                f'<link rel="stylesheet" href="static/css/{name}.css" />'
+                for name in ("colours", "shell", "cards", "runbook")
+            ),
+            '<script src="static/js/theme.js"></script>',
+            "</head>",
+            "<body>",
+            '<header class="top"><div class="top-row"><a class="brand" href="./">'
+            '<img src="static/icon.svg" alt="" width="26" height="26" />'
+            '<span>Penstock <span class="soft">audit</span></span></a></div></header>',
+            '<main id="content" class="runbook">',
+            "<h1>Runbook</h1>",
+            f"<p>{_html(INTRODUCTION)}</p>",
+            *(line for entry in ENTRIES for line in _section(entry)),
+            "</main>",
+            "</body>",
+            "</html>\n",
+        )
+    )
+
+
+def _section(entry: RunbookEntry) -> Iterator[str]:
+    yield f'<section class="card" id="{entry.kind}" aria-labelledby="title-{entry.kind}">'
+    yield f'<h2 id="title-{entry.kind}">{_html(entry.title)} <code>{entry.kind}</code></h2>'
+    yield f"<p>{_html(entry.meaning)}</p>"
+    yield "<ul>"
+    yield from (f"<li>{_html(step)}</li>" for step in entry.steps)
+    yield "</ul>"
+    yield "</section>"
+
+
+def _html(text: str) -> str:
+    return _CODE.sub(r"<code>\1</code>", escape(text))
+
+
+def markdown() -> str:
+    """docs/runbook.md."""
+    return "\n".join(
+        (
+            "# Runbook",
+            "",
+            "<!-- Made from audit/runbook.py by `make reference`. -->",
+            "",
+            f"*{INTRODUCTION} The audit serves this page at `/runbook`.*",
+            *(line for entry in ENTRIES for line in _paragraphs(entry)),
+            "",
+        )
+    )
+
+
+def _paragraphs(entry: RunbookEntry) -> Sequence[str]:
+    steps = [f"- {step}" for step in entry.steps]
+    return ("", f"## {entry.title} (`{entry.kind}`)", "", entry.meaning, "", *steps)

@@ -1,0 +1,75 @@
+"""The verdict in one sentence."""
+
+from typing import Any
+
+import pytest
+
+from audit.answers import FailingLoad, TopicFinding
+from audit.findings import FaultKind, Finding, State, counted
+from audit.headline import JudgedTopics, headline, kind_words
+
+EVENING = 1_795_209_247_000  # 2026-11-20 21:14:07 UTC
+FAILING = FailingLoad("dc1", "orders", "hdfs://nn/logs", EVENING, EVENING, "no schema", "")
+
+
+def finding(kind: FaultKind, **known: Any) -> Finding:
+    return Finding(**{"kind": kind, "words": "", **known})
+
+
+AT = {"from_time": EVENING, "to_time": EVENING}
+DAY = {"from_time": EVENING, "to_time": EVENING + 86_400_000}
+BLIND = finding(FaultKind.UNKNOWN, host="web-2", from_time=EVENING, to_time=EVENING + 44_000)
+MISSING = finding(FaultKind.MISSING, tier="broker", host="web-3", events=12, **DAY)
+LOST = finding(FaultKind.LOST, host="web-3", events=1, **AT)
+LANDED = finding(FaultKind.DUPLICATED, tier="hdfs", destination="hdfs://nn/logs", path="a.parquet")
+
+
+def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
+    placed = [
+        TopicFinding(cluster="dc1", topic="orders", topic_id="", finding=each) for each in findings
+    ]
+    return JudgedTopics(state=state, findings=placed, kinds=counted(findings), **more)
+
+
+@pytest.mark.parametrize(
+    ("said", "badge", "words"),
+    [
+        (
+            judged(State.UNKNOWN, BLIND, events=7),
+            "? 1",
+            "possible loss: orders, host web-2, 2026-11-20 21:14:07 to 21:14:51 UTC (44 s)"
+            "|all 7 events arrived",
+        ),
+        (
+            judged(State.MISSING, BLIND, MISSING),
+            "✗ 2",
+            "missing at the brokers: 12 events of orders, host web-3, 2026-11-20 21:14:07 to "
+            "2026-11-21 21:14:07 UTC (24 h)"
+            "|in all, 12 events have not arrived; 1 stretch cannot be proven",
+        ),
+        (
+            judged(State.MISSING, LOST, failing_loads=[FAILING]),
+            "✗ 1",
+            "lost: 1 line of orders, host web-3, 2026-11-20 21:14:07 UTC|1 table cannot be loaded",
+        ),
+        (judged(State.DUPLICATED, LANDED), "⧉ 1", "duplicated in the files: orders|"),
+        (
+            judged(State.PENDING, failing_loads=[FAILING]),
+            "! 1",
+            "not loaded: orders into hdfs://nn/logs, since 2026-11-20 21:14:07 UTC|",
+        ),
+    ],
+)
+def test_a_verdict_in_a_sentence(said: JudgedTopics, badge: str, words: str) -> None:
+    found = headline(said)
+    assert (found.badge, f"{found.title}|{found.more}") == (badge, words)
+
+
+def test_the_worst_come_first() -> None:
+    several = [BLIND, LOST, MISSING, LANDED]
+    found = headline(judged(State.DUPLICATED, *several))
+    assert [each.finding for each in found.worst] == [LANDED, LOST, MISSING]
+
+
+def test_every_kind_has_words() -> None:
+    assert all(kind_words(counted([finding(each, events=2)])) for each in FaultKind)
