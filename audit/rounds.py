@@ -193,12 +193,13 @@ class Rounds:
             changed |= self._alerting.judge(self._judging.open_hours, as_of, now)
             self._service.alerts_raised = self._alerting.raised
             self._service.alerts_waiting = self._alerting.waiting
+            self._service.alert_groups = self._alerting.groups
         if self._figures_due.is_due():
             since = max(as_of.values(), default=now) - DAY
             self._service.figures = figures_of(
                 self._judging.said, since=since, is_deleted=self._standing.is_deleted
             )
-        self._alerting.tell()
+        self._alerting.tell(now)
         self._service.posts = Posts(*self._alerting.posts)
         return changed
 

@@ -13,6 +13,9 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from audit.alerting.conditions import WaitingCondition
+from audit.alerting.notes import AlertNotes
+from audit.alerting.notices import Group
+from audit.alerting.receivers import Receivers
 from audit.config import AuditConfig
 from audit.errors import NotNow, StoreDamaged
 from audit.groups.lags import GroupsSeen
@@ -43,6 +46,9 @@ class Service(msgspec.Struct):
     figures: Sequence[TopicFigures] = ()
     alerts_raised: int = 0
     alerts_waiting: Sequence[WaitingCondition] = ()  # what is known and not raised yet
+    alert_groups: Mapping[str, Group] = {}  # what stands, as receivers are told, by id
+    notes: AlertNotes = msgspec.field(default_factory=AlertNotes)
+    receivers: Receivers = msgspec.field(default_factory=Receivers)
     posts: Posts = msgspec.field(default_factory=Posts)
     refused: Mapping[str, int] = {}  # requests, by why, since the start
     sessions: Callable[[], int] = int  # how many are open

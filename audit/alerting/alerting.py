@@ -5,28 +5,44 @@ neither raises anything twice nor forgets to resolve it.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import platform
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from time import monotonic
 from typing import Final
 
+from msgspec.structs import replace
+
 from audit.alerting.conditions import (
+    ALTERED,
+    AWAY,
+    DEAD,
     FAULTS,
     MOST_RAISED,
+    SEEN_WITHOUT_A_LEDGER,
     UNLOADED,
     AlertKey,
+    Condition,
+    Conditions,
     WaitingCondition,
     decide,
-    findings_of,
     key_of,
     of_agents,
+    of_clusters,
     of_hours,
     of_loads,
+    of_shares,
+    of_this_host,
     waiting,
 )
 from audit.alerting.messages import MOST_AT_ONCE, untold
+from audit.alerting.notes import AlertNotes
+from audit.alerting.notices import Group, groups_of, notice_id
+from audit.alerting.receivers import Receivers, Situation
 from audit.alerting.webhook import Webhook
 from audit.answers import AgentRow, FailingLoad
 from audit.config import AuditConfig
-from audit.judged_hours import HourVerdict
+from audit.judged_hours import HOUR, HourVerdict
 from audit.queries import AgentsQuery
 from audit.standing import Standing
 from audit.store.fleet import patience
@@ -37,6 +53,8 @@ from audit.store.store import AuditStore
 _MOST_UNTOLD: Final = 2 * MOST_RAISED  # that all began, and that all is over
 _MOST_SILENT: Final = 5_000
 _PAGE: Final = 500
+_SLOW_S: Final = 30.0  # from one look at what changes slowly to the next
+_OFFER_S: Final = 5.0  # the same groups with other figures
 
 log = logging.getLogger(__name__)
 
@@ -53,14 +71,28 @@ class Alerting:
         config: AuditConfig,
         standing: Standing,
         webhook: Webhook | None,
+        *,
+        receivers: Receivers | None = None,
+        notes: AlertNotes | None = None,
+        certificates: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
+        """`certificates`: when they end, by file."""
         self._store = store
         self._reading = reading
         self._config = config
         self._standing = standing
         self._webhook = webhook
+        self._receivers = receivers or Receivers()
+        self._notes = notes or AlertNotes()
+        self._certificates = certificates
+        self._slow: dict[AlertKey, Condition] = {}
+        self._slow_at = 0.0
+        self._offer_at = 0.0
+        self.groups: Mapping[str, Group] = {}  # of what stands, by id
         after = int(config.alerts.after * 1000)
-        self._after = {each.value: after for each in FAULTS} | {UNLOADED: after}
+        kinds = (*(each.value for each in FAULTS), UNLOADED, AWAY, DEAD, ALTERED)
+        self._after = dict.fromkeys(kinds, after)
+        self._conditions: Conditions = {}
         self._since: dict[AlertKey, int] = {}
         self._waiting: tuple[WaitingCondition, ...] = ()
         self._taken = 0
@@ -88,22 +120,24 @@ class Alerting:
         have been read; of a cluster that is not among them nothing is known, and what is raised
         stays."""
         late = int(self._config.alerts.late * 1000)
-        hours = list(hours)
         conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
         conditions |= of_agents(self._silent(as_of))
         conditions |= of_loads(self._failing(as_of))
+        conditions |= of_clusters(self._standing.clusters)
+        conditions |= self._slowly_changing(as_of, now)
         raised = {key_of(each): each for each in self._alerts.values() if each.resolved < 0}
         unknown = self._standing.clusters.keys() - as_of.keys()
         for key, each in raised.items():
-            if key.cluster in unknown or (unknown and not key.cluster):
-                conditions[key] = each.words
+            if key.kind not in SEEN_WITHOUT_A_LEDGER and (
+                key.cluster in unknown or (unknown and not key.cluster)
+            ):
+                conditions[key] = self._conditions.get(key, Condition(each.words))
         decided = decide(
             conditions,
             raised,
             self._since,
             now=now,
             after=self._after,
-            findings=findings_of(hours),
         )
         self._since = dict(decided.since)
         before, self._waiting = self._waiting, waiting(conditions, decided.since, self._after)
@@ -113,17 +147,66 @@ class Alerting:
         for each in decided.changed:
             happened = "raised" if each.resolved < 0 else "resolved"
             log.warning("alert %s kind=%s words=%r", happened, each.kind, each.words)
-        self._keep(list(decided.changed))
+        self._keep([self._or_silenced(each, now) for each in decided.changed])
+        self._conditions = conditions
+        if decided.changed or monotonic() >= self._offer_at:
+            self._offer(unknown, now)
         return bool(decided.changed) or before != self._waiting
 
-    def tell(self) -> None:
+    def _slowly_changing(self, as_of: Mapping[str, int], now: int) -> Mapping[AlertKey, Condition]:
+        if monotonic() >= self._slow_at:
+            self._slow_at = monotonic() + _SLOW_S
+            config = self._config.alerts
+            shares = self._reading.shares(min(as_of.values(), default=now) - HOUR)
+            there = (each for each in shares if each.cluster in as_of)
+            free = shutil.disk_usage(self._store.directory).free
+            host = platform.node()
+            self._slow = of_shares(there, config)
+            self._slow |= of_this_host(host, self._certificates(), free, config, now)
+        return self._slow
+
+    def _or_silenced(self, alert: Alert, now: int) -> Alert:
+        """What began and ended in silence is not told."""
+        if alert.resolved < 0 or alert.told_raised or not self._notes.silence(key_of(alert), now):
+            return alert
+        return alert._replace(told_raised=True, told_resolved=True)
+
+    def _offer(self, unknown: Iterable[str], now: int) -> None:
+        """Tells receivers what stands."""
+        self._offer_at = monotonic() + _OFFER_S
+        standing = [each for each in self._alerts.values() if each.resolved < 0]
+        silences = self._notes.silences(now)
+        muted = [e for e in standing if any(each.matches(key_of(e)) for each in silences)]
+        quiet = set(map(_identity, muted))
+        loud = [each for each in standing if _identity(each) not in quiet]
+        runbook = self._config.alerts.runbook or f"{self._config.page_url}/runbook"
+        links = {"page": self._config.page_url, "runbook": runbook}
+        groups = {
+            name: replace(each, muted=True)
+            for name, each in groups_of(muted, self._conditions, **links).items()
+        }
+        for name, each in groups_of(loud, self._conditions, **links).items():
+            groups[name] = replace(each, muted=bool(self._notes.acknowledgement(name, now)))
+        self.groups = groups
+        there = {notice_id(key) for key in self._conditions}
+        there |= {notice_id(key_of(each)) for each in standing}
+        self._receivers.offer(Situation(groups, frozenset(there), frozenset(unknown)))
+        if not unknown:
+            self._notes.forget_resolved(there)
+
+    def tell(self, now: int) -> None:
         """Says what is to be said, as fast as it is taken."""
         if self._webhook is None:
             return
         self._note_told()
         if self._webhook.is_busy:
             return
-        waiting = untold(self._alerts.values())
+        silences = self._notes.silences(now)
+        waiting = untold(
+            alert
+            for alert in self._alerts.values()
+            if not any(each.matches(key_of(alert)) for each in silences)
+        )
         if len(waiting) > _MOST_UNTOLD:
             dropped = [alert for alert, _ in waiting[: len(waiting) - _MOST_UNTOLD]]
             log.error(

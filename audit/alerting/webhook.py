@@ -9,32 +9,22 @@ is sent once more after the next start, with the same ids.
 
 import logging
 import threading
-import time
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from audit.alerting.errors import NotTold, Refused
 from audit.alerting.messages import AlertMessage, Post
-from ground.http_client import HttpClient, HttpError, parse_url
+from audit.alerting.senders import post_json
 
 _PATIENCE_S: Final = 10.0  # with one request
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 300.0
 _ENDS_WITHIN_S: Final = 1.0
-_HEADERS: Final = {"Content-Type": "application/json"}
-_REFUSED: Final = frozenset({400, 413, 415, 422})  # it is what was sent that is not taken
 _MOST_REFUSALS: Final = 10  # of the same request: whoever listens may be about to be mended
 
 log = logging.getLogger(__name__)
-
-
-class NotTold(Exception):
-    """Why whoever listens there did not take it."""
-
-
-class WebhookRefused(NotTold):
-    """It is for what is in it."""
 
 
 class Webhook:
@@ -97,7 +87,7 @@ class Webhook:
                 post(self._url, messages)
             except NotTold as error:
                 self.failed += 1
-                refusals -= isinstance(error, WebhookRefused)
+                refusals -= isinstance(error, Refused)
                 if not refusals:
                     return False
                 log.warning("webhook failed, trying again error=%r seconds=%g", str(error), pause)
@@ -118,23 +108,7 @@ class Webhook:
 def post(url: str, messages: Sequence[AlertMessage], *, patience: float = _PATIENCE_S) -> None:
     """Raises NotTold, which does not say the URL: it may be a secret."""
     try:
-        at = parse_url(url)
-    except ValueError as error:
-        raise NotTold(f"the webhook: {error}") from None
-    target = f"?{at.query}" if at.query else ""
-    began = time.monotonic()
-    try:
         body = msgspec.json.encode(Post(alerts=messages))
-        with HttpClient(at) as client:
-            status = client.ask(
-                *("POST", target, body), within=patience, headers=_HEADERS, whole=False
-            ).status
     except UnicodeEncodeError as error:
         raise NotTold(f"what is to be told is no text: {error.reason}") from None
-    except HttpError as error:
-        seconds = time.monotonic() - began
-        raise NotTold(f"{error.why} (after {seconds:.1f} s)") from None
-    if status in _REFUSED:
-        raise WebhookRefused(f"it answers with {status}")
-    if not 200 <= status < 300:
-        raise NotTold(f"it answers with {status}")
+    post_json(url, body, patience=patience)

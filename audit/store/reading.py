@@ -35,9 +35,9 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store import altered, files, fleet, loads, origins, pictures, scrubbed, topics
+from audit.store import altered, files, fleet, loads, origins, pictures, scrubbed, shares, topics
 from audit.store.database import damage_said, open_for_reading
-from audit.store.rows import Alert, JournalRow
+from audit.store.rows import Alert, JournalRow, TopicShare
 from audit.store.topics import Delays, Overview
 
 _ALERTS: Final = """
@@ -205,6 +205,11 @@ class StoreReading:
         """Of all topics: cluster, topic, kind, lines and count."""
         with self._moment() as connection:
             return altered.totals(connection, from_time)
+
+    def shares(self, from_time: int) -> list[TopicShare]:
+        """Of all topics, the lines since then: all, dead letters, altered ones."""
+        with self._moment() as connection:
+            return shares.shares(connection, from_time)
 
     def checks(self, key: TopicKey) -> LogChecks:
         """When brokers last read its logs again."""

@@ -42,6 +42,17 @@ class Alert(NamedTuple):
     finding: str = ""  # with a fault, the id of the first when it was raised
 
 
+class TopicShare(NamedTuple):
+    """Lines of a topic that agents read in some time, and those among them that became dead letters
+    or were altered."""
+
+    cluster: str
+    topic: str
+    lines: int
+    dead: int
+    altered: int
+
+
 class JournalRow(NamedTuple):
     """Somebody who writes entries."""
 

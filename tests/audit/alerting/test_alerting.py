@@ -47,7 +47,7 @@ def tell(told: Alerting, count: int) -> None:
     """Until whoever listens has had so many, and the store knows."""
 
     def had() -> bool:
-        told.tell()
+        told.tell(1_000)
         return told.posts[0] * MOST_AT_ONCE >= count
 
     wait_until(had, what=f"{count} are told")

@@ -10,9 +10,9 @@ from audit.alerting.conditions import (
     SILENT,
     UNLOADED,
     AlertKey,
+    Condition,
     WaitingCondition,
     decide,
-    findings_of,
     key_of,
     of_agents,
     of_loads,
@@ -20,7 +20,7 @@ from audit.alerting.conditions import (
 )
 from audit.alerting.messages import untold
 from audit.answers import AgentRow, FailingLoad
-from audit.findings import State
+from audit.findings import FaultKind, KindCount, State
 from audit.judged_hours import HOUR, HourVerdict
 from audit.picture import TopicKey
 from audit.store.rows import Alert, JudgedHour
@@ -29,6 +29,7 @@ KEY = TopicKey("east", "clicks", "id")
 MISSING = AlertKey("missing", "east", "clicks", "", 2 * HOUR)
 ALERT = Alert("missing", "east", "clicks", "", "words", 1_120, hour=2 * HOUR)
 AFTER = {"missing": 120}
+WORDS = Condition("words")
 
 
 def hour(
@@ -41,7 +42,8 @@ def hour(
 def of_hours(
     hours: list[HourVerdict], as_of: dict[str, int], late: int, *deleted: TopicKey
 ) -> dict[AlertKey, str]:
-    return conditions.of_hours(hours, as_of, late, is_gone=deleted.__contains__)
+    found = conditions.of_hours(hours, as_of, late, is_gone=deleted.__contains__)
+    return {key: each.words for key, each in found.items()}
 
 
 def test_each_hour_with_a_fault_has_an_alert() -> None:
@@ -67,17 +69,19 @@ def test_a_table_that_is_not_loaded_has_one_alert_with_the_cure() -> None:
     other = replace(one, destination="file:///b", cure="")
     key = AlertKey(UNLOADED, "east", "clicks", "")
     said = "east/clicks has not been loaded into {} since 1970-01-01T00:01Z: all is dead"
-    assert of_loads([one, other]) == {key: said.format("file:///a") + ". What to do: raise it"}
-    assert of_loads([other]) == {key: said.format("file:///b")}
+    (words,) = of_loads([one, other]).values()
+    assert words.words == said.format("file:///a") + ". What to do: raise it"
+    assert of_loads([other]) == {key: Condition(said.format("file:///b"))}
 
 
 def test_an_alert_names_its_finding() -> None:
     """That of when it was raised, also when it is over."""
-    faulty = HourVerdict(hour(2).judged, {State.MISSING: "gone"}, {State.MISSING: "f1"})
-    findings = findings_of([faulty, hour(3, pending_since=1)])
-    assert findings == {MISSING: "f1"}
-    known = {MISSING: "gone"}
-    (alert,) = decide(known, {}, {}, now=1, after={}, findings=findings).changed
+    counted = hour(2).judged._replace(kinds=(KindCount(kind=FaultKind.LOST, events=3),))
+    hosts = {State.MISSING: ("web-1",)}
+    faulty = HourVerdict(counted, {State.MISSING: "gone"}, {State.MISSING: "f1"}, hosts)
+    known = conditions.of_hours([faulty], {"east": 0}, 0, is_gone=set().__contains__)
+    assert known[MISSING][1:] == (3, ("web-1",), "", "f1")
+    (alert,) = decide(known, {}, {}, now=1, after={}).changed
     assert alert.finding == "f1"
     (over,) = decide({}, {MISSING: alert}, {}, now=2, after={}).changed
     messages = [message for _, message in untold([over])]
@@ -89,7 +93,7 @@ def test_an_alert_names_its_finding() -> None:
 
 def test_what_is_not_raised_yet_is_known() -> None:
     later = MISSING._replace(hour=9 * HOUR)
-    known = {MISSING: "gone", later: "gone, too"}
+    known = {MISSING: Condition("gone"), later: Condition("gone, too")}
     first = decide(known, {}, {later: 900}, now=1_000, after=AFTER)
     assert waiting(known, first.since, AFTER) == (
         WaitingCondition(later, "gone, too", 900, 1_020),
@@ -101,13 +105,13 @@ def test_what_is_not_raised_yet_is_known() -> None:
 
 def test_a_fault_that_stays_hides_none_of_another_hour() -> None:
     later = MISSING._replace(hour=9 * HOUR)
-    conditions = {MISSING: "words", later: "words"}
+    conditions = {MISSING: WORDS, later: WORDS}
     (alert,) = decide(conditions, {MISSING: ALERT}, {}, now=9_000, after={}).changed
     assert alert == ALERT._replace(raised=9_000, hour=9 * HOUR)
 
 
 def test_no_more_are_raised_than_can_be_kept() -> None:
-    hours = {MISSING._replace(hour=each * HOUR): "words" for each in range(3, 9)}
+    hours = {MISSING._replace(hour=each * HOUR): WORDS for each in range(3, 9)}
     first = decide(hours, {MISSING: ALERT}, {}, now=1, after={}, most=5)
     new = [each.hour // HOUR for each in first.changed if each.resolved < 0]
     assert new == [3, 4, 5, 6]  # one is still raised just now
@@ -139,20 +143,20 @@ def test_silence_has_a_host() -> None:
     never = AgentRow("", "web-2", "", "", [], -1, 0, 0, "never", "")
     found = of_agents([silent, never])
     assert set(found) == {AlertKey(SILENT, "east", "", "web-1"), AlertKey(SILENT, "", "", "web-2")}
-    assert "never heard" in found[AlertKey(SILENT, "", "", "web-2")]
+    assert "never heard" in found[AlertKey(SILENT, "", "", "web-2")].words
 
 
 def test_a_fault_must_stand_before_it_is_raised() -> None:
-    first = decide({MISSING: "words"}, {}, {}, now=1_000, after=AFTER)
+    first = decide({MISSING: WORDS}, {}, {}, now=1_000, after=AFTER)
     assert (first.changed, first.since) == ((), {MISSING: 1_000})
-    early = decide({MISSING: "words"}, {}, first.since, now=1_119, after=AFTER)
+    early = decide({MISSING: WORDS}, {}, first.since, now=1_119, after=AFTER)
     assert early.changed == ()
-    (alert,) = decide({MISSING: "words"}, {}, early.since, now=1_120, after=AFTER).changed
+    (alert,) = decide({MISSING: WORDS}, {}, early.since, now=1_120, after=AFTER).changed
     assert alert == ALERT
 
 
 def test_what_puts_itself_right_was_never_there() -> None:
-    first = decide({MISSING: "words"}, {}, {}, now=1_000, after=AFTER)
+    first = decide({MISSING: WORDS}, {}, {}, now=1_000, after=AFTER)
     gone = decide({}, {}, first.since, now=1_100, after=AFTER)
     assert (gone.changed, gone.since) == ((), {})
 
@@ -162,7 +166,7 @@ def test_each_is_raised_once_and_resolved_once(moments: list[set[str]]) -> None:
     raised: dict[AlertKey, Alert] = {}
     since: dict[AlertKey, int] = {}
     for now, kinds in enumerate(moments):
-        conditions = {AlertKey(kind, "east", "clicks", ""): "words" for kind in kinds}
+        conditions = {AlertKey(kind, "east", "clicks", ""): WORDS for kind in kinds}
         decided = decide(conditions, raised, since, now=now, after={"missing": 2})
         since = dict(decided.since)
         for each in decided.changed:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from audit.alerting.errors import NotTold
 from audit.alerting.messages import AlertMessage
-from audit.alerting.webhook import NotTold, Webhook, post
+from audit.alerting.webhook import Webhook, post
 from harness.server_process import free_ports
 from harness.waiting import wait_until
 from tests.audit.alerting.listener import Listener

@@ -1,0 +1,192 @@
+"""Alerts over HTTP: `/api/v1/alerts` with what is known of each, and what operators say about them:
+`POST /api/v1/acknowledge`, `/api/v1/silence` and `/api/v1/unsilence`.
+
+The latter are kept in the data directory (audit/alerting/notes.py), not in the ledger: they are
+about who is told, and change no verdict. Where nobody logs in, programs on this machine may say it,
+as they may write to the ledger.
+"""
+
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from audit import answers, queries
+from audit.alerting.conditions import KINDS, AlertKey
+from audit.alerting.notes import (
+    LONGEST_SILENCE_MILLIS,
+    Acknowledgement,
+    Silence,
+    TooManyNotes,
+    new_silence_id,
+)
+from audit.alerting.notices import notice_id, severity_of
+from audit.errors import BadQuery, NotNow, Unknown
+from audit.http import lists
+from audit.service import Service, now_millis
+
+Pattern = Annotated[str, Meta(max_length=500)]
+Time = Annotated[int, Meta(ge=0, lt=2**53)]
+Reason = Annotated[str, Meta(min_length=1, max_length=1_000, pattern=r"\S")]
+Who = Annotated[str, Meta(max_length=200)]
+
+
+class NotedAlert(answers.AlertRow, frozen=True, kw_only=True):
+    """With what receivers are told: the notice with this `id` is about all alerts of its kind,
+    cluster and topic, and its `hosts` and `lines` are theirs."""
+
+    id: str
+    severity: str
+    lines: int = -1
+    hosts: tuple[str, ...] = ()
+    hosts_total: int = 0
+    command: str = ""  # that shows or mends it
+    runbook: str = ""
+    acknowledged: Acknowledgement | None = None
+    silenced: Silence | None = None
+
+
+class ReceiverRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Since the start of the audit. `trouble` says why it does not take alerts just now."""
+
+    name: str
+    kind: str
+    sent: int
+    failed: int
+    trouble: str = ""
+
+
+class NotedAlerts(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/alerts?state&page&size`"""
+
+    page: answers.ListPage
+    items: list[NotedAlert]
+    waiting: list[answers.WaitingAlert] = []  # what is due first; a hundred at most
+    waiting_total: int = 0
+    silences: list[Silence] = []  # that have not ended
+    receivers: list[ReceiverRow] = []
+
+
+def alerts(service: Service, query: queries.AlertsQuery) -> NotedAlerts:
+    found, now = lists.alerts(service, query), now_millis()
+    return NotedAlerts(
+        page=found.page,
+        items=[_noted(service, each, now) for each in found.items],
+        waiting=found.waiting,
+        waiting_total=found.waiting_total,
+        silences=list(service.notes.silences(now)),
+        receivers=[ReceiverRow(**each._asdict()) for each in service.receivers.states()],
+    )
+
+
+def _noted(service: Service, row: answers.AlertRow, now: int) -> NotedAlert:
+    about = AlertKey(row.kind, row.cluster, row.topic, row.host, row.hour)
+    name = notice_id(about)
+    more: dict[str, Any] = {"id": name, "severity": severity_of(row.kind).value}
+    if row.resolved < 0:
+        more["acknowledged"] = service.notes.acknowledgement(name, now)
+        more["silenced"] = service.notes.silence(about, now)
+        if (group := service.alert_groups.get(name)) is not None:
+            notice = group.notice
+            more |= {"lines": notice.lines, "hosts": notice.hosts}
+            more |= {"hosts_total": notice.hosts_total, "runbook": notice.runbook}
+            more["command"] = notice.command
+    return NotedAlert(**msgspec.structs.asdict(row), **more)
+
+
+class Acknowledge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Somebody knows of it: receivers hear no more of it until it is resolved, or until a time."""
+
+    id: Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$")]
+    reason: Reason
+    until: Time | None = None
+    by: Who = ""  # counts only where nobody logs in
+
+
+class Mute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Receivers hear nothing of alerts that match all that is given, until a time. `topic` and
+    `host` may have `*` and `?`."""
+
+    kind: Annotated[str, Meta(max_length=20)] = ""
+    cluster: Pattern = ""
+    topic: Pattern = ""
+    host: Pattern = ""
+    reason: Reason
+    until: Time
+    by: Who = ""
+
+
+class Unmute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The end of a silence."""
+
+    id: Annotated[str, Meta(max_length=16)]
+    by: Who = ""
+
+
+class NoteKind(NamedTuple):
+    """One path."""
+
+    path: str
+    asked: type[Acknowledge] | type[Mute] | type[Unmute]
+    summary: str
+
+
+NOTE_KINDS: Final = (
+    NoteKind("/api/v1/acknowledge", Acknowledge, "Operators: acknowledge an alert."),
+    NoteKind("/api/v1/silence", Mute, "Operators: mute alerts for a time."),
+    NoteKind("/api/v1/unsilence", Unmute, "Operators: end a silence."),
+)
+NOTE_PATHS: Final = frozenset(each.path for each in NOTE_KINDS)
+
+
+class Noted(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept now: the id of the alert or silence, and who said it."""
+
+    id: str
+    by: str
+
+
+def note(service: Service, said: Acknowledge | Mute | Unmute, by: str) -> Noted:
+    """Writes a file. Raises Unanswerable."""
+    now = now_millis()
+    until = getattr(said, "until", None)
+    if until is not None and not now < until <= now + LONGEST_SILENCE_MILLIS:
+        raise BadQuery("`until` must be in the future, and within a year")
+    try:
+        match said:
+            case Acknowledge():
+                _acknowledge(service, said, by, now)
+                return Noted(id=said.id, by=by)
+            case Mute():
+                return Noted(id=_silence(service, said, by, now), by=by)
+            case Unmute():
+                if not service.notes.end_silence(said.id):
+                    raise Unknown(f"there is no silence {said.id}")
+                return Noted(id=said.id, by=by)
+    except TooManyNotes as error:
+        raise NotNow(str(error)) from None
+    except OSError as error:
+        raise NotNow(f"it cannot be kept: {error.strerror}") from None
+
+
+def _acknowledge(service: Service, said: Acknowledge, by: str, now: int) -> None:
+    known = {notice_id(each.key) for each in service.alerts_waiting} | {*service.alert_groups}
+    if said.id not in known:
+        raise Unknown(f"no alert {said.id} is raised: `/api/v1/alerts` lists all")
+    until = -1 if said.until is None else said.until
+    service.notes.acknowledge(
+        Acknowledgement(id=said.id, by=by, reason=said.reason, time=now, until=until)
+    )
+
+
+def _silence(service: Service, said: Mute, by: str, now: int) -> str:
+    if said.kind and said.kind not in KINDS:
+        raise BadQuery(f"`kind` must be one of {', '.join(KINDS)}")
+    if not (said.kind or said.cluster or said.topic or said.host):
+        raise BadQuery("say what is silenced: kind, cluster, topic or host")
+    matched = {name: getattr(said, name) for name in ("kind", "cluster", "topic", "host")}
+    name = new_silence_id()
+    service.notes.add_silence(
+        Silence(id=name, **matched, by=by, reason=said.reason, time=now, until=said.until)
+    )
+    return name
