@@ -286,6 +286,10 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     @property
+    def runbook_url(self) -> str:
+        return self.alerts.runbook or f"{self.page_url}/runbook"
+
+    @property
     def certificate_files(self) -> CertificateFiles:
         """Of all clusters, and its own: whose end somebody should know of in time."""
         found = CertificateFiles() if self.tls is None else self.tls.certificate_files

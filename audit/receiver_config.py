@@ -80,7 +80,9 @@ class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         except ValueError as error:
             raise ValueError(f"`url`: {error}, or mailto:") from None
         if self.means is ReceiverKind.PAGERDUTY and not self.routing_key:
-            raise ValueError("a PagerDuty receiver needs `key_file`, with an integration key")
+            raise ValueError(
+                "PagerDuty needs an integration key: in `key_file`, or as ?routing_key=KEY in `url`"
+            )
         if self.template and self.means is not ReceiverKind.WEBHOOK:
             raise ValueError(f"`template` is for webhooks, and this one is for {self.means}")
 

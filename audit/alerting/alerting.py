@@ -179,8 +179,7 @@ class Alerting:
         muted = [e for e in standing if any(each.matches(key_of(e)) for each in silences)]
         quiet = set(map(_identity, muted))
         loud = [each for each in standing if _identity(each) not in quiet]
-        runbook = self._config.alerts.runbook or f"{self._config.page_url}/runbook"
-        links = {"page": self._config.page_url, "runbook": runbook}
+        links = {"page": self._config.page_url, "runbook": self._config.runbook_url}
         groups = {
             name: replace(each, muted=True)
             for name, each in groups_of(muted, self._conditions, **links).items()

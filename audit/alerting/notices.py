@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec.structs import replace
 
-from audit.alerting.conditions import AlertKey, Condition, Conditions, key_of
+from audit.alerting.conditions import AWAY, SILENT, AlertKey, Condition, Conditions, key_of
 from audit.receiver_config import Severity
 from audit.store.rows import Alert
 from ground.printable import one_line
@@ -27,10 +27,11 @@ MOST_HOSTS: Final = 20  # that are named
 _MOST_MEMBERS: Final = 5_000
 _MOST_WORDS: Final = 3  # alerts whose words are in a notice
 _LONGEST: Final = 300  # letters of a name
+_LONGEST_VIEW: Final = 1_000  # letters
 _HOUR: Final = 3_600_000
 _ID_DIGITS: Final = 12
 # Where a host runs an agent, that is where to look.
-_OF_HOST: Final = frozenset({"silent"})
+_OF_HOST: Final = frozenset({SILENT})
 
 # By kind: the severity, what is said, and the command that shows or mends it.
 _REPORT: Final = "penstock report {topic} --hour {hour}"
@@ -98,7 +99,9 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
         if self.hosts:
             more = self.hosts_total - len(self.hosts)
             rest = f" and {more:,} more" if more else ""
-            yield "Host" if self.hosts_total == 1 else "Hosts", f"{', '.join(self.hosts)}{rest}"
+            what = "Program" if self.kind == AWAY else "Host"
+            name = what if self.hosts_total == 1 else f"{what}s"
+            yield name, f"{', '.join(self.hosts)}{rest}"
         yield "Lines", f"{self.lines:,}" if self.lines >= 0 else "not known"
         yield "Since", time_text(self.since)
         if self.resolved >= 0:
@@ -111,6 +114,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
         ):
             if value:
                 yield name, value
+        yield "Alert", self.id
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -214,7 +218,8 @@ def _view(first: Alert, alerts: list[Alert]) -> str:
     if first.hour >= 0:
         last = max(each.hour for each in alerts) + _HOUR
         query |= {"from": str(first.hour), "to": str(last)}
-    return f"/#/topic?{urlencode(query, quote_via=quote, errors='replace')}"
+    view = f"/#/topic?{urlencode(query, quote_via=quote, errors='replace')}"
+    return view if len(view) <= _LONGEST_VIEW else "/#/alerts"
 
 
 def _name(text: str) -> str:

@@ -67,7 +67,10 @@ class Sender:
 
     def _post(self, body: Any) -> str:
         content = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        return post_json(self._receiver.url, content, patience=self._patience)
+        url = self._receiver.url
+        if self._receiver.means is ReceiverKind.PAGERDUTY:
+            url = url.partition("?")[0]  # the key is in the event
+        return post_json(url, content, patience=self._patience)
 
     def _mail(self, notice: Notice, now: int) -> str:
         receiver = self._receiver

@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from audit import answers, queries
+from audit.alerting.answers import Noted, NotedAlerts
 from audit.http import groups, lists, topics
-from audit.http.alerts import NOTE_KINDS, Noted, NotedAlerts, NoteKind, alerts
+from audit.http.alerts import NOTE_KINDS, NoteKind, alerts
 from audit.http.statements import STATEMENTS, Kind, Written
 from audit.queries import Query
 from audit.service import Service

@@ -17,9 +17,10 @@ from typing import Annotated, Any, Final, NamedTuple, TypeVar
 import msgspec
 from msgspec import Meta
 
+from audit.alerting.answers import Noted
 from audit.config import Cluster
 from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable
-from audit.http.alerts import NOTE_KINDS, Noted, note
+from audit.http.alerts import NOTE_KINDS, note
 from audit.http.answering import PageAnswer, problem
 from audit.service import Service
 from client.brokers import Brokers

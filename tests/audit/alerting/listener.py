@@ -38,12 +38,15 @@ class Listener:
                 listener.before()
                 status = 400 if listener.refuses in body else listener.status
                 if status == 200:
-                    listener.posts.append({"target": self.path, **json.loads(body)})
+                    said = json.loads(body)
+                    said = {"alerts": said} if isinstance(said, list) else said
+                    listener.posts.append({"target": self.path, **said})
                 else:
                     listener.refused += 1
                 self.send_response(status)
-                self.send_header("Content-Length", "0")
+                self.send_header("Content-Length", str(len(self.path)))
                 self.end_headers()
+                self.wfile.write(self.path.encode())  # as some do, in words for people
 
             def log_message(self, *_: object) -> None:
                 pass
