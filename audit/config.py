@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from audit.receiver_config import Receiver
+from audit.receiver_config import Receiver, ReceiverKind
 from client.addresses import check_brokers
 from client.bootstrap import Bootstrap
 from client.security import Security
@@ -79,8 +79,10 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The page that says what to do about each kind of alert; `#KIND` is added. Default: the
     audit's own."""
     webhook: Url = ""
-    """An `http://` or `https://` URL to which each change is [posted](how-to/alerts.md#each-change)
-    by itself. With `alerts.webhook_file` it stands in a file."""
+    """Short for a receiver named `webhook` with this URL. With `alerts.webhook_file` it stands in a
+    file."""
+    gather: Seconds = 10.0
+    """The first message about a problem waits this time, so that the hosts of a rack are one."""
     silent: Seconds = 600.0
     """An agent is silent once it was not heard from for this time; the page
     [shows it](#the-page) earlier. At least two windows, because an idle agent is heard from
@@ -103,9 +105,11 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def __post_init__(self) -> None:
         check_positive(self, "silent", "late")
-        check_not_negative(self, "after", "dead", "altered", "certificates", "disk")
+        check_not_negative(self, "after", "gather", "dead", "altered", "certificates", "disk")
         if self.webhook and not self.webhook.startswith(("http://", "https://")):
             raise ValueError("`webhook` must be an http:// or https:// URL")
+        if self.webhook and "webhook" in self.receivers:
+            raise ValueError("`webhook` is a receiver, too: give it once")
         if len(self.receivers) > _MOST_RECEIVERS:
             raise ValueError(f"at most {_MOST_RECEIVERS} `receivers`")
         for name in self.receivers:
@@ -113,6 +117,11 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
                 raise ValueError(
                     f"`receivers`: {name[:80]!r} is not a name: lower-case letters, digits and -"
                 )
+
+    @property
+    def all_receivers(self) -> dict[str, Receiver]:
+        alone = Receiver(url=self.webhook, kind=ReceiverKind.WEBHOOK) if self.webhook else None
+        return self.receivers | ({"webhook": alone} if alone else {})
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

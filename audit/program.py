@@ -2,8 +2,7 @@
 
 SIGTERM and SIGINT stop it gracefully, a second one at once. Killed at any point it goes on where it
 was: what was folded and up to where it was read are written in one transaction. A database that is
-damaged is moved aside and built anew from the ledgers, as all that is in it came from there; what
-only it knew, which alerts had been told, is told again.
+damaged is moved aside and built anew from the ledgers, as all that is in it came from there.
 """
 
 import gc
@@ -20,8 +19,7 @@ from typing import Final
 from audit.alerting.alerting import Alerting
 from audit.alerting.errors import NotTold
 from audit.alerting.notes import AlertNotes
-from audit.alerting.receivers import Receivers
-from audit.alerting.webhook import Webhook
+from audit.alerting.receivers import Pace, Receivers
 from audit.config import AuditConfig
 from audit.data_directory import held
 from audit.errors import AuditFailure, AuditStoreError, StoreDamaged
@@ -100,7 +98,8 @@ def _service(config: AuditConfig, standing: Standing, ends: ExitStack) -> Servic
     """With receivers that are started, and a look at registries. Raises AuditFailure."""
     directory = Path(config.data_dir)
     try:
-        receivers = Receivers(config.alerts.receivers, directory)
+        pace = Pace(gather=config.alerts.gather)
+        receivers = Receivers(config.alerts.all_receivers, directory, pace)
     except NotTold as error:
         raise AuditFailure(f"`alerts.receivers`: {error}") from None
     receivers.start()
@@ -162,19 +161,15 @@ def _audit(
         ends.callback(reading.close)
         service.reads(reading)
         ends.callback(service.reads, None)
-        webhook = Webhook(config.alerts.webhook) if config.alerts.webhook else None
         judging = Judging(reading, config)
         alerting = Alerting(
-            *(store, reading, config, standing, webhook),
+            *(store, reading, config, standing),
             receivers=service.receivers,
             notes=service.notes,
             certificates=certificates.ends,
         )
         inventory = InventoryFile(Path(config.inventory)) if config.inventory else None
         rounds = Rounds(service, store, judging, alerting, inventory)
-        if webhook is not None:
-            webhook.start()
-            ends.callback(webhook.stop)
         for name in config.all_clusters:
             standing.note(name, as_of=_newest_entry(reading, name))
         followers = [

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -29,13 +29,6 @@ _MOST_KEPT: Final = 256  # answers' parts
 T = TypeVar("T")
 
 
-class Posts(NamedTuple):
-    """To the webhook, since the start."""
-
-    taken: int = 0
-    failed: int = 0
-
-
 class Service(msgspec.Struct):
     """Any thread, unless said otherwise."""
 
@@ -49,7 +42,6 @@ class Service(msgspec.Struct):
     alert_groups: Mapping[str, Group] = {}  # what stands, as receivers are told, by id
     notes: AlertNotes = msgspec.field(default_factory=AlertNotes)
     receivers: Receivers = msgspec.field(default_factory=Receivers)
-    posts: Posts = msgspec.field(default_factory=Posts)
     refused: Mapping[str, int] = {}  # requests, by why, since the start
     sessions: Callable[[], int] = int  # how many are open
     groups: dict[str, GroupsSeen] = {}  # by cluster, as last looked

@@ -1,7 +1,7 @@
-"""Alerts as a whole: raised, kept, told, resolved, told again. Belongs to the thread that writes.
+"""Alerts as a whole: raised, kept, offered to receivers, resolved. For the thread that writes.
 
-What is raised and what has been told are in the store before anything else happens, so that a kill
-neither raises anything twice nor forgets to resolve it.
+What is raised is in the store before anything else happens, so that a kill neither raises anything
+twice nor forgets to resolve it.
 """
 
 import logging
@@ -35,11 +35,9 @@ from audit.alerting.conditions import (
     of_this_host,
     waiting,
 )
-from audit.alerting.messages import MOST_AT_ONCE, untold
 from audit.alerting.notes import AlertNotes
 from audit.alerting.notices import Group, groups_of, notice_id
 from audit.alerting.receivers import Receivers, Situation
-from audit.alerting.webhook import Webhook
 from audit.answers import AgentRow, FailingLoad
 from audit.config import AuditConfig
 from audit.judged_hours import HOUR, HourVerdict
@@ -50,15 +48,12 @@ from audit.store.reading import StoreReading
 from audit.store.rows import Alert
 from audit.store.store import AuditStore
 
-_MOST_UNTOLD: Final = 2 * MOST_RAISED  # that all began, and that all is over
 _MOST_SILENT: Final = 5_000
 _PAGE: Final = 500
 _SLOW_S: Final = 30.0  # from one look at what changes slowly to the next
 _OFFER_S: Final = 5.0  # the same groups with other figures
 
 log = logging.getLogger(__name__)
-
-Identity = tuple[AlertKey, int]
 
 
 class Alerting:
@@ -70,7 +65,6 @@ class Alerting:
         reading: StoreReading,
         config: AuditConfig,
         standing: Standing,
-        webhook: Webhook | None,
         *,
         receivers: Receivers | None = None,
         notes: AlertNotes | None = None,
@@ -81,7 +75,6 @@ class Alerting:
         self._reading = reading
         self._config = config
         self._standing = standing
-        self._webhook = webhook
         self._receivers = receivers or Receivers()
         self._notes = notes or AlertNotes()
         self._certificates = certificates
@@ -95,25 +88,18 @@ class Alerting:
         self._conditions: Conditions = {}
         self._since: dict[AlertKey, int] = {}
         self._waiting: tuple[WaitingCondition, ...] = ()
-        self._taken = 0
         self._raised_before = 0
-        # What a former run has raised, and what it has not told.
-        kept = reading.unfinished_alerts(MOST_RAISED)
-        self._alerts = {_identity(each): each for each in kept}
+        # What a former run has raised.
+        self._raised = {key_of(each): each for each in reading.raised_alerts(MOST_RAISED)}
 
     @property
     def raised(self) -> int:
-        return sum(each.resolved < 0 for each in self._alerts.values())
+        return len(self._raised)
 
     @property
     def waiting(self) -> Sequence[WaitingCondition]:
         """What is known and not raised yet: what is due first comes first."""
         return self._waiting
-
-    @property
-    def posts(self) -> tuple[int, int]:
-        """How many were taken by whoever listens, and how many were not."""
-        return self._taken, self._webhook.failed if self._webhook else 0
 
     def judge(self, hours: Iterable[HourVerdict], as_of: Mapping[str, int], now: int) -> bool:
         """Whether anything was raised or resolved, or waits to be. `as_of` is how far the ledgers
@@ -125,7 +111,7 @@ class Alerting:
         conditions |= of_loads(self._failing(as_of))
         conditions |= of_clusters(self._standing.clusters)
         conditions |= self._slowly_changing(as_of, now)
-        raised = {key_of(each): each for each in self._alerts.values() if each.resolved < 0}
+        raised = self._raised
         unknown = self._standing.clusters.keys() - as_of.keys()
         for key, each in raised.items():
             if key.kind not in SEEN_WITHOUT_A_LEDGER and (
@@ -147,7 +133,7 @@ class Alerting:
         for each in decided.changed:
             happened = "raised" if each.resolved < 0 else "resolved"
             log.warning("alert %s kind=%s words=%r", happened, each.kind, each.words)
-        self._keep([self._or_silenced(each, now) for each in decided.changed])
+        self._keep(decided.changed)
         self._conditions = conditions
         if decided.changed or monotonic() >= self._offer_at:
             self._offer(unknown, now)
@@ -165,20 +151,15 @@ class Alerting:
             self._slow |= of_this_host(host, self._certificates(), free, config, now)
         return self._slow
 
-    def _or_silenced(self, alert: Alert, now: int) -> Alert:
-        """What began and ended in silence is not told."""
-        if alert.resolved < 0 or alert.told_raised or not self._notes.silence(key_of(alert), now):
-            return alert
-        return alert._replace(told_raised=True, told_resolved=True)
-
     def _offer(self, unknown: Iterable[str], now: int) -> None:
         """Tells receivers what stands."""
         self._offer_at = monotonic() + _OFFER_S
-        standing = [each for each in self._alerts.values() if each.resolved < 0]
         silences = self._notes.silences(now)
-        muted = [e for e in standing if any(each.matches(key_of(e)) for each in silences)]
-        quiet = set(map(_identity, muted))
-        loud = [each for each in standing if _identity(each) not in quiet]
+        muted: list[Alert] = []
+        loud: list[Alert] = []
+        for key, alert in self._raised.items():
+            is_muted = any(silence.matches(key) for silence in silences)
+            (muted if is_muted else loud).append(alert)
         links = {"page": self._config.page_url, "runbook": self._config.runbook_url}
         groups = {
             name: replace(each, muted=True)
@@ -187,61 +168,19 @@ class Alerting:
         for name, each in groups_of(loud, self._conditions, **links).items():
             groups[name] = replace(each, muted=bool(self._notes.acknowledgement(name, now)))
         self.groups = groups
-        there = {notice_id(key) for key in self._conditions}
-        there |= {notice_id(key_of(each)) for each in standing}
+        there = {notice_id(key) for key in (*self._conditions, *self._raised)}
         self._receivers.offer(Situation(groups, frozenset(there), frozenset(unknown)))
         if not unknown:
             self._notes.forget_resolved(there)
 
-    def tell(self, now: int) -> None:
-        """Says what is to be said, as fast as it is taken."""
-        if self._webhook is None:
-            return
-        self._note_told()
-        if self._webhook.is_busy:
-            return
-        silences = self._notes.silences(now)
-        waiting = untold(
-            alert
-            for alert in self._alerts.values()
-            if not any(each.matches(key_of(alert)) for each in silences)
-        )
-        if len(waiting) > _MOST_UNTOLD:
-            dropped = [alert for alert, _ in waiting[: len(waiting) - _MOST_UNTOLD]]
-            log.error(
-                "webhook does not take alerts, the oldest are dropped alerts=%d", len(dropped)
-            )
-            self._keep(
-                [e._replace(told_raised=True, told_resolved=e.resolved >= 0) for e in dropped]
-            )
-            return
-        self._webhook.offer([message for _, message in waiting[:MOST_AT_ONCE]])
-
-    def _note_told(self) -> None:
-        told: dict[Identity, Alert] = {}
-        sent = self._webhook.sent() if self._webhook else ()
-        for message in sent:
-            key = AlertKey(message.kind, message.cluster, message.topic, message.host, message.hour)
-            identity = (key, message.raised)
-            alert = told.get(identity) or self._alerts.get(identity)
-            if alert is not None:
-                resolved = message.status == "resolved"
-                told[identity] = alert._replace(
-                    told_raised=True, told_resolved=alert.told_resolved or resolved
-                )
-        self._keep(list(told.values()))
-        self._taken += bool(sent)
-
-    def _keep(self, changed: list[Alert]) -> None:
-        if self._webhook is None:
-            changed = [e._replace(told_raised=True, told_resolved=e.resolved >= 0) for e in changed]
+    def _keep(self, changed: Sequence[Alert]) -> None:
         if changed:
             self._store.keep_alerts(changed)
         for each in changed:
-            if each.resolved >= 0 and each.told_resolved:
-                self._alerts.pop(_identity(each), None)
+            if each.resolved >= 0:
+                self._raised.pop(key_of(each), None)
             else:
-                self._alerts[_identity(each)] = each
+                self._raised[key_of(each)] = each
 
     def _failing(self, as_of: Mapping[str, int]) -> Iterator[FailingLoad]:
         """Of topics that were deleted nothing is loaded any more."""
@@ -268,7 +207,3 @@ class Alerting:
             yield from found.items
             if page * _PAGE >= found.page.total:
                 return
-
-
-def _identity(alert: Alert) -> Identity:
-    return key_of(alert), alert.raised

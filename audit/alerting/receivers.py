@@ -30,6 +30,7 @@ from ground.known_types import known_type
 FILE: Final = "alert-receivers.json"
 _LONGEST_PAUSE_S: Final = 300.0
 _ENDS_WITHIN_S: Final = 1.0
+_LOOK_S: Final = 0.5  # whether something is due
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class _Worker:
             try:
                 due = self._due(time.time())
                 if not due:
-                    self._wait(self._pace.gather / 10)
+                    self._wait(_LOOK_S)
                     continue
                 self._send(due)
                 pause = self._pace.pause
@@ -174,19 +175,15 @@ class _Worker:
 
     def _send(self, due: Sequence[Group]) -> None:
         """Raises NotTold."""
+        refused: Refused | None = None
         try:
             self._sender.send([each.notice for each in due])
         except Refused as error:
-            self.failed += 1
+            refused = error
             log.error(
                 "alert refused, dropped receiver=%s alerts=%s error=%r",
                 *(self.name, ",".join(each.notice.id for each in due[:10]), str(error)),
             )
-        else:
-            self.sent += 1
-            if self.trouble:
-                log.info("receiver takes alerts again receiver=%s", self.name)
-            self.trouble = ""
         now = time.time()
         self._repeat_at = now + self._pace.repeat
         for each in due:
@@ -195,6 +192,13 @@ class _Worker:
             else:
                 self._told[each.notice.id] = Told(each.notice, each.members, now)
         self._kept.keep(self.name, self._told)
+        if refused:
+            self.failed += 1
+            return
+        if self.trouble:
+            log.info("receiver takes alerts again receiver=%s", self.name)
+        self.trouble = ""
+        self.sent += 1
 
 
 class _Kept:

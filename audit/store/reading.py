@@ -41,13 +41,11 @@ from audit.store.rows import Alert, JournalRow, TopicShare
 from audit.store.topics import Delays, Overview
 
 _ALERTS: Final = """
-SELECT kind, cluster, topic, host, words, raised, resolved, told_raised, told_resolved, hour,
-    finding
+SELECT kind, cluster, topic, host, words, raised, resolved, hour, finding
     FROM alerts WHERE {} ORDER BY raised DESC, kind, cluster, topic, host, hour DESC
     LIMIT ? OFFSET ?
 """
 _STANDING: Final = "resolved < 0"
-_UNTOLD: Final = "resolved >= 0 AND NOT told_resolved"
 _STATES: Final = {None: "1", "raised": _STANDING, "resolved": "resolved >= 0"}
 
 
@@ -234,14 +232,12 @@ class StoreReading:
             ).fetchall()
             return query.of(total), _alerts(connection, where, query.size, query.skipped)
 
-    def unfinished_alerts(self, most: int) -> list[Alert]:
-        """Those that stand, and those that are over, of which the webhook does not know: at most so
-        many of each, that these take no room from those."""
+    def raised_alerts(self, most: int) -> list[Alert]:
+        """Those that stand, at most so many."""
         with self._moment() as connection:
-            standing = _alerts(connection, _STANDING, most, 0)
-            return standing + _alerts(connection, _UNTOLD, most, 0)
+            return _alerts(connection, _STANDING, most, 0)
 
 
 def _alerts(connection: sqlite3.Connection, where: str, most: int, skipped: int) -> list[Alert]:
     rows = connection.execute(_ALERTS.format(where), (most, skipped))
-    return [Alert._make((*row[:7], bool(row[7]), bool(row[8]), *row[9:])) for row in rows]
+    return [Alert._make(row) for row in rows]

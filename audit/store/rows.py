@@ -36,8 +36,6 @@ class Alert(NamedTuple):
     words: str
     raised: int
     resolved: int = -1
-    told_raised: bool = False  # the webhook has it
-    told_resolved: bool = False
     hour: int = -1  # of event time, with a fault
     finding: str = ""  # with a fault, the id of the first when it was raised
 

@@ -172,9 +172,9 @@ def try_receiver(*, name: str, config: Path) -> None:
     from audit.alerting.senders import Sender  # noqa: PLC0415
 
     settings = configured(AuditConfig, config, ())
-    receiver = settings.alerts.receivers.get(name)
+    receiver = settings.alerts.all_receivers.get(name)
     if receiver is None:
-        known = ", ".join(settings.alerts.receivers) or "none"
+        known = ", ".join(settings.alerts.all_receivers) or "none"
         raise Failed(f"{config} has no receiver {one_line(name)!r}; there are: {known}")
     now = time.time_ns() // 1_000_000
     notice = trial_notice(now, page=settings.page_url, runbook=settings.runbook_url)

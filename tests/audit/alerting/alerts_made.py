@@ -1,6 +1,5 @@
 """Alerts, groups and receivers, made up for tests of what is sent."""
 
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,7 +39,3 @@ def situation(*alerts: Alert, muted: bool = False, **more: Any) -> Situation:
     return Situation(
         {name: Group(each.notice, each.members, muted) for name, each in groups.items()}, **more
     )
-
-
-def member(host: str, hour: int = -1) -> int:
-    return zlib.crc32(f"{host}\0{hour}".encode())

@@ -1,4 +1,4 @@
-"""Somebody who takes what a webhook is told: a real HTTP server, which can be told to refuse."""
+"""A receiver of alerts: a real HTTP server, which can be told to refuse."""
 
 import json
 import threading
@@ -22,11 +22,10 @@ class Listener:
 
     @property
     def said(self) -> list[tuple[str, str, str]]:
-        """Status, kind, and topic or host of all that it was told."""
+        """Status, kind, and topic or hosts of all that it was told."""
         return [
-            (each["status"], each["kind"], each["topic"] or each["host"])
-            for post in self.posts
-            for each in post["alerts"]
+            (each["status"], each["kind"], each["topic"] or ",".join(each["hosts"]))
+            for each in self.posts
         ]
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

@@ -18,7 +18,6 @@ from audit.alerting.conditions import (
     of_loads,
     waiting,
 )
-from audit.alerting.messages import untold
 from audit.answers import AgentRow, FailingLoad
 from audit.findings import FaultKind, KindCount, State
 from audit.judged_hours import HOUR, HourVerdict
@@ -84,11 +83,7 @@ def test_an_alert_names_its_finding() -> None:
     (alert,) = decide(known, {}, {}, now=1, after={}).changed
     assert alert.finding == "f1"
     (over,) = decide({}, {MISSING: alert}, {}, now=2, after={}).changed
-    messages = [message for _, message in untold([over])]
-    assert [(each.status, each.finding) for each in messages] == [
-        ("raised", "f1"),
-        ("resolved", "f1"),
-    ]
+    assert over.finding == "f1"
 
 
 def test_what_is_not_raised_yet_is_known() -> None:
@@ -178,26 +173,3 @@ def test_each_is_raised_once_and_resolved_once(moments: list[set[str]]) -> None:
         at_once = {AlertKey(kind, "east", "clicks", "") for kind in kinds - {"missing"}}
         assert {key for key in raised if key.kind != "missing"} == at_once
         assert all(key in conditions for key in raised)
-
-
-def test_what_is_to_be_told_is_told_in_its_order() -> None:
-    over = ALERT._replace(raised=5, resolved=9)
-    begun = ALERT._replace(kind="late", raised=7, hour=-1)
-    told = ALERT._replace(kind="silent", raised=1, told_raised=True)
-    later, sooner = (ALERT._replace(raised=7, hour=each * HOUR) for each in (8, 7))
-    messages = [message for _, message in untold([over, later, begun, sooner, told])]
-    assert [(each.status, each.kind, each.hour // HOUR) for each in messages] == [
-        ("raised", "missing", 2),
-        ("raised", "late", -1),
-        ("raised", "missing", 7),
-        ("raised", "missing", 8),
-        ("resolved", "missing", 2),
-    ]
-    assert messages[0].id == messages[4].id
-    assert len({each.id for each in messages}) == 4
-
-
-def test_names_from_outside_are_kept_as_they_are() -> None:
-    hostile = Alert("missing", "east", "a\0b\ud800", "<script>", words="w", raised=1)
-    ((_, message),) = untold([hostile])
-    assert len(message.id) == 24
