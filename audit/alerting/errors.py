@@ -6,8 +6,8 @@ NotTold       it may take it later
 
 
 class NotTold(Exception):
-    """The reason, without URL, key or password, and so without what the peer said: that is in
-    `answer`, as it may quote the URL."""
+    """The reason, without URL, key or password. What the peer said is in `answer`, and not for a
+    log."""
 
     def __init__(self, why: str, answer: str = "") -> None:
         super().__init__(why)

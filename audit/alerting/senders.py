@@ -113,7 +113,10 @@ def post_json(url: str, body: bytes, *, patience: float = _PATIENCE_S) -> str:
     except HttpError as error:
         seconds = time.monotonic() - began
         raise NotTold(f"{error.why} (after {seconds:.1f} s)") from None
-    text = plain_words(answer.body.decode(errors="replace"))[:_SHOWN]
+    text = plain_words(answer.body.decode(errors="replace"))
+    for secret in (at.query, at.path.rstrip("/")):  # some servers quote what was asked
+        text = text.replace(secret, "…") if secret else text
+    text = text[:_SHOWN]
     if answer.status in _REFUSED:
         raise Refused(f"HTTP {answer.status}", text)
     if not 200 <= answer.status < 300:

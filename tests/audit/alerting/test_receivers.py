@@ -155,5 +155,5 @@ def test_notes_outlive_a_restart_and_are_bounded(tmp_path: Path) -> None:
     assert alone.silences(6) == ()
     alone = AlertNotes()
     with pytest.raises(TooManyNotes):
-        for name in range(MOST + 1):
-            alone.acknowledge(Acknowledgement(id=str(name), **SAID))  # type: ignore[arg-type]
+        for number in range(MOST + 1):
+            alone.acknowledge(Acknowledgement(id=str(number), **SAID))  # type: ignore[arg-type]
