@@ -2,15 +2,8 @@
 
 import pytest
 
-from audit.alerting.conditions import (
-    KINDS,
-    AlertKey,
-    of_clusters,
-    of_hours,
-    of_shares,
-    of_this_host,
-)
-from audit.alerting.notices import MOST_HOSTS, duration_text, groups_of, severity_of
+from audit.alerting.conditions import KINDS, of_clusters, of_shares, of_this_host
+from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
 from audit.config import AlertsConfig
 from audit.standing import ClusterStanding
 from audit.store.rows import Alert, TopicShare
@@ -31,29 +24,10 @@ def test_a_rack_is_one_notice_and_a_day_of_hours_is_one() -> None:
 def test_what_a_notice_says() -> None:
     said = notice(missing(), lines=4_711, hosts=("web-3",))
     assert said.title == "Critical: clicks: lines are missing (4,711 lines, web-3)"
-    assert dict(said.facts()) == {
-        "Severity": "critical",
-        "Topic": "dc1/clicks",
-        "Host": "web-3",
-        "Lines": "4,711",
-        "Since": "2026-11-20 07:00:00 UTC",
-        "Command": "penstock report clicks --hour 2026-11-20T07",
-        "Page": said.page,
-        "Runbook": "https://audit.example.org/runbook#missing",
-        "Alert": said.id,
-    }
+    assert said.command == "penstock report clicks --hour 2026-11-20T07"
+    assert said.runbook == "https://audit.example.org/runbook#missing"
     over = said.over(SEVEN + 7_500_000)
     assert over.title == "Resolved after 2 h 5 min: clicks: lines are missing (4,711 lines, web-3)"
-    assert dict(over.facts())["Resolved"] == "2026-11-20 09:05:00 UTC, after 2 h 5 min"
-
-
-@pytest.mark.parametrize(
-    ("millis", "words"),
-    [(-5, "0 s"), (59_999, "59 s"), (60_000, "1 min"), (3_605_000, "1 h 5 s"),
-     (86_400_000 * 3 + 3_600_000 + 1_000, "3 d 1 h")],
-)  # fmt: skip
-def test_durations(millis: int, words: str) -> None:
-    assert duration_text(millis) == words
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,33 +37,30 @@ def test_every_kind_can_be_told(kind: str) -> None:
     assert all(text.isprintable() for text in (said.title, *said.words, said.command, said.page))
 
 
-CLUSTERS = {
-    "ok": ClusterStanding(),
-    "dc1": ClusterStanding(unreachable="refused", away=[2, 3], registry_away="timeout"),
-}
+CLUSTER = ClusterStanding(unreachable="refused", away=[2], registry_away="timeout")
 CONFIG = AlertsConfig(certificates=60, disk=2**20)
 SHARES = [
-    TopicShare("dc1", "few", 99, 99, 99),
-    TopicShare("dc1", "at", 1_000, 10, 10),
-    TopicShare("dc1", "dead", 1_000, 11, 0),
-    TopicShare("dc1", "cut", 1_000, 0, 11),
+    TopicShare("dc1", *each)
+    for each in (
+        ("few", 99, 99, 99),
+        ("at", 1_000, 10, 10),
+        ("x", 1_000, 11, 0),
+        ("y", 1_000, 0, 11),
+    )
 ]
 
 
 def test_what_else_is_worth_an_alert() -> None:
-    found = {**of_clusters(CLUSTERS), **of_shares(SHARES, CONFIG)}
+    clusters = {"ok": ClusterStanding(), "dc1": CLUSTER}
+    found = {**of_clusters(clusters), **of_shares(SHARES, CONFIG)}
     found |= of_this_host("a1", {"/old": 1_059.0, "/new": 1_060.0}, 2**20 - 1, CONFIG, 1_000_000)
     assert {key[:4]: each.words for key, each in found.items()} == {
         ("away", "dc1", "", ""): "the ledger of dc1 cannot be read: refused",
         ("away", "dc1", "", "broker 2"): "broker 2 of dc1 is away, and holds replicas",
-        ("away", "dc1", "", "broker 3"): "broker 3 of dc1 is away, and holds replicas",
         ("away", "dc1", "", "registry"): "the registry of dc1 does not answer: timeout",
-        ("dead", "dc1", "dead", ""): "11 of 1,000 lines of dc1/dead in the last hour became dead "
-        "letters",
-        ("altered", "dc1", "cut", ""): "11 of 1,000 lines of dc1/cut in the last hour were altered",
+        ("dead", "dc1", "x", ""): "11 of 1,000 lines of dc1/x in the last hour became dead letters",
+        ("altered", "dc1", "y", ""): "11 of 1,000 lines of dc1/y in the last hour were altered",
         ("certificate", "", "", "a1"): "/old ends 1970-01-01T00:17Z",
         ("disk", "", "", "a1"): "the audit's disk on a1 has 1 MiB left",
     }
     assert of_this_host("a1", {"/new": 1_060.0}, 2**20, CONFIG, 1_000_000) == {}
-    assert of_hours([], {}, 0, is_gone=lambda _: False) == {}
-    assert AlertKey("disk", "", "", "a1") in found
