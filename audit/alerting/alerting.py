@@ -7,7 +7,7 @@ twice nor forgets to resolve it.
 import logging
 import platform
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Final
 
@@ -19,7 +19,7 @@ from audit.alerting.conditions import (
     DEAD,
     FAULTS,
     MOST_RAISED,
-    SEEN_WITHOUT_A_LEDGER,
+    OF_THIS_HOST,
     UNLOADED,
     AlertKey,
     Condition,
@@ -114,17 +114,9 @@ class Alerting:
         raised = self._raised
         unknown = self._standing.clusters.keys() - as_of.keys()
         for key, each in raised.items():
-            if key.kind not in SEEN_WITHOUT_A_LEDGER and (
-                key.cluster in unknown or (unknown and not key.cluster)
-            ):
+            if self._is_unknown(key, unknown):
                 conditions[key] = self._conditions.get(key, Condition(each.words))
-        decided = decide(
-            conditions,
-            raised,
-            self._since,
-            now=now,
-            after=self._after,
-        )
+        decided = decide(conditions, raised, self._since, now=now, after=self._after)
         self._since = dict(decided.since)
         before, self._waiting = self._waiting, waiting(conditions, decided.since, self._after)
         if len(raised) >= MOST_RAISED > self._raised_before:
@@ -138,6 +130,15 @@ class Alerting:
         if decided.changed or monotonic() >= self._offer_at:
             self._offer(unknown, now)
         return bool(decided.changed) or before != self._waiting
+
+    def _is_unknown(self, key: AlertKey, unknown: Collection[str]) -> bool:
+        """Whether it cannot be said just now that it is over."""
+        if key.kind == AWAY:
+            cluster = self._standing.clusters.get(key.cluster)
+            return cluster is not None and not cluster.is_seen
+        if key.kind in OF_THIS_HOST:
+            return False
+        return key.cluster in unknown or bool(unknown and not key.cluster)
 
     def _slowly_changing(self, as_of: Mapping[str, int], now: int) -> Mapping[AlertKey, Condition]:
         if monotonic() >= self._slow_at:

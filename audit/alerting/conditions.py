@@ -41,7 +41,7 @@ KINDS: Final = (
     *(each.value for each in FAULTS),
     *(UNLOADED, LATE, SILENT, DEAD, ALTERED, AWAY, CERTIFICATE, DISK),
 )
-SEEN_WITHOUT_A_LEDGER: Final = frozenset({AWAY, CERTIFICATE, DISK})
+OF_THIS_HOST: Final = frozenset({CERTIFICATE, DISK})
 
 _LONGEST_WORDS: Final = 1_000
 _FEW_LINES: Final = 100

@@ -6,6 +6,7 @@ about who is told, and change no verdict. Where nobody logs in, programs on this
 as they may write to the ledger.
 """
 
+import logging
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -61,6 +62,9 @@ def _noted(service: Service, row: answers.AlertRow, now: int) -> NotedAlert:
     return NotedAlert(**msgspec.structs.asdict(row), **more)
 
 
+log = logging.getLogger(__name__)
+
+
 class NoteKind(NamedTuple):
     """One path."""
 
@@ -80,6 +84,7 @@ NOTE_PATHS: Final = frozenset(each.path for each in NOTE_KINDS)
 def note(service: Service, said: Acknowledge | Mute | Unmute, by: str) -> Noted:
     """Writes a file. Raises Unanswerable."""
     now = now_millis()
+    log.info("alerts: %s by=%r said=%r", type(said).__name__.lower(), by, said)
     until = getattr(said, "until", None)
     if until is not None and not now < until <= now + LONGEST_SILENCE_MILLIS:
         raise BadQuery("`until` must be in the future, and within a year")
