@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from audit.alerting.answers import Acknowledge, Mute, Noted, NotedAlert, NotedAlerts, Unmute
+from audit.alerting.conditions import KINDS
 from audit.config import AuditConfig
 from ground.http_client import HttpUrl
 from ground.printable import one_line
@@ -80,7 +81,10 @@ def _row(alert: NotedAlert) -> dict[str, object]:
 @_reason
 @click.option("--until", type=TimeType(), metavar="TIME", help="Without it, until it is resolved.")
 @audit_option
-def acknowledge(*, alert: str, reason: str, until: int | None, audit: HttpUrl) -> None:
+@json_option
+def acknowledge(
+    *, alert: str, reason: str, until: int | None, audit: HttpUrl, as_json: bool
+) -> None:
     """Say that somebody works on it: receivers hear no more of it until it is resolved.
 
     ID is in messages and in `penstock alert list`; it means all alerts of that kind and topic.
@@ -91,21 +95,22 @@ def acknowledge(*, alert: str, reason: str, until: int | None, audit: HttpUrl) -
     """
     said = Acknowledge(id=alert, reason=reason, until=until, by=local_account())
     noted = ask(audit, "acknowledge", {}, Noted, posted=said)
-    print(f"{noted.id} is acknowledged, by {one_line(noted.by)}.")
+    _say(noted, f"{noted.id} is acknowledged, by {one_line(noted.by)}.", as_json=as_json)
 
 
 @click.command()
-@click.option("--kind", default="", help="Only this kind, such as silent.")
+@click.option("--kind", type=click.Choice(KINDS), help="Only this kind.")
 @click.option("--cluster", default="", metavar="NAME", help="Only this cluster.")
-@click.option("--topic", default="", metavar="PATTERN", help="Only these topics: * and ? match.")
-@click.option("--host", default="", metavar="PATTERN", help="Only these hosts: * and ? match.")
+@click.option("-t", "--topic", default="", metavar="TOPIC", help="Only these: * and ? match.")
+@click.option("--host", default="", metavar="NAME", help="Only these hosts: * and ? match.")
 @click.option("--for", "duration", type=DurationType(), metavar="TIME", help="How long: 2h, 7d.")
 @click.option("--until", type=TimeType(), metavar="TIME", help="Or until then; UTC.")
 @_reason
 @audit_option
+@json_option
 def silence(
     *,
-    kind: str,
+    kind: str | None,
     cluster: str,
     topic: str,
     host: str,
@@ -113,6 +118,7 @@ def silence(
     until: int | None,
     reason: str,
     audit: HttpUrl,
+    as_json: bool,
 ) -> None:
     """Mute alerts for a time, also those to come. All that is given must match.
 
@@ -128,16 +134,18 @@ def silence(
         raise click.UsageError("give --for or --until")
     end = until if duration is None else time.time_ns() // 1_000_000 + duration
     assert end is not None
-    matched = {"kind": kind, "cluster": cluster, "topic": topic, "host": host}
+    matched = {"kind": kind or "", "cluster": cluster, "topic": topic, "host": host}
     said = Mute(**matched, reason=reason, until=end, by=local_account())
     noted = ask(audit, "silence", {}, Noted, posted=said)
-    print(f"Silence {noted.id} until {time_text(end)} UTC, by {one_line(noted.by)}.")
+    words = f"Silence {noted.id} until {time_text(end)} UTC, by {one_line(noted.by)}."
+    _say(noted, words, as_json=as_json)
 
 
 @click.command()
 @click.argument("silence", metavar="ID")
 @audit_option
-def unsilence(*, silence: str, audit: HttpUrl) -> None:
+@json_option
+def unsilence(*, silence: str, audit: HttpUrl, as_json: bool) -> None:
     """End a silence before its time. ID is in `penstock alert list`.
 
     \b
@@ -145,7 +153,14 @@ def unsilence(*, silence: str, audit: HttpUrl) -> None:
         penstock alert unsilence 7e0ac1d2
     """
     noted = ask(audit, "unsilence", {}, Noted, posted=Unmute(id=silence, by=local_account()))
-    print(f"Silence {noted.id} has ended.")
+    _say(noted, f"Silence {noted.id} has ended.", as_json=as_json)
+
+
+def _say(noted: Noted, words: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"id": noted.id, "by": noted.by})
+    else:
+        print(words)
 
 
 @click.command("test")
@@ -157,7 +172,8 @@ def unsilence(*, silence: str, audit: HttpUrl) -> None:
     metavar="FILE",
     help="The audit's file, with `alerts.receivers`.",
 )
-def try_receiver(*, name: str, config: Path) -> None:
+@json_option
+def try_receiver(*, name: str, config: Path, as_json: bool) -> None:
     """Send a test alert to a receiver, then that it is resolved, and print the answers.
 
     It is sent from here, by the same code as the audit's. NAME is one of `alerts.receivers`.
@@ -180,8 +196,15 @@ def try_receiver(*, name: str, config: Path) -> None:
     notice = trial_notice(now, page=settings.page_url, runbook=settings.runbook_url)
     try:
         sender = Sender(receiver)
-        for words, sent in (("raised", notice), ("resolved", notice.over(now + 1_000))):
-            print(f"{name} ({receiver.means}), {words}: {one_line(sender.send([sent]))}")
+        answers = {
+            each.status: one_line(sender.send([each]))
+            for each in (notice, notice.over(now + 1_000))
+        }
     except NotTold as error:
         answer = f": {one_line(error.answer)}" if error.answer else ""
         raise Failed(f"{name} ({receiver.means}) did not take it: {error}{answer}") from None
+    if as_json:
+        print_json(answers)
+        return
+    for status, answer in answers.items():
+        print(f"{name} ({receiver.means}), {status}: {answer}")

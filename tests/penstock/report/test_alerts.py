@@ -55,7 +55,6 @@ def _note(audit: AuditProcess, name: str) -> None:
     for said, *arguments in (
         ("no alert 000000000000 is raised", "ack", "0" * 12, "--reason", "x"),
         ("say what is silenced", "silence", "--for", "1h", "--reason", "x"),
-        ("one of unknown", "silence", "--kind", "lat", "--for", "1h", "--reason", "x"),
         ("there is no silence nothing", "unsilence", "nothing"),
     ):
         assert said in alert(*arguments, *at, code=1)
