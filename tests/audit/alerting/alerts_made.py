@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from audit.alerting.conditions import Condition, Conditions, key_of
+from audit.alerting.conditions import Condition, key_of
 from audit.alerting.notices import Group, Notice, groups_of
 from audit.alerting.receivers import Situation
 from audit.judged_hours import HOUR
@@ -25,12 +25,9 @@ def silent(*hosts: str) -> list[Alert]:
     return [Alert("silent", "dc1", "", each, f"{each} is silent", SEVEN) for each in hosts]
 
 
-def known(alerts: list[Alert], **condition: Any) -> Conditions:
-    return {key_of(each): Condition(each.words, **condition) for each in alerts}
-
-
 def notice(alerts: list[Alert], **condition: Any) -> Notice:
-    (group,) = groups_of(alerts, known(alerts, **condition), **LINKS).values()
+    known = {key_of(each): Condition(each.words, **condition) for each in alerts}
+    (group,) = groups_of(alerts, known, **LINKS).values()
     return group.notice
 
 

@@ -112,16 +112,13 @@ def test_templates(listener: Listener, tmp_path: Path, text: str, why: str) -> N
     assert said == ([] if why else [(EVIL.topic, -1, EVIL.hosts)])
 
 
-class Mailbox:
+class Mailbox(list[bytes]):
     """What an SMTP server accepted."""
-
-    def __init__(self) -> None:
-        self.mails: list[bytes] = []
 
     async def handle_DATA(self, _server: SMTP, _session: Session, envelope: Envelope) -> str:  # noqa: N802
         assert isinstance(envelope.content, bytes)
-        self.mails.append(envelope.content)
-        return "250 queued" if len(self.mails) < 4 else "550 spam"
+        self.append(envelope.content)
+        return "250 queued" if len(self) < 4 else "550 spam"
 
     def authenticate(self, *about: Any) -> AuthResult:
         right = about[-1] == LoginPassword(b"penstock", made_secret("smtp").encode())
@@ -159,7 +156,7 @@ def test_mail_goes_to_a_real_server(tmp_path: Path, tls: str, how: str) -> None:
         send(RAISED, "^SMTP 535$")
     finally:
         server.stop()
-    raised, over, *_ = (message_from_bytes(e, policy=policy.default) for e in mailbox.mails)
+    raised, over, *_ = (message_from_bytes(e, policy=policy.default) for e in mailbox)
     assert raised["Subject"] == f"[penstock] {RAISED.title}"
     assert raised["To"] == "ops@example.org, dev@example.org"
     assert raised["References"] == over["References"]

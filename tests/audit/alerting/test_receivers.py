@@ -59,7 +59,7 @@ def test_a_state_that_changes_is_told_once(story: Story) -> None:
     story.receivers.offer(situation(*silent("web-2", "web-3"), *missing()))
     grown = ("raised", "silent", "web-2,web-3")
     story.await_said(LOST, RACK, grown)
-    story.receivers.offer(Situation(standing=situation(*missing()).groups, unknown=["dc1"]))
+    story.receivers.offer(Situation(situation(*missing()).groups, unknown=["dc1"]))
     story.receivers.offer(Situation(unknown=["dc1", "dc2"]))
     story.receivers.offer(situation(*missing()))
     story.await_said(LOST, RACK, grown, ("resolved", "silent", "web-2,web-3"))

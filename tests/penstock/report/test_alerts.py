@@ -31,9 +31,8 @@ def test_an_alert_is_told_known_and_silenced(tmp_path: Path) -> None:
             (told,) = wait_until(lambda: [*listener.posts], what="told")
             _note(audit, told["id"])
         assert {each["id"] for each in listener.posts} == {told["id"]}
-        said = "hook (webhook), {}: HTTP 200: …?…\n"
-        both = said.format("raised") + said.format("resolved")
-        assert alert("test", "hook", "--config", config) == both
+        said = alert("test", "hook", "--config", config).splitlines()
+        assert said == [f"hook (webhook), {e}: HTTP 200: …?…" for e in ("raised", "resolved")]
         listener.status = 500
         failed = "penstock: hook (webhook) did not take it: HTTP 500: …?…\n"
         assert alert("test", "hook", "--config", config, code=1) == failed
