@@ -59,8 +59,11 @@ def test_a_state_that_changes_is_told_once(story: Story) -> None:
     story.receivers.offer(situation(*silent("web-2", "web-3"), *missing()))
     grown = ("raised", "silent", "web-2,web-3")
     story.await_said(LOST, RACK, grown)
-    story.receivers.offer(Situation(situation(*missing()).groups, unknown=["dc1"]))
-    story.receivers.offer(Situation(unknown=["dc1", "dc2"]))
+    groups = situation(*silent("web-2")).groups
+    (rack,) = (each.notice for each in groups.values())
+    stays = (Situation(groups), Situation(standing=groups), Situation(unknown=["dc1"]))
+    assert not any(each.is_over(rack) for each in stays)
+    assert Situation(unknown=["dc2"]).is_over(rack)
     story.receivers.offer(situation(*missing()))
     story.await_said(LOST, RACK, grown, ("resolved", "silent", "web-2,web-3"))
     assert story.posts[-1]["resolved"] > story.posts[-1]["since"]
