@@ -4,12 +4,14 @@ Each key is explained at its field: `penstock keys` and
 docs/audit-configuration.md have it from there.
 """
 
+import platform
 import re
 from ipaddress import ip_address
 from typing import Final
 
 import msgspec
 
+from audit.receiver_config import Receiver, ReceiverKind
 from client.addresses import check_brokers
 from client.bootstrap import Bootstrap
 from client.security import Security
@@ -18,6 +20,7 @@ from ground.http_security import HttpSecurity
 from ground.listening import is_loopback
 from ground.server_tls import ListenerTls
 from ground.settings import (
+    Bytes,
     FilePath,
     FolderPath,
     HostAndPort,
@@ -31,6 +34,8 @@ from ground.settings import (
 from schemas.remote.address import RegistryAddress, check_registry
 
 _PORTS: Final = 65536
+_MOST_RECEIVERS: Final = 20
+_RECEIVER: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
 # What clients send of themselves, or another way to log in.
 _TAKEN: Final = frozenset(
@@ -65,27 +70,59 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is told to a webhook, and when."""
+    """When something is an [alert](how-to/alerts.md), and who receives it."""
 
+    receivers: dict[str, Receiver] = {}
+    """Who receives alerts, by a name of yours."""
+    page: Url = ""
+    """The address of this audit's page, for links in alerts. Default: `host` and `port`."""
+    runbook: Url = ""
+    """The page that says what to do about each kind of alert; `#KIND` is added. Default: the
+    audit's own."""
     webhook: Url = ""
-    """An `http://` or `https://` URL that [alerts](audit-failures.md#alerts) are posted to; without
-    it nothing is told, but all is shown. With `alerts.webhook_file` it stands in a file."""
+    """Short for a receiver named `webhook` with this URL. With `alerts.webhook_file` it stands in a
+    file."""
+    gather: Seconds = 10.0
+    """The first message about a problem waits this time, so that the hosts of a rack are one."""
     silent: Seconds = 600.0
-    """An agent that was not heard for so long is told to be silent; the page
-    [shows it](audit.md#the-page) earlier. At least two windows, as an idle agent
-    is heard once in each; more than that where agents have a `ledger_interval` longer than a
-    window."""
+    """An agent is silent once it was not heard from for this time; the page
+    [shows it](audit.md#the-page) earlier. At least two windows, because an idle agent is heard from
+    once in each; longer where agents have a `ledger_interval` longer than a window."""
     late: Seconds = 86_400.0
-    """A window that still waits so long after its end is late."""
+    """A window that still waits this time after its end is late."""
     after: Seconds = 120.0
-    """Something missing, duplicated, changed or unknown, or a table that cannot be loaded, must
-    stay so for that long before it is told."""
+    """A fault, a table that cannot be loaded, or a program that is away is raised once it has
+    lasted this time."""
+    dead: float = 0.01
+    """A topic with a larger share of dead letters among the last hour's lines has an alert; 0: all
+    that have any."""
+    altered: float = 0.01
+    """A topic with a larger share of altered lines among the last hour's has an alert; 0: all that
+    have any."""
+    certificates: Seconds = 1_209_600.0
+    """A certificate of the audit's configuration that ends within this time has an alert."""
+    disk: Bytes = 1_073_741_824
+    """Less free space in `data_dir` has an alert."""
 
     def __post_init__(self) -> None:
         check_positive(self, "silent", "late")
-        check_not_negative(self, "after")
+        check_not_negative(self, "after", "gather", "dead", "altered", "certificates", "disk")
         if self.webhook and not self.webhook.startswith(("http://", "https://")):
             raise ValueError("`webhook` must be an http:// or https:// URL")
+        if self.webhook and "webhook" in self.receivers:
+            raise ValueError("`webhook` is a receiver, too: give it once")
+        if len(self.receivers) > _MOST_RECEIVERS:
+            raise ValueError(f"at most {_MOST_RECEIVERS} `receivers`")
+        for name in self.receivers:
+            if not _RECEIVER.fullmatch(name):
+                raise ValueError(
+                    f"`receivers`: {name[:80]!r} is not a name: lower-case letters, digits and -"
+                )
+
+    @property
+    def all_receivers(self) -> dict[str, Receiver]:
+        alone = Receiver(url=self.webhook, kind=ReceiverKind.WEBHOOK) if self.webhook else None
+        return self.receivers | ({"webhook": alone} if alone else {})
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -261,6 +298,20 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def has_logins(self) -> bool:
         """Whether that is asked of each request."""
         return bool(self.users_file or self.tokens_file or self.proxy)
+
+    @property
+    def page_url(self) -> str:
+        """The page's address, for links."""
+        if self.alerts.page:
+            return self.alerts.page.rstrip("/")
+        host = (self.host_names or (self.host,))[0]
+        host = platform.node() if host in {"0.0.0.0", "::"} else host  # noqa: S104
+        scheme = "https" if self.tls else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
+    def runbook_url(self) -> str:
+        return self.alerts.runbook or f"{self.page_url}/runbook"
 
     @property
     def certificate_files(self) -> CertificateFiles:

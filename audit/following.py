@@ -146,7 +146,12 @@ class LedgerFollower:
         self._say_hidden(hidden)
         before = self._standing.clusters[self._name]
         self._standing.note(
-            self._name, brokers=_facts(known), topic_ids=topic_ids, absent=absent, looked=began
+            self._name,
+            brokers=_facts(known),
+            away=_away(known),
+            topic_ids=topic_ids,
+            absent=absent,
+            looked=began,
         )
         if (topic_ids, absent) != (before.topic_ids, before.absent):
             self._standing.changed()
@@ -187,6 +192,17 @@ def _by_name(brokers: Brokers, names: Sequence[str]) -> tuple[frozenset[str], di
         except ClientError:
             continue
     return frozenset(each for each in names if not known.has(each)), hidden
+
+
+def _away(known: ClusterMetadata) -> list[int]:
+    """Brokers that hold replicas and are not there."""
+    held = {
+        replica
+        for topic in known.topics.values()
+        for partition in topic.partitions
+        for replica in partition.replicas
+    }
+    return sorted(held - known.brokers.keys())
 
 
 def _facts(known: ClusterMetadata) -> list[BrokerFacts]:

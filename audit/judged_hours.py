@@ -28,6 +28,7 @@ class HourVerdict(msgspec.Struct, frozen=True):
     judged: JudgedHour
     faults: Mapping[State, str] = {}
     first: Mapping[State, str] = {}
+    hosts: Mapping[State, tuple[str, ...]] = {}  # by what is wrong, where
     events: Mapping[Tier, int] = {}  # by tier
     pending_since: int = -1  # the end of its first window that still waits
 
@@ -35,6 +36,11 @@ class HourVerdict(msgspec.Struct, frozen=True):
     def is_open(self) -> bool:
         """Whether another verdict may come without anything that is said of this very hour."""
         return self.judged.state != State.COMPLETE
+
+    def lines(self, state: State) -> int:
+        """How many events have that fault; -1 where that is not known."""
+        counts = [each for each in self.judged.kinds if each.kind.state is state]
+        return sum(each.events for each in counts) or -1
 
 
 def hour_of(time: int) -> int:
@@ -122,7 +128,11 @@ def _hour(
     for each in told:
         by_state[each.kind.state].append(each)
     first = {state: some[0].id for state, some in by_state.items()}
-    return HourVerdict(judged, _faults(faulty, by_state), first, events, since)
+    hosts = {
+        state: tuple(sorted({each.host for each in some if each.host}))
+        for state, some in by_state.items()
+    }
+    return HourVerdict(judged, _faults(faulty, by_state), first, hosts, events, since)
 
 
 def _faults(

@@ -214,12 +214,13 @@ class AuditMetrics:
             "Alerts that are raised: with faults one for each kind, topic and hour.",
             value=service.alerts_raised,
         )
-        posts = CounterMetricFamily(
-            PREFIX + "webhook_posts", "Requests to the webhook.", labels=["outcome"]
+        messages = CounterMetricFamily(
+            PREFIX + "alert_messages", "Messages to receivers.", labels=["receiver", "outcome"]
         )
-        posts.add_metric(["taken"], service.posts.taken)
-        posts.add_metric(["failed"], service.posts.failed)
-        yield posts
+        for each in service.receivers.states():
+            messages.add_metric([each.name, "sent"], each.sent)
+            messages.add_metric([each.name, "failed"], each.failed)
+        yield messages
         folding = HistogramMetricFamily(
             PREFIX + "fold_seconds", "From a chunk of entries read to all of it written."
         )

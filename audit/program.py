@@ -2,8 +2,7 @@
 
 SIGTERM and SIGINT stop it gracefully, a second one at once. Killed at any point it goes on where it
 was: what was folded and up to where it was read are written in one transaction. A database that is
-damaged is moved aside and built anew from the ledgers, as all that is in it came from there; what
-only it knew, which alerts had been told, is told again.
+damaged is moved aside and built anew from the ledgers, as all that is in it came from there.
 """
 
 import gc
@@ -18,7 +17,9 @@ from types import FrameType
 from typing import Final
 
 from audit.alerting.alerting import Alerting
-from audit.alerting.webhook import Webhook
+from audit.alerting.errors import NotTold
+from audit.alerting.notes import AlertNotes
+from audit.alerting.receivers import Pace, Receivers
 from audit.config import AuditConfig
 from audit.data_directory import held
 from audit.errors import AuditFailure, AuditStoreError, StoreDamaged
@@ -31,6 +32,7 @@ from audit.inventory import InventoryFile
 from audit.judging import Judging
 from audit.metrics import AuditMetrics
 from audit.picture import TierKind
+from audit.registry_look import RegistryLook
 from audit.rounds import Rounds
 from audit.service import Service
 from audit.standing import ClusterStanding, Standing
@@ -63,7 +65,7 @@ def run(config: AuditConfig) -> int:
             with ExitStack() as ends:
                 ends.enter_context(held(Path(config.data_dir)))
                 standing = Standing({name: ClusterStanding() for name in config.all_clusters})
-                service = Service(config, standing)
+                service = _service(config, standing, ends)
                 certificates = CertificateWatch(config.certificate_files)
                 figures = AuditMetrics(service, certificates.ends).exposition
                 server = AuditHttpServer(service, figures, page_files(), SOFTWARE_VERSION)
@@ -84,12 +86,28 @@ def run(config: AuditConfig) -> int:
                 if not NATIVE:
                     log.warning(NOT_COMPILED)
                 _look_at_groups(service, ends)
-                _work(service, told)
+                _work(service, certificates, told)
         except (AuditFailure, CannotListen) as error:
             print(f"penstock audit: {error}", file=sys.stderr)
             return CANNOT_START
     log.info("stopped")
     return 0
+
+
+def _service(config: AuditConfig, standing: Standing, ends: ExitStack) -> Service:
+    """With receivers that are started, and a look at registries. Raises AuditFailure."""
+    directory = Path(config.data_dir)
+    try:
+        pace = Pace(gather=config.alerts.gather)
+        receivers = Receivers(config.alerts.all_receivers, directory, pace)
+    except NotTold as error:
+        raise AuditFailure(f"`alerts.receivers`: {error}") from None
+    receivers.start()
+    ends.callback(receivers.stop)
+    look = RegistryLook(config.all_clusters, standing)
+    look.start()
+    ends.callback(look.stop)
+    return Service(config, standing, notes=AlertNotes(directory), receivers=receivers)
 
 
 def _look_at_groups(service: Service, ends: ExitStack) -> None:
@@ -109,11 +127,11 @@ def _look_at_groups(service: Service, ends: ExitStack) -> None:
         ends.callback(each.ask_to_stop)
 
 
-def _work(service: Service, told: threading.Event) -> None:
+def _work(service: Service, certificates: CertificateWatch, told: threading.Event) -> None:
     directory = Path(service.config.data_dir)
     while not told.is_set():
         try:
-            _audit(service, directory, told)
+            _audit(service, certificates, directory, told)
         except StoreDamaged as error:
             aside = AuditStore.discard(directory)
             log.error("database damaged, built anew error=%r aside=%s", str(error), aside)
@@ -126,7 +144,9 @@ def _work(service: Service, told: threading.Event) -> None:
             told.wait(_PAUSE_S)
 
 
-def _audit(service: Service, directory: Path, told: threading.Event) -> None:
+def _audit(
+    service: Service, certificates: CertificateWatch, directory: Path, told: threading.Event
+) -> None:
     """With one database, until it is told to stop. Raises StoreDamaged, AuditStoreError."""
     config, standing = service.config, service.standing
     with ExitStack() as ends:
@@ -141,14 +161,15 @@ def _audit(service: Service, directory: Path, told: threading.Event) -> None:
         ends.callback(reading.close)
         service.reads(reading)
         ends.callback(service.reads, None)
-        webhook = Webhook(config.alerts.webhook) if config.alerts.webhook else None
         judging = Judging(reading, config)
-        alerting = Alerting(store, reading, config, standing, webhook)
+        alerting = Alerting(
+            *(store, reading, config, standing),
+            receivers=service.receivers,
+            notes=service.notes,
+            certificates=certificates.ends,
+        )
         inventory = InventoryFile(Path(config.inventory)) if config.inventory else None
         rounds = Rounds(service, store, judging, alerting, inventory)
-        if webhook is not None:
-            webhook.start()
-            ends.callback(webhook.stop)
         for name in config.all_clusters:
             standing.note(name, as_of=_newest_entry(reading, name))
         followers = [

@@ -29,7 +29,7 @@ from audit.following import FollowingStopped, Handed, ReadTo
 from audit.inventory import InventoryFile
 from audit.judged_hours import DAY, HourVerdict, figures_of
 from audit.judging import Judging
-from audit.service import Posts, Service, now_millis
+from audit.service import Service, now_millis
 from audit.store.rows import Touched
 from audit.store.store import AuditStore
 from ledger.reading import LedgerChunk, LedgerPositions
@@ -193,13 +193,12 @@ class Rounds:
             changed |= self._alerting.judge(self._judging.open_hours, as_of, now)
             self._service.alerts_raised = self._alerting.raised
             self._service.alerts_waiting = self._alerting.waiting
+            self._service.alert_groups = self._alerting.groups
         if self._figures_due.is_due():
             since = max(as_of.values(), default=now) - DAY
             self._service.figures = figures_of(
                 self._judging.said, since=since, is_deleted=self._standing.is_deleted
             )
-        self._alerting.tell()
-        self._service.posts = Posts(*self._alerting.posts)
         return changed
 
     def _keep(self, hours: list[HourVerdict]) -> None:

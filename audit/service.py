@@ -13,6 +13,9 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from audit.alerting.conditions import WaitingCondition
+from audit.alerting.notes import AlertNotes
+from audit.alerting.notices import Group
+from audit.alerting.receivers import Receivers
 from audit.answers import TopicFinding
 from audit.config import AuditConfig
 from audit.errors import NotNow, StoreDamaged
@@ -25,13 +28,6 @@ from ground.exposition import Histogram
 _MOST_KEPT: Final = 256  # answers' parts
 
 T = TypeVar("T")
-
-
-class Posts(NamedTuple):
-    """To the webhook, since the start."""
-
-    taken: int = 0
-    failed: int = 0
 
 
 class KeptFindings(NamedTuple):
@@ -51,7 +47,9 @@ class Service(msgspec.Struct):
     figures: Sequence[TopicFigures] = ()
     alerts_raised: int = 0
     alerts_waiting: Sequence[WaitingCondition] = ()  # what is known and not raised yet
-    posts: Posts = msgspec.field(default_factory=Posts)
+    alert_groups: Mapping[str, Group] = {}  # what stands, as receivers are told, by id
+    notes: AlertNotes = msgspec.field(default_factory=AlertNotes)
+    receivers: Receivers = msgspec.field(default_factory=Receivers)
     refused: Mapping[str, int] = {}  # requests, by why, since the start
     sessions: Callable[[], int] = int  # how many are open
     groups: dict[str, GroupsSeen] = {}  # by cluster, as last looked

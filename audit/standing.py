@@ -42,9 +42,16 @@ class ClusterStanding(msgspec.Struct, frozen=True):
     gaps: int = 0  # times that entries were deleted before they were read
     left_out: int = 0  # entries that could not be read, since the start
     brokers: Sequence[BrokerFacts] = ()
+    away: Sequence[int] = ()  # brokers that hold replicas and are not among them
+    registry_away: str | None = None  # why it does not answer; None: not looked yet
     topic_ids: Mapping[str, str] = {}  # of the topics that are there
     absent: Collection[str] = frozenset()  # topics that were asked for by name, and are not there
     looked: int = 0  # everything read up to then had been read before these were asked for
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether it is known who of its programs is away."""
+        return bool(self.unreachable or self.looked) and self.registry_away is not None
 
 
 class Standing(msgspec.Struct):

@@ -32,6 +32,9 @@ SECTIONS: Final = {
         "demo": Lazy("penstock.demo.command", "Show it all at work on this machine.", "all"),
         "status": Lazy("penstock.status.command", "Show what runs, its lag, and what is wrong."),
         "report": Lazy("penstock.report.command", "Say whether every line has arrived."),
+        "alert": Lazy(
+            "penstock.command_line:alert", "List, acknowledge, silence alerts; test receivers."
+        ),
         "size": Lazy("penstock.size.command", "Compute what a site needs: brokers, disks, cores."),
         "gate": Lazy("penstock.command_line:gate", "Check whether the next host may be changed."),
     },
@@ -107,6 +110,15 @@ TOPICS: Final = {
             "Cut a damaged partition off at its first damage.",
             "broker",
         ),
+    }
+}
+ALERT: Final = {
+    "Commands": {
+        "list": Lazy("penstock.report.alerts:list_alerts", "List alerts, silences, receivers."),
+        "ack": Lazy("penstock.report.alerts:acknowledge", "Acknowledge an alert."),
+        "silence": Lazy("penstock.report.alerts:silence", "Mute alerts for a time."),
+        "unsilence": Lazy("penstock.report.alerts:unsilence", "End a silence."),
+        "test": Lazy("penstock.report.alerts:try_receiver", "Send a test alert.", "audit"),
     }
 }
 GATE: Final = {
@@ -235,6 +247,19 @@ def topics() -> None:
     Example:
         penstock topics create page_views --partitions 8 --config retention.ms=86400000
         penstock topics describe page_views
+    """
+
+
+@click.group(cls=LazyGroup, sections=ALERT)
+def alert() -> None:
+    """List the alerts of an audit, acknowledge and silence them, and test receivers.
+
+    \b
+    Example:
+        penstock alert list
+        penstock alert ack 3f0c9a1d5b7e --reason "web-3 is being repaired"
+        penstock alert silence --host 'web-*' --for 2h --reason "rack 4 is moved"
+        penstock alert test on-call --config audit.yaml
     """
 
 

@@ -1,32 +1,46 @@
-"""Alerts as a whole: raised, kept, told, resolved, told again. Belongs to the thread that writes.
+"""Alerts as a whole: raised, kept, offered to receivers, resolved. For the thread that writes.
 
-What is raised and what has been told are in the store before anything else happens, so that a kill
-neither raises anything twice nor forgets to resolve it.
+What is raised is in the store before anything else happens, so that a kill neither raises anything
+twice nor forgets to resolve it.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import platform
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from time import monotonic
 from typing import Final
 
+from msgspec.structs import replace
+
 from audit.alerting.conditions import (
+    ALTERED,
+    AWAY,
+    DEAD,
     FAULTS,
     MOST_RAISED,
+    OF_THIS_HOST,
     UNLOADED,
     AlertKey,
+    Condition,
+    Conditions,
     WaitingCondition,
     decide,
-    findings_of,
     key_of,
     of_agents,
+    of_clusters,
     of_hours,
     of_loads,
+    of_shares,
+    of_this_host,
     waiting,
 )
-from audit.alerting.messages import MOST_AT_ONCE, untold
-from audit.alerting.webhook import Webhook
+from audit.alerting.notes import AlertNotes
+from audit.alerting.notices import Group, groups_of, notice_id
+from audit.alerting.receivers import Receivers, Situation
 from audit.answers import AgentRow, FailingLoad
 from audit.config import AuditConfig
-from audit.judged_hours import HourVerdict
+from audit.judged_hours import HOUR, HourVerdict
 from audit.queries import AgentsQuery
 from audit.standing import Standing
 from audit.store.fleet import patience
@@ -34,13 +48,12 @@ from audit.store.reading import StoreReading
 from audit.store.rows import Alert
 from audit.store.store import AuditStore
 
-_MOST_UNTOLD: Final = 2 * MOST_RAISED  # that all began, and that all is over
 _MOST_SILENT: Final = 5_000
 _PAGE: Final = 500
+_SLOW_S: Final = 30.0  # from one look at what changes slowly to the next
+_OFFER_S: Final = 5.0  # the same groups with other figures
 
 log = logging.getLogger(__name__)
-
-Identity = tuple[AlertKey, int]
 
 
 class Alerting:
@@ -52,59 +65,58 @@ class Alerting:
         reading: StoreReading,
         config: AuditConfig,
         standing: Standing,
-        webhook: Webhook | None,
+        *,
+        receivers: Receivers | None = None,
+        notes: AlertNotes | None = None,
+        certificates: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
+        """`certificates`: when they end, by file."""
         self._store = store
         self._reading = reading
         self._config = config
         self._standing = standing
-        self._webhook = webhook
+        self._receivers = receivers or Receivers()
+        self._notes = notes or AlertNotes()
+        self._certificates = certificates
+        self._slow: dict[AlertKey, Condition] = {}
+        self._slow_at = 0.0
+        self._offer_at = 0.0
+        self.groups: Mapping[str, Group] = {}  # of what stands, by id
         after = int(config.alerts.after * 1000)
-        self._after = {each.value: after for each in FAULTS} | {UNLOADED: after}
+        kinds = (*(each.value for each in FAULTS), UNLOADED, AWAY, DEAD, ALTERED)
+        self._after = dict.fromkeys(kinds, after)
+        self._conditions: Conditions = {}
         self._since: dict[AlertKey, int] = {}
         self._waiting: tuple[WaitingCondition, ...] = ()
-        self._taken = 0
         self._raised_before = 0
-        # What a former run has raised, and what it has not told.
-        kept = reading.unfinished_alerts(MOST_RAISED)
-        self._alerts = {_identity(each): each for each in kept}
+        # What a former run has raised.
+        self._raised = {key_of(each): each for each in reading.raised_alerts(MOST_RAISED)}
 
     @property
     def raised(self) -> int:
-        return sum(each.resolved < 0 for each in self._alerts.values())
+        return len(self._raised)
 
     @property
     def waiting(self) -> Sequence[WaitingCondition]:
         """What is known and not raised yet: what is due first comes first."""
         return self._waiting
 
-    @property
-    def posts(self) -> tuple[int, int]:
-        """How many were taken by whoever listens, and how many were not."""
-        return self._taken, self._webhook.failed if self._webhook else 0
-
     def judge(self, hours: Iterable[HourVerdict], as_of: Mapping[str, int], now: int) -> bool:
         """Whether anything was raised or resolved, or waits to be. `as_of` is how far the ledgers
         have been read; of a cluster that is not among them nothing is known, and what is raised
         stays."""
         late = int(self._config.alerts.late * 1000)
-        hours = list(hours)
         conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
         conditions |= of_agents(self._silent(as_of))
         conditions |= of_loads(self._failing(as_of))
-        raised = {key_of(each): each for each in self._alerts.values() if each.resolved < 0}
+        conditions |= of_clusters(self._standing.clusters)
+        conditions |= self._slowly_changing(as_of, now)
+        raised = self._raised
         unknown = self._standing.clusters.keys() - as_of.keys()
         for key, each in raised.items():
-            if key.cluster in unknown or (unknown and not key.cluster):
-                conditions[key] = each.words
-        decided = decide(
-            conditions,
-            raised,
-            self._since,
-            now=now,
-            after=self._after,
-            findings=findings_of(hours),
-        )
+            if self._is_unknown(key, unknown):
+                conditions[key] = self._conditions.get(key, Condition(each.words))
+        decided = decide(conditions, raised, self._since, now=now, after=self._after)
         self._since = dict(decided.since)
         before, self._waiting = self._waiting, waiting(conditions, decided.since, self._after)
         if len(raised) >= MOST_RAISED > self._raised_before:
@@ -113,53 +125,63 @@ class Alerting:
         for each in decided.changed:
             happened = "raised" if each.resolved < 0 else "resolved"
             log.warning("alert %s kind=%s words=%r", happened, each.kind, each.words)
-        self._keep(list(decided.changed))
+        self._keep(decided.changed)
+        self._conditions = conditions
+        if decided.changed or monotonic() >= self._offer_at:
+            self._offer(unknown, now)
         return bool(decided.changed) or before != self._waiting
 
-    def tell(self) -> None:
-        """Says what is to be said, as fast as it is taken."""
-        if self._webhook is None:
-            return
-        self._note_told()
-        if self._webhook.is_busy:
-            return
-        waiting = untold(self._alerts.values())
-        if len(waiting) > _MOST_UNTOLD:
-            dropped = [alert for alert, _ in waiting[: len(waiting) - _MOST_UNTOLD]]
-            log.error(
-                "webhook does not take alerts, the oldest are dropped alerts=%d", len(dropped)
-            )
-            self._keep(
-                [e._replace(told_raised=True, told_resolved=e.resolved >= 0) for e in dropped]
-            )
-            return
-        self._webhook.offer([message for _, message in waiting[:MOST_AT_ONCE]])
+    def _is_unknown(self, key: AlertKey, unknown: Collection[str]) -> bool:
+        """Whether it cannot be said just now that it is over."""
+        if key.kind == AWAY:
+            cluster = self._standing.clusters.get(key.cluster)
+            return cluster is not None and not cluster.is_seen
+        if key.kind in OF_THIS_HOST:
+            return False
+        return key.cluster in unknown or bool(unknown and not key.cluster)
 
-    def _note_told(self) -> None:
-        told: dict[Identity, Alert] = {}
-        sent = self._webhook.sent() if self._webhook else ()
-        for message in sent:
-            key = AlertKey(message.kind, message.cluster, message.topic, message.host, message.hour)
-            identity = (key, message.raised)
-            alert = told.get(identity) or self._alerts.get(identity)
-            if alert is not None:
-                resolved = message.status == "resolved"
-                told[identity] = alert._replace(
-                    told_raised=True, told_resolved=alert.told_resolved or resolved
-                )
-        self._keep(list(told.values()))
-        self._taken += bool(sent)
+    def _slowly_changing(self, as_of: Mapping[str, int], now: int) -> Mapping[AlertKey, Condition]:
+        if monotonic() >= self._slow_at:
+            self._slow_at = monotonic() + _SLOW_S
+            config = self._config.alerts
+            shares = self._reading.shares(min(as_of.values(), default=now) - HOUR)
+            there = (each for each in shares if each.cluster in as_of)
+            free = shutil.disk_usage(self._store.directory).free
+            host = platform.node()
+            self._slow = of_shares(there, config)
+            self._slow |= of_this_host(host, self._certificates(), free, config, now)
+        return self._slow
 
-    def _keep(self, changed: list[Alert]) -> None:
-        if self._webhook is None:
-            changed = [e._replace(told_raised=True, told_resolved=e.resolved >= 0) for e in changed]
+    def _offer(self, unknown: Iterable[str], now: int) -> None:
+        """Tells receivers what stands."""
+        self._offer_at = monotonic() + _OFFER_S
+        silences = self._notes.silences(now)
+        muted: list[Alert] = []
+        loud: list[Alert] = []
+        for key, alert in self._raised.items():
+            is_muted = any(silence.matches(key) for silence in silences)
+            (muted if is_muted else loud).append(alert)
+        links = {"page": self._config.page_url, "runbook": self._config.runbook_url}
+        groups = {
+            name: replace(each, muted=True)
+            for name, each in groups_of(muted, self._conditions, **links).items()
+        }
+        for name, each in groups_of(loud, self._conditions, **links).items():
+            groups[name] = replace(each, muted=bool(self._notes.acknowledgement(name, now)))
+        self.groups = groups
+        there = {notice_id(key) for key in (*self._conditions, *self._raised)}
+        self._receivers.offer(Situation(groups, frozenset(there), frozenset(unknown)))
+        if not unknown:
+            self._notes.forget_resolved(there)
+
+    def _keep(self, changed: Sequence[Alert]) -> None:
         if changed:
             self._store.keep_alerts(changed)
         for each in changed:
-            if each.resolved >= 0 and each.told_resolved:
-                self._alerts.pop(_identity(each), None)
+            if each.resolved >= 0:
+                self._raised.pop(key_of(each), None)
             else:
-                self._alerts[_identity(each)] = each
+                self._raised[key_of(each)] = each
 
     def _failing(self, as_of: Mapping[str, int]) -> Iterator[FailingLoad]:
         """Of topics that were deleted nothing is loaded any more."""
@@ -186,7 +208,3 @@ class Alerting:
             yield from found.items
             if page * _PAGE >= found.page.total:
                 return
-
-
-def _identity(alert: Alert) -> Identity:
-    return key_of(alert), alert.raised

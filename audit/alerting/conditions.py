@@ -5,6 +5,9 @@ table whose loads fail, about a topic that waits, or about one host. It stands u
 kind is left there: a fault that stays has to be put right, or accepted, and meanwhile hides none of
 another hour.
 
+The audit's own troubles are alerts as well: a program of a cluster that is away, certificates that
+end, a disk that fills.
+
 A condition must stand for a while before it is raised, so that what puts itself right is not told.
 It is resolved as soon as it is gone. No more stand at a time than can be kept: others wait until
 there is room. Since when a condition stands is not kept over a restart, but what is raised is:
@@ -18,18 +21,30 @@ from typing import Final, NamedTuple
 import msgspec
 
 from audit.answers import AgentRow, FailingLoad
+from audit.config import AlertsConfig
 from audit.findings import State
 from audit.judged_hours import HourVerdict
 from audit.picture import TopicKey
-from audit.store.rows import Alert
+from audit.standing import ClusterStanding
+from audit.store.rows import Alert, TopicShare
 
 LATE: Final = "late"
 SILENT: Final = "silent"
 UNLOADED: Final = "unloaded"
+DEAD: Final = "dead"
+ALTERED: Final = "altered"
+AWAY: Final = "away"
+CERTIFICATE: Final = "certificate"
+DISK: Final = "disk"
 FAULTS: Final = (State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED)
-KINDS: Final = (*(each.value for each in FAULTS), UNLOADED, LATE, SILENT)
+KINDS: Final = (
+    *(each.value for each in FAULTS),
+    *(UNLOADED, LATE, SILENT, DEAD, ALTERED, AWAY, CERTIFICATE, DISK),
+)
+OF_THIS_HOST: Final = frozenset({CERTIFICATE, DISK})
 
 _LONGEST_WORDS: Final = 1_000
+_FEW_LINES: Final = 100
 
 
 class AlertKey(NamedTuple):
@@ -42,8 +57,17 @@ class AlertKey(NamedTuple):
     hour: int = -1  # of event time, with a fault
 
 
-Conditions = Mapping[AlertKey, str]
-_NONE: Final[Mapping[AlertKey, str]] = {}
+class Condition(NamedTuple):
+    """Something that may be worth an alert."""
+
+    words: str
+    lines: int = -1  # concerned; -1: not known
+    hosts: tuple[str, ...] = ()
+    command: str = ""  # that mends it
+    finding: str = ""  # the id of the first finding of the fault
+
+
+Conditions = Mapping[AlertKey, Condition]
 
 
 def of_hours(
@@ -52,16 +76,24 @@ def of_hours(
     late_millis: int,
     *,
     is_gone: Callable[[TopicKey], bool],
-) -> dict[AlertKey, str]:
+) -> dict[AlertKey, Condition]:
     """Faults, and windows that wait too long; `as_of` is how far each cluster's ledger was read. A
     topic that was deleted waits for nobody."""
-    found: dict[AlertKey, str] = {}
+    found: dict[AlertKey, Condition] = {}
     late: dict[TopicKey, HourVerdict] = {}
     for each in hours:
         key = each.judged.key
         for state, words in each.faults.items():
             about = AlertKey(state.value, key.cluster, key.topic, "", each.judged.hour)
-            found.setdefault(about, _fault(about, words))
+            found.setdefault(
+                about,
+                Condition(
+                    _fault(about, words),
+                    each.lines(state),
+                    each.hosts.get(state, ()),
+                    finding=each.first.get(state, ""),
+                ),
+            )
         overdue = as_of.get(key.cluster, 0) - late_millis
         if 0 <= each.pending_since <= overdue and not is_gone(key):
             oldest = late.get(key)
@@ -69,35 +101,84 @@ def of_hours(
                 late[key] = each
     for key, each in late.items():
         waits = each.judged.waits or "what is still to come"
-        found[AlertKey(LATE, key.cluster, key.topic, "")] = _short(
+        words = (
             f"{key.cluster}/{key.topic} has been waiting since {_moment(each.pending_since)} for "
             f"{waits}"
         )
+        found[AlertKey(LATE, key.cluster, key.topic, "")] = Condition(_short(words))
     return found
 
 
-def findings_of(hours: Iterable[HourVerdict]) -> dict[AlertKey, str]:
-    """The id of the first finding of each fault."""
-    found: dict[AlertKey, str] = {}
-    for each in hours:
-        cluster, topic, _ = each.judged.key
-        for state, finding in each.first.items():
-            about = AlertKey(state.value, cluster, topic, "", each.judged.hour)
-            found.setdefault(about, finding)
-    return found
-
-
-def of_loads(rows: Iterable[FailingLoad]) -> dict[AlertKey, str]:
+def of_loads(rows: Iterable[FailingLoad]) -> dict[AlertKey, Condition]:
     """Tables whose loads fail, whatever the destination: the first of it is told."""
-    found: dict[AlertKey, str] = {}
+    found: dict[AlertKey, Condition] = {}
     for each in rows:
-        found.setdefault(AlertKey(UNLOADED, each.cluster, each.topic, ""), _short(_unloaded(each)))
+        about = AlertKey(UNLOADED, each.cluster, each.topic, "")
+        found.setdefault(about, Condition(_short(_unloaded(each))))
     return found
 
 
-def of_agents(rows: Iterable[AgentRow]) -> dict[AlertKey, str]:
+def of_agents(rows: Iterable[AgentRow]) -> dict[AlertKey, Condition]:
     """Agents that are silent, and hosts that were never heard."""
-    return {AlertKey(SILENT, each.cluster, "", each.host): _short(_silence(each)) for each in rows}
+    return {
+        AlertKey(SILENT, each.cluster, "", each.host): Condition(
+            _short(_silence(each)), hosts=(each.host,)
+        )
+        for each in rows
+    }
+
+
+def of_shares(shares: Iterable[TopicShare], config: AlertsConfig) -> dict[AlertKey, Condition]:
+    """Topics with too many dead letters, or too much altered text. A share of few lines means
+    nothing."""
+    found: dict[AlertKey, Condition] = {}
+    for each in shares:
+        of = f"of {each.lines:,} lines of {each.cluster}/{each.topic} in the last hour"
+        for kind, lines, most, what in (
+            (DEAD, each.dead, config.dead, "became dead letters"),
+            (ALTERED, each.altered, config.altered, "were altered"),
+        ):
+            if each.lines >= _FEW_LINES and lines > most * each.lines:
+                words = _short(f"{lines:,} {of} {what}")
+                found[AlertKey(kind, each.cluster, each.topic, "")] = Condition(words, lines)
+    return found
+
+
+def of_clusters(clusters: Mapping[str, ClusterStanding]) -> dict[AlertKey, Condition]:
+    """Ledgers that cannot be read, brokers that hold replicas and are away, registries that
+    do not answer."""
+    found: dict[AlertKey, Condition] = {}
+    for name, cluster in clusters.items():
+        if cluster.unreachable:
+            words = f"the ledger of {name} cannot be read: {cluster.unreachable}"
+            found[AlertKey(AWAY, name, "", "")] = Condition(_short(words))
+        for broker in cluster.away:
+            words = f"broker {broker} of {name} is away, and holds replicas"
+            found[AlertKey(AWAY, name, "", f"broker {broker}")] = Condition(words)
+        if cluster.registry_away:
+            words = f"the registry of {name} does not answer: {cluster.registry_away}"
+            found[AlertKey(AWAY, name, "", "registry")] = Condition(_short(words))
+    return found
+
+
+def of_this_host(
+    host: str, certificates: Mapping[str, float], free_bytes: int, config: AlertsConfig, now: int
+) -> dict[AlertKey, Condition]:
+    """Certificates that end soon, by file and in seconds since 1970; and what is left of the
+    disk."""
+    found: dict[AlertKey, Condition] = {}
+    ending = sorted(
+        (ends, file)
+        for file, ends in certificates.items()
+        if ends < now / 1000 + config.certificates
+    )
+    if ending:
+        words = "; ".join(f"{file} ends {_moment(int(ends * 1000))}" for ends, file in ending)
+        found[AlertKey(CERTIFICATE, "", "", host)] = Condition(_short(words), hosts=(host,))
+    if free_bytes < config.disk:
+        words = f"the audit's disk on {host} has {free_bytes / 2**20:,.0f} MiB left"
+        found[AlertKey(DISK, "", "", host)] = Condition(words, hosts=(host,))
+    return found
 
 
 def _fault(about: AlertKey, words: str) -> str:
@@ -156,20 +237,18 @@ def decide(
     *,
     now: int,
     after: Mapping[str, int],
-    findings: Mapping[AlertKey, str] = _NONE,
     most: int = MOST_RAISED,
 ) -> Decided:
-    """`raised` are those that are not resolved; `after` says by kind how long to wait. `findings`:
-    see `findings_of`."""
+    """`raised` are those that are not resolved; `after` says by kind how long to wait."""
     room = most - len(raised)
     waiting: dict[AlertKey, int] = {}
     changed: list[Alert] = []
-    for key, words in conditions.items():
+    for key, condition in conditions.items():
         if key in raised:
             continue
         began = since.get(key, now)
         if now - began >= after.get(key.kind, 0) and len(changed) < room:
-            changed.append(_raised(key, words, now, findings.get(key, "")))
+            changed.append(_raised(key, condition, now))
         else:
             waiting[key] = began
     changed += [
@@ -183,7 +262,7 @@ def waiting(
 ) -> tuple[WaitingCondition, ...]:
     """What is due first comes first."""
     found = [
-        WaitingCondition(key, conditions[key], began, began + after.get(key.kind, 0))
+        WaitingCondition(key, conditions[key].words, began, began + after.get(key.kind, 0))
         for key, began in since.items()
     ]
     return tuple(sorted(found, key=lambda each: (each.due, each.key)))
@@ -193,6 +272,7 @@ def key_of(alert: Alert) -> AlertKey:
     return AlertKey(alert.kind, alert.cluster, alert.topic, alert.host, alert.hour)
 
 
-def _raised(key: AlertKey, words: str, now: int, finding: str) -> Alert:
+def _raised(key: AlertKey, condition: Condition, now: int) -> Alert:
     kind, cluster, topic, host, hour = key
+    words, finding = condition.words, condition.finding
     return Alert(kind, cluster, topic, host, words, now, hour=hour, finding=finding)

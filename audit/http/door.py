@@ -9,7 +9,8 @@ Rule 3: programs are answered with 401 and JSON, people are led to the login.
 Rule 4: what is written is written by operators alone; everybody else who is known may read.
 Rule 5: whoever is refused is counted, and said in the log; nothing of what he showed is.
 
-Without logins everybody comes in, as far as `Host` is right.
+Without logins everybody comes in, as far as `Host` is right; and programs of this machine may say
+something about alerts.
 """
 
 import contextlib
@@ -32,6 +33,7 @@ from audit.errors import (
     Unknown,
     WrongName,
 )
+from audit.http.alerts import NOTE_PATHS
 from audit.http.answering import (
     PageAnswer,
     header,
@@ -46,6 +48,7 @@ from audit.http.login_page import MOST_BYTES, login_page, safe_place, typed
 from audit.http.page_files import PageFile
 from audit.http.statements import PATHS as STATEMENTS
 from audit.http.visitors import Visitor, Visitors, address_of
+from ground.listening import is_loopback
 from ground.refusals import Refusals
 
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
@@ -118,7 +121,7 @@ class Door:
             return await self._perhaps_known(scope)
         self._check_name(scope)
         is_ours = scope["method"] in _READING or self._is_from_us(scope)
-        if not is_ours and not _may_be_a_program(scope):
+        if not is_ours and not (_may_be_a_program(scope) or self._is_local_note(scope)):
             raise NotAllowed(_NOT_OURS)
         if not self._is_locked or path.startswith(STATIC):
             return None
@@ -139,8 +142,16 @@ class Door:
         if visitor is not None and self._visitors.is_operator(visitor.name):
             return f"{visitor.name} by {visitor.by} from {address_of(scope)}"
         if scope["path"] in STATEMENTS and scope["method"] == "POST":
+            if self._is_local_note(scope):
+                return f"from {address_of(scope)}"
             raise NotAllowed("only operators may say that (`operators_file`)")
         return ""
+
+    def _is_local_note(self, scope: Scope) -> bool:
+        """Whether a program of this machine says something about alerts where nobody logs in. None
+        of a browser's requests is: a page elsewhere may have made it."""
+        is_program = not self._is_locked and not _is_from_a_browser(scope)
+        return is_program and is_loopback(address_of(scope)) and scope["path"] in NOTE_PATHS
 
     async def _perhaps_known(self, scope: Scope) -> Visitor | None:
         """Whoever asks whether it lives is answered."""
@@ -247,8 +258,12 @@ class Door:
 def _may_be_a_program(scope: Scope) -> bool:
     """Whether it could be one that says something as an operator: of a browser's requests that
     change anything each has an `Origin`."""
-    is_browsers = values(scope, b"origin") or values(scope, b"sec-fetch-site")
-    return scope["path"] in STATEMENTS and not is_browsers and bool(values(scope, b"authorization"))
+    has_proof = bool(values(scope, b"authorization"))
+    return scope["path"] in STATEMENTS and not _is_from_a_browser(scope) and has_proof
+
+
+def _is_from_a_browser(scope: Scope) -> bool:
+    return bool(values(scope, b"origin") or values(scope, b"sec-fetch-site"))
 
 
 class _LogIn(NotKnown):

@@ -9,7 +9,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from audit import answers, queries
+from audit.alerting.answers import Noted, NotedAlerts
 from audit.http import groups, lists, topics
+from audit.http.alerts import NOTE_KINDS, NoteKind, alerts
 from audit.http.statements import STATEMENTS, Kind, Written
 from audit.queries import Query
 from audit.service import Service
@@ -99,8 +101,8 @@ RESOURCES: Final = (
     Resource(
         "/api/v1/alerts",
         queries.AlertsQuery,
-        lists.alerts,
-        answers.AlertsAnswer,
+        alerts,
+        NotedAlerts,
         "What was raised, and when it was resolved, the newest first.",
     ),
     Resource(
@@ -130,6 +132,7 @@ _PROBLEMS: Final = {
 _REFUSALS: Final = {
     "400": "The body cannot be meant.",
     "403": "Whoever asks is no operator, or it is not asked from a page of this audit.",
+    "404": "There is no such alert or silence.",
     "502": "The ledger could not be written.",
     "503": "Too much is being written.",
 }
@@ -138,11 +141,12 @@ _REFUSALS: Final = {
 def description(version: str) -> dict[str, Any]:
     """OpenAPI 3.1."""
     answered = [each.answered for each in RESOURCES]
+    said: tuple[Kind | NoteKind, ...] = (*STATEMENTS, *NOTE_KINDS)
     schemas, components = msgspec.json.schema_components(
-        [*answered, *(each.asked for each in STATEMENTS), Written, answers.Problem],
+        [*answered, *(each.asked for each in said), Written, Noted, answers.Problem],
         ref_template=_REFERENCE,
     )
-    *asked, written, problem = schemas[len(RESOURCES) :]
+    *asked, written, noted, problem = schemas[len(RESOURCES) :]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -155,8 +159,12 @@ def description(version: str) -> dict[str, Any]:
             for each, schema in zip(RESOURCES, schemas[: len(RESOURCES)], strict=True)
         }
         | {
-            each.path: {"post": _statement(each, schema, written, problem)}
-            for each, schema in zip(STATEMENTS, asked, strict=True)
+            each.path: {
+                "post": _statement(
+                    each, schema, noted if isinstance(each, NoteKind) else written, problem
+                )
+            }
+            for each, schema in zip(said, asked, strict=True)
         },
         "components": {"schemas": components},
     }
@@ -180,14 +188,14 @@ def _operation(
 
 
 def _statement(
-    kind: Kind, asked: dict[str, Any], written: dict[str, Any], problem: dict[str, Any]
+    kind: Kind | NoteKind, asked: dict[str, Any], written: dict[str, Any], problem: dict[str, Any]
 ) -> dict[str, Any]:
     return {
         "operationId": kind.path.rpartition("/")[2],
         "summary": kind.summary,
         "requestBody": {"required": True, "content": _json(asked)},
         "responses": {
-            "200": {"description": "It is in the ledger.", "content": _json(written)},
+            "200": {"description": "It is kept.", "content": _json(written)},
             **{
                 status: {"description": words, "content": _json(problem)}
                 for status, words in _REFUSALS.items()

@@ -177,14 +177,13 @@ class AuditHttpServer:
             ThreadPoolExecutor(THREADS, thread_name_prefix="answers") as executor,
             ThreadPoolExecutor(WRITING_THREADS, thread_name_prefix="statements") as writing,
         ):
-            clusters = self._service.config.all_clusters
             application = self._application = AuditApplication(
                 self._service,
                 figures,
                 files,
                 executor,
                 version,
-                statements=Statements(clusters, writing),
+                statements=Statements(self._service, writing),
             )
 
             door = Door(application, self._service.config, self._visitors, self._refusals, files)

@@ -1,5 +1,6 @@
 """What operators say over HTTP: `POST /api/v1/accept` and `/api/v1/retire`, which write into the
-ledger what `penstock audit accept` and `retire` write, by the same functions.
+ledger what `penstock audit accept` and `retire` write, by the same functions; and what they say
+about alerts (audit/http/alerts.py).
 
 Who may is settled at the door. The audit writes with its own login, in the operator's name and with
 the address that he asks from; the ledger is where that is kept, and what was written counts once it
@@ -11,17 +12,21 @@ import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from http import HTTPStatus
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
 
+from audit.alerting.answers import Noted
 from audit.config import Cluster
 from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable
+from audit.http.alerts import NOTE_KINDS, note
 from audit.http.answering import PageAnswer, problem
+from audit.service import Service
 from client.brokers import Brokers
 from client.errors import ClientError
 from ground.known_types import known_type
+from ground.printable import one_line
 from ledger.operators import write_accepted, write_retired
 from schemas.errors import SchemaError
 from schemas.registry_client import RegistryClient
@@ -34,6 +39,7 @@ _PATIENCE_S: Final = 10.0
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Name = Annotated[str, Meta(max_length=4_096)]
 Number = Annotated[int, Meta(ge=0, lt=2**62)]
 Time = Annotated[int, Meta(ge=0, lt=2**53)]
@@ -126,24 +132,23 @@ STATEMENTS: Final = (
         "Operators: expect nothing more of a host, as `penstock audit retire` does.",
     ),
 )
-PATHS: Final = frozenset(each.path for each in STATEMENTS)
+PATHS: Final = frozenset(each.path for each in (*STATEMENTS, *NOTE_KINDS))
 
 
 class Statements:
     """Belongs to the server's event loop; `executor` is where it is written."""
 
-    def __init__(self, clusters: Mapping[str, Cluster], executor: Executor) -> None:
-        self._clusters = clusters
+    def __init__(self, service: Service, executor: Executor) -> None:
+        self._service = service
+        self._clusters: Mapping[str, Cluster] = service.config.all_clusters
         self._executor = executor
         self._waiting = 0
-        self._kinds = {each.path: each for each in STATEMENTS}
+        self._kinds = {each.path: each for each in (*STATEMENTS, *NOTE_KINDS)}
 
     async def answer(self, path: str, body: bytes, operator: str) -> PageAnswer:
         """`operator` is who says it, and from where."""
         try:
-            return PageAnswer(
-                msgspec.json.encode(await self._said(self._kinds[path], body, operator))
-            )
+            return PageAnswer(msgspec.json.encode(await self._said(path, body, operator)))
         except Unanswerable as error:
             return problem(error.status, str(error))
         except Exception:  # a bug in what was asked; the program lives on
@@ -152,25 +157,34 @@ class Statements:
                 HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; the audit's log says how"
             )
 
-    async def _said(self, kind: Kind, body: bytes, operator: str) -> Written:
+    async def _said(self, path: str, body: bytes, operator: str) -> Written | Noted:
+        kind = self._kinds[path]
         try:
             asked = msgspec.json.decode(body, type=known_type(kind.asked))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadQuery(f"that cannot be meant: {error}") from None
+        if not isinstance(asked, Acceptance | Retirement):
+            if not self._service.config.has_logins:
+                operator = f"{one_line(asked.by) or 'somebody'} {operator}"
+            return await self._written(note, self._service, asked, operator)
+        assert isinstance(kind, Kind)
         asked.check()
         name = self._cluster(asked.cluster)
         said = {**msgspec.to_builtins(asked), "operator": operator}
         del said["cluster"]
+        await self._written(self._write, kind, name, said)
+        return Written(cluster=name, operator=operator)
+
+    async def _written(self, write: Callable[..., T], *arguments: object) -> T:
         if self._waiting >= _MOST_WAITING:
             raise NotNow("too much is being written just now: try again in a moment")
         self._waiting += 1
         try:
-            await asyncio.get_running_loop().run_in_executor(
-                self._executor, self._write, kind, name, said
+            return await asyncio.get_running_loop().run_in_executor(
+                self._executor, write, *arguments
             )
         finally:
             self._waiting -= 1
-        return Written(cluster=name, operator=operator)
 
     def _cluster(self, name: str) -> str:
         if name in self._clusters:

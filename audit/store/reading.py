@@ -35,19 +35,17 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store import altered, files, fleet, loads, origins, pictures, scrubbed, topics
+from audit.store import altered, files, fleet, loads, origins, pictures, scrubbed, shares, topics
 from audit.store.database import damage_said, open_for_reading
-from audit.store.rows import Alert, JournalRow
+from audit.store.rows import Alert, JournalRow, TopicShare
 from audit.store.topics import Delays, FaultyTopic, Overview
 
 _ALERTS: Final = """
-SELECT kind, cluster, topic, host, words, raised, resolved, told_raised, told_resolved, hour,
-    finding
+SELECT kind, cluster, topic, host, words, raised, resolved, hour, finding
     FROM alerts WHERE {} ORDER BY raised DESC, kind, cluster, topic, host, hour DESC
     LIMIT ? OFFSET ?
 """
 _STANDING: Final = "resolved < 0"
-_UNTOLD: Final = "resolved >= 0 AND NOT told_resolved"
 _STATES: Final = {None: "1", "raised": _STANDING, "resolved": "resolved >= 0"}
 
 
@@ -211,6 +209,11 @@ class StoreReading:
         with self._moment() as connection:
             return altered.totals(connection, from_time)
 
+    def shares(self, from_time: int) -> list[TopicShare]:
+        """Of all topics, the lines since then: all, dead letters, altered ones."""
+        with self._moment() as connection:
+            return shares.shares(connection, from_time)
+
     def checks(self, key: TopicKey) -> LogChecks:
         """When brokers last read its logs again."""
         with self._moment() as connection:
@@ -234,14 +237,12 @@ class StoreReading:
             ).fetchall()
             return query.of(total), _alerts(connection, where, query.size, query.skipped)
 
-    def unfinished_alerts(self, most: int) -> list[Alert]:
-        """Those that stand, and those that are over, of which the webhook does not know: at most so
-        many of each, that these take no room from those."""
+    def raised_alerts(self, most: int) -> list[Alert]:
+        """Those that stand, at most so many."""
         with self._moment() as connection:
-            standing = _alerts(connection, _STANDING, most, 0)
-            return standing + _alerts(connection, _UNTOLD, most, 0)
+            return _alerts(connection, _STANDING, most, 0)
 
 
 def _alerts(connection: sqlite3.Connection, where: str, most: int, skipped: int) -> list[Alert]:
     rows = connection.execute(_ALERTS.format(where), (most, skipped))
-    return [Alert._make((*row[:7], bool(row[7]), bool(row[8]), *row[9:])) for row in rows]
+    return [Alert._make(row) for row in rows]

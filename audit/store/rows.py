@@ -36,10 +36,19 @@ class Alert(NamedTuple):
     words: str
     raised: int
     resolved: int = -1
-    told_raised: bool = False  # the webhook has it
-    told_resolved: bool = False
     hour: int = -1  # of event time, with a fault
     finding: str = ""  # with a fault, the id of the first when it was raised
+
+
+class TopicShare(NamedTuple):
+    """Lines of a topic that agents read in some time, and those among them that became dead letters
+    or were altered."""
+
+    cluster: str
+    topic: str
+    lines: int
+    dead: int
+    altered: int
 
 
 class JournalRow(NamedTuple):

@@ -54,8 +54,8 @@ from ledger.names import VERSION
 from ledger.reading import LedgerPositions
 
 _ALERT = """
-INSERT OR REPLACE INTO alerts (kind, cluster, topic, host, words, raised, resolved, told_raised,
-    told_resolved, hour, finding) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO alerts (kind, cluster, topic, host, words, raised, resolved, hour, finding)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 

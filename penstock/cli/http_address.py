@@ -54,11 +54,15 @@ def get(
     program: str,
     seconds: float,
     access: HttpAccess | None = None,
+    posted: bytes | None = None,
 ) -> HttpAnswer:
-    """The answer, whatever its status. Raises Failed if there is none."""
+    """The answer, whatever its status. Raises Failed if there is none. With `posted`, JSON, the
+    request is a POST."""
+    method = "GET" if posted is None else "POST"
+    headers = {} if posted is None else {"Content-Type": "application/json"}
     try:
         with HttpClient(at, access=access, most_bytes=_MOST_BYTES) as client:
-            return client.ask("GET", target, within=seconds)
+            return client.ask(method, target, posted, within=seconds, headers=headers)
     except (NotHttp, TooLarge) as error:
         raise Failed(f"the server at {at} is not an {program}: {error.why}") from None
     except HttpError as error:

@@ -10,6 +10,7 @@
     security/       keys, where everything is behind locks (see locks.py)
     environment     for `.`: the addresses, as variables that all commands know
     environment-offline     the same of the offline cluster, where a mirror copies into one
+    alert-url       where alerts are sent to
     up.json         what the next start goes on with
     lock            held while it runs
 """
@@ -142,6 +143,11 @@ class Places(NamedTuple):
     @property
     def saved_start(self) -> Path:
         return self.directory / "up.json"
+
+    @property
+    def alert_url(self) -> Path:
+        """Where alerts are sent to; often a secret."""
+        return self.directory / "alert-url"
 
     @property
     def lock(self) -> Path:

@@ -69,11 +69,20 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def settings(
-    places: Places, ports: Ports, mirror: MirrorPorts | None = None, *, secure: bool = False
+    places: Places,
+    ports: Ports,
+    mirror: MirrorPorts | None = None,
+    *,
+    secure: bool = False,
+    alerts: bool = False,
 ) -> Mapping[str, Settings]:
-    """By program. With a mirror, lines land by way of the cluster into which it copies."""
+    """By program. With a mirror, lines land by way of the cluster into which it copies. With
+    `alerts` they are sent to the URL in the directory's file."""
     addresses = Addresses.of(ports, secure=secure)
     found = _settings(places, ports, addresses)
+    if alerts:
+        receiver = {"url_file": literal(str(places.alert_url))}
+        found["audit"]["alerts"] = {"receivers": {"alert": receiver}}
     if mirror:
         found = _with_mirror(found, places, addresses, mirror)
     if secure:
@@ -311,8 +320,11 @@ def prepare(
     *,
     mirror: MirrorPorts | None = None,
     secure: bool = False,
+    alert: str | None = None,
 ) -> None:
-    """Raises DirectoryUnusable. Behind locks the keys are keys.py's to make, and nobody else may
+    """`alert`: a URL for alerts from now on, or empty for none; None: as before.
+
+    Raises DirectoryUnusable. Behind locks the keys are keys.py's to make, and nobody else may
     look into the folders, also where the directory was there before."""
     try:
         for folder in (
@@ -327,7 +339,13 @@ def prepare(
         if secure:
             for folder in filter(Path.is_dir, places.folders):
                 folder.chmod(PRIVATE)
-        for program, content in settings(places, ports, mirror, secure=secure).items():
+        if alert:
+            replace_file(places.alert_url, alert.encode(), mode=0o600)
+        elif alert is not None:
+            places.alert_url.unlink(missing_ok=True)
+        alerts = places.alert_url.exists()
+        content_of = settings(places, ports, mirror, secure=secure, alerts=alerts)
+        for program, content in content_of.items():
             replace_file(places.config(program), settings_text(content).encode())
         if follows:
             follow(places, follows)

@@ -61,15 +61,16 @@ def ask(
     *,
     access: HttpAccess | None = None,
     seconds: float = _SECONDS,
+    posted: msgspec.Struct | None = None,
 ) -> T:
     """The answer. Raises Failed if there is none of that kind. Without `access`, the credentials of
-    the running command are used."""
+    the running command are used. `posted`: what an operator says."""
     query = urlencode({name: value for name, value in parameters.items() if value != ""})
     access = access or access_to(audit_security(audit))
+    body = None if posted is None else msgspec.json.encode(posted)
+    target = f"/api/v1/{path}?{query}" if query else f"/api/v1/{path}"
     try:
-        answer = get(
-            audit, f"/api/v1/{path}?{query}", program="audit", seconds=seconds, access=access
-        )
+        answer = get(audit, target, program="audit", seconds=seconds, access=access, posted=body)
     except NotReachable as error:
         advice = hint("audit", str(audit), DEFAULT_AUDIT, "--audit", address_variables.AUDIT)
         raise Failed(f"{error.message}{advice}") from None

@@ -122,11 +122,11 @@ def _is_given(option: str) -> bool:
 
 def operator(security: Security) -> str:
     """Who makes the call, as far as this machine knows; and as whom the brokers let him."""
-    name, login = _account(), security.login
+    name, login = local_account(), security.login
     return f"{name} as {login.user}" if login and login.user not in {"", name} else name
 
 
-def _account() -> str:
+def local_account() -> str:
     if name := os.environ.get("SUDO_USER"):
         return name
     try:

@@ -85,8 +85,8 @@ def _remarks(config: AuditConfig) -> Iterator[str]:
         yield "insecure: others reach it without a login, or passwords go without TLS"
     if not config.inventory:
         yield "no inventory: a host that was never heard is not missed"
-    if not config.alerts.webhook:
-        yield "no webhook: alerts are shown on the page only"
+    if not config.alerts.all_receivers:
+        yield "no receiver: alerts are shown on the page only"
 
 
 def _cluster(name: str, cluster: Cluster, ask: Ask, retention: float) -> ClusterCheck:

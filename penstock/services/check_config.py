@@ -22,7 +22,7 @@ from penstock.services.mirror_check import check_mirror
 from penstock.services.mirror_check import show_report as show_mirror
 
 _SECRET = ("secret", "password", "token")
-_SECRET_NAMES = {"key", "webhook"}  # a webhook's URL often holds one
+_SECRET_NAMES = {"key", "webhook", "url"}  # the URL of a webhook often holds one
 
 
 @click.command()

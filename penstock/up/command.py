@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from audit.receiver_config import Receiver
 from ground.printable import one_line
 from penstock.cli.event_log import FORMATS, LogFormat
 from penstock.cli.failures import Failed
@@ -28,6 +29,20 @@ _CANNOT_START: Final = 1
 _TURN_SECONDS: Final = 0.2
 _AT_REST_SECONDS: Final = 1.0  # while all run: the end of one of them is told
 _STOPPING_TURN_SECONDS: Final = 0.05
+
+
+class AlertType(click.ParamType[str]):
+    """A URL that alerts can be sent to. It may be a secret, and is not shown."""
+
+    name = "url"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            if value:
+                Receiver(url=value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return value
 
 
 class FollowType(click.ParamType[Follow]):
@@ -86,6 +101,13 @@ class FollowType(click.ParamType[Follow]):
     help="Want TLS and a login on every connection, now and at later starts; or no longer.",
 )
 @click.option(
+    "--alert",
+    type=AlertType(),
+    metavar="URL",
+    help="Send alerts there, now and at later starts: Slack, PagerDuty, Alertmanager, any other "
+    "webhook, or mailto:ADDRESS. '' ends it.",
+)
+@click.option(
     "--load-every",
     type=EveryType(),
     default="1m",
@@ -108,6 +130,7 @@ def command(
     mirrored: bool,
     follows: tuple[Follow, ...],
     secure: bool | None,
+    alert: str | None,
     load_every: int,
     log_format: LogFormat,
     unquoted: tuple[str, ...],
@@ -125,6 +148,7 @@ def command(
         penstock up --follow 'shop=./shop/*.log' --dir /srv/penstock --port-base 19000
         penstock up --mirror --follow '/var/log/*.log'
         penstock up --secure
+        penstock up --alert mailto:me@example.org
     """
     if unquoted:
         raise click.UsageError(
@@ -156,6 +180,7 @@ def command(
                     mirror=mirror,
                     follow=follows,
                     secure=locked,
+                    alert=alert,
                     load_every=load_every,
                     log_format=log_format,
                 ) as pipeline:

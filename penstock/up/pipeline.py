@@ -48,6 +48,7 @@ class LocalPipeline:
         mirror: MirrorPorts | None = None,
         follow: Sequence[Follow] = (),
         secure: bool = False,
+        alert: str | None = None,
         load_every: int = 60,
         log_format: LogFormat = "text",
     ) -> None:
@@ -63,6 +64,7 @@ class LocalPipeline:
         self._renewal_at = time.monotonic() + _RENEWAL_SECONDS
         self._admission = Admission(places, ports, mirrored=bool(mirror)) if secure else None
         self._follow = follow
+        self._alert = alert
         self._supervisor = Supervisor(
             programs(
                 places,
@@ -92,7 +94,12 @@ class LocalPipeline:
                 ) from None
             if self._secure:
                 _make_keys(self.places, mirrored=bool(self._mirror))
-            prepare(self.places, self.ports, self._follow, mirror=self._mirror, secure=self._secure)
+            prepare(
+                *(self.places, self.ports, self._follow),
+                mirror=self._mirror,
+                secure=self._secure,
+                alert=self._alert,
+            )
             self._held = held.pop_all()
         return self
 

@@ -141,6 +141,8 @@ def main() -> None:
     print(f"kcat          {_found('kcat', 'kcat')}")
     print(f"chromium      {_found('chromium', 'chromium')}")
     print(f"promtool      {_found('promtool', 'prometheus')}")
+    found = _found("prometheus-alertmanager", "prometheus-alertmanager")
+    print(f"alertmanager  {found}")
     print(f"log shippers  {_peers()}")
     print(f"valgrind      {_found('valgrind', 'valgrind')}")
     print(f"C compiler    {_found('cc', 'gcc libc6-dev')}")

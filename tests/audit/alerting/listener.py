@@ -1,4 +1,4 @@
-"""Somebody who takes what a webhook is told: a real HTTP server, which can be told to refuse."""
+"""A receiver of alerts: a real HTTP server, which can be told to refuse."""
 
 import json
 import threading
@@ -22,11 +22,10 @@ class Listener:
 
     @property
     def said(self) -> list[tuple[str, str, str]]:
-        """Status, kind, and topic or host of all that it was told."""
+        """Status, kind, and topic or hosts of all that it was told."""
         return [
-            (each["status"], each["kind"], each["topic"] or each["host"])
-            for post in self.posts
-            for each in post["alerts"]
+            (each["status"], each["kind"], each["topic"] or ",".join(each["hosts"]))
+            for each in self.posts
         ]
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
@@ -38,12 +37,15 @@ class Listener:
                 listener.before()
                 status = 400 if listener.refuses in body else listener.status
                 if status == 200:
-                    listener.posts.append({"target": self.path, **json.loads(body)})
+                    said = json.loads(body)
+                    said = {"alerts": said} if isinstance(said, list) else said
+                    listener.posts.append({"target": self.path, **said})
                 else:
                     listener.refused += 1
                 self.send_response(status)
-                self.send_header("Content-Length", "0")
+                self.send_header("Content-Length", str(len(self.path)))
                 self.end_headers()
+                self.wfile.write(self.path.encode())  # as some do, in words for people
 
             def log_message(self, *_: object) -> None:
                 pass

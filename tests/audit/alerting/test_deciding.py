@@ -10,17 +10,16 @@ from audit.alerting.conditions import (
     SILENT,
     UNLOADED,
     AlertKey,
+    Condition,
     WaitingCondition,
     decide,
-    findings_of,
     key_of,
     of_agents,
     of_loads,
     waiting,
 )
-from audit.alerting.messages import untold
 from audit.answers import AgentRow, FailingLoad
-from audit.findings import State
+from audit.findings import FaultKind, KindCount, State
 from audit.judged_hours import HOUR, HourVerdict
 from audit.picture import TopicKey
 from audit.store.rows import Alert, JudgedHour
@@ -29,6 +28,7 @@ KEY = TopicKey("east", "clicks", "id")
 MISSING = AlertKey("missing", "east", "clicks", "", 2 * HOUR)
 ALERT = Alert("missing", "east", "clicks", "", "words", 1_120, hour=2 * HOUR)
 AFTER = {"missing": 120}
+WORDS = Condition("words")
 
 
 def hour(
@@ -41,25 +41,17 @@ def hour(
 def of_hours(
     hours: list[HourVerdict], as_of: dict[str, int], late: int, *deleted: TopicKey
 ) -> dict[AlertKey, str]:
-    return conditions.of_hours(hours, as_of, late, is_gone=deleted.__contains__)
+    found = conditions.of_hours(hours, as_of, late, is_gone=deleted.__contains__)
+    return {key: each.words for key, each in found.items()}
 
 
 def test_each_hour_with_a_fault_has_an_alert() -> None:
-    hours = [hour(3, {State.MISSING: "later"}), hour(2, {State.MISSING: "web-1: gone"})]
+    hours = [hour(3, {State.UNKNOWN: "off"}), hour(2, {State.MISSING: "web-1: gone"})]
     assert of_hours(hours, {"east": 0}, 0) == {
         MISSING: "east/clicks has missing events in the hour 1970-01-01T02:00Z: web-1: gone",
-        MISSING._replace(hour=3 * HOUR): (
-            "east/clicks has missing events in the hour 1970-01-01T03:00Z: later"
-        ),
+        MISSING._replace(kind="unknown", hour=3 * HOUR): "it is unknown whether all events of "
+        "east/clicks in the hour 1970-01-01T03:00Z have arrived: off",
     }
-
-
-def test_what_nobody_watched_is_said_so() -> None:
-    (words,) = of_hours([hour(2, {State.UNKNOWN: "web-1 was off"})], {"east": 0}, 0).values()
-    assert words == (
-        "it is unknown whether all events of east/clicks in the hour 1970-01-01T02:00Z have "
-        "arrived: web-1 was off"
-    )
 
 
 def test_a_table_that_is_not_loaded_has_one_alert_with_the_cure() -> None:
@@ -67,47 +59,40 @@ def test_a_table_that_is_not_loaded_has_one_alert_with_the_cure() -> None:
     other = replace(one, destination="file:///b", cure="")
     key = AlertKey(UNLOADED, "east", "clicks", "")
     said = "east/clicks has not been loaded into {} since 1970-01-01T00:01Z: all is dead"
-    assert of_loads([one, other]) == {key: said.format("file:///a") + ". What to do: raise it"}
-    assert of_loads([other]) == {key: said.format("file:///b")}
+    (words,) = of_loads([one, other]).values()
+    assert words.words == said.format("file:///a") + ". What to do: raise it"
+    assert of_loads([other]) == {key: Condition(said.format("file:///b"))}
 
 
 def test_an_alert_names_its_finding() -> None:
     """That of when it was raised, also when it is over."""
-    faulty = HourVerdict(hour(2).judged, {State.MISSING: "gone"}, {State.MISSING: "f1"})
-    findings = findings_of([faulty, hour(3, pending_since=1)])
-    assert findings == {MISSING: "f1"}
-    known = {MISSING: "gone"}
-    (alert,) = decide(known, {}, {}, now=1, after={}, findings=findings).changed
+    counted = hour(2).judged._replace(kinds=(KindCount(kind=FaultKind.LOST, events=3),))
+    hosts = {State.MISSING: ("web-1",)}
+    faulty = HourVerdict(counted, {State.MISSING: "gone"}, {State.MISSING: "f1"}, hosts)
+    known = conditions.of_hours([faulty], {"east": 0}, 0, is_gone=set().__contains__)
+    assert known[MISSING][1:] == (3, ("web-1",), "", "f1")
+    (alert,) = decide(known, {}, {}, now=1, after={}).changed
     assert alert.finding == "f1"
     (over,) = decide({}, {MISSING: alert}, {}, now=2, after={}).changed
-    messages = [message for _, message in untold([over])]
-    assert [(each.status, each.finding) for each in messages] == [
-        ("raised", "f1"),
-        ("resolved", "f1"),
-    ]
+    assert over.finding == "f1"
 
 
 def test_what_is_not_raised_yet_is_known() -> None:
     later = MISSING._replace(hour=9 * HOUR)
-    known = {MISSING: "gone", later: "gone, too"}
+    known = {MISSING: Condition("gone"), later: Condition("gone, too")}
     first = decide(known, {}, {later: 900}, now=1_000, after=AFTER)
     assert waiting(known, first.since, AFTER) == (
         WaitingCondition(later, "gone, too", 900, 1_020),
         WaitingCondition(MISSING, "gone", 1_000, 1_120),
     )
+    assert decide(known, {}, first.since, now=1_019, after=AFTER).changed == ()
     raised = decide(known, {}, first.since, now=1_120, after=AFTER)
     assert waiting(known, raised.since, AFTER) == ()
-
-
-def test_a_fault_that_stays_hides_none_of_another_hour() -> None:
-    later = MISSING._replace(hour=9 * HOUR)
-    conditions = {MISSING: "words", later: "words"}
-    (alert,) = decide(conditions, {MISSING: ALERT}, {}, now=9_000, after={}).changed
-    assert alert == ALERT._replace(raised=9_000, hour=9 * HOUR)
+    assert raised.changed[0] == ALERT._replace(words="gone")
 
 
 def test_no_more_are_raised_than_can_be_kept() -> None:
-    hours = {MISSING._replace(hour=each * HOUR): "words" for each in range(3, 9)}
+    hours = {MISSING._replace(hour=each * HOUR): WORDS for each in range(3, 9)}
     first = decide(hours, {MISSING: ALERT}, {}, now=1, after={}, most=5)
     new = [each.hour // HOUR for each in first.changed if each.resolved < 0]
     assert new == [3, 4, 5, 6]  # one is still raised just now
@@ -123,15 +108,8 @@ def test_what_waits_is_late_once_it_has_waited_too_long() -> None:
     (key,) = of_hours(waiting, {"east": 1_500}, 1_000)
     assert key == AlertKey(LATE, "east", "clicks", "")
     assert "web-3" in of_hours(waiting, {"east": 9_999}, 1_000)[key]
-
-
-def test_a_topic_that_was_deleted_waits_for_nobody() -> None:
-    hours = [hour(2, {State.MISSING: "gone"}, pending_since=500)]
-    assert set(of_hours(hours, {"east": 9_999}, 1_000, KEY)) == {MISSING}
-
-
-def test_time_stands_still_for_a_cluster_that_is_not_read() -> None:
-    assert of_hours([hour(2, pending_since=500)], {}, 1_000) == {}
+    assert of_hours(waiting, {"east": 9_999}, 1_000, KEY) == {}, "it was deleted"
+    assert of_hours(waiting, {}, 1_000) == {}, "its cluster is not read"
 
 
 def test_silence_has_a_host() -> None:
@@ -139,22 +117,7 @@ def test_silence_has_a_host() -> None:
     never = AgentRow("", "web-2", "", "", [], -1, 0, 0, "never", "")
     found = of_agents([silent, never])
     assert set(found) == {AlertKey(SILENT, "east", "", "web-1"), AlertKey(SILENT, "", "", "web-2")}
-    assert "never heard" in found[AlertKey(SILENT, "", "", "web-2")]
-
-
-def test_a_fault_must_stand_before_it_is_raised() -> None:
-    first = decide({MISSING: "words"}, {}, {}, now=1_000, after=AFTER)
-    assert (first.changed, first.since) == ((), {MISSING: 1_000})
-    early = decide({MISSING: "words"}, {}, first.since, now=1_119, after=AFTER)
-    assert early.changed == ()
-    (alert,) = decide({MISSING: "words"}, {}, early.since, now=1_120, after=AFTER).changed
-    assert alert == ALERT
-
-
-def test_what_puts_itself_right_was_never_there() -> None:
-    first = decide({MISSING: "words"}, {}, {}, now=1_000, after=AFTER)
-    gone = decide({}, {}, first.since, now=1_100, after=AFTER)
-    assert (gone.changed, gone.since) == ((), {})
+    assert "never heard" in found[AlertKey(SILENT, "", "", "web-2")].words
 
 
 @given(st.lists(st.sets(st.sampled_from(["missing", "late", "silent"])), max_size=30))
@@ -162,7 +125,7 @@ def test_each_is_raised_once_and_resolved_once(moments: list[set[str]]) -> None:
     raised: dict[AlertKey, Alert] = {}
     since: dict[AlertKey, int] = {}
     for now, kinds in enumerate(moments):
-        conditions = {AlertKey(kind, "east", "clicks", ""): "words" for kind in kinds}
+        conditions = {AlertKey(kind, "east", "clicks", ""): WORDS for kind in kinds}
         decided = decide(conditions, raised, since, now=now, after={"missing": 2})
         since = dict(decided.since)
         for each in decided.changed:
@@ -174,26 +137,3 @@ def test_each_is_raised_once_and_resolved_once(moments: list[set[str]]) -> None:
         at_once = {AlertKey(kind, "east", "clicks", "") for kind in kinds - {"missing"}}
         assert {key for key in raised if key.kind != "missing"} == at_once
         assert all(key in conditions for key in raised)
-
-
-def test_what_is_to_be_told_is_told_in_its_order() -> None:
-    over = ALERT._replace(raised=5, resolved=9)
-    begun = ALERT._replace(kind="late", raised=7, hour=-1)
-    told = ALERT._replace(kind="silent", raised=1, told_raised=True)
-    later, sooner = (ALERT._replace(raised=7, hour=each * HOUR) for each in (8, 7))
-    messages = [message for _, message in untold([over, later, begun, sooner, told])]
-    assert [(each.status, each.kind, each.hour // HOUR) for each in messages] == [
-        ("raised", "missing", 2),
-        ("raised", "late", -1),
-        ("raised", "missing", 7),
-        ("raised", "missing", 8),
-        ("resolved", "missing", 2),
-    ]
-    assert messages[0].id == messages[4].id
-    assert len({each.id for each in messages}) == 4
-
-
-def test_names_from_outside_are_kept_as_they_are() -> None:
-    hostile = Alert("missing", "east", "a\0b\ud800", "<script>", words="w", raised=1)
-    ((_, message),) = untold([hostile])
-    assert len(message.id) == 24

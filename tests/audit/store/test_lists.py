@@ -19,7 +19,7 @@ from audit.queries import (
 )
 from audit.said_by import said_by
 from audit.store.fleet import SilencePatience
-from audit.store.rows import Alert, JudgedHour
+from audit.store.rows import Alert, JudgedHour, TopicShare
 from audit.store.topics import Overview
 from ground.intervals import Interval
 from tests.audit.audited_ledger import DAY, KEY, AuditedLedger
@@ -160,6 +160,10 @@ def test_one_event_of_another_year_takes_no_lines_with_it(ledger: AuditedLedger)
     assert (flow.shipped, flow.events, flow.dead) == (99, 99, 1)
     assert (flow.read, flow.lost) == (100, 0)  # what was read is what became of it
     assert ledger.reading.flow(KEY, 0, BEGIN).shipped == 0
+    cut = {"topic": TOPIC, "kind": "cut", "lines": 7, "from_time": BEGIN, "to_time": BEGIN + MINUTE}
+    ledger.fold(entry("agent", "a", 1, BEGIN, altered=[cut]))
+    assert ledger.reading.shares(BEGIN) == [TopicShare(CLUSTER, TOPIC, 100, 1, 7)]
+    assert ledger.reading.shares(BEGIN + HOUR) == []
 
 
 def test_lost_lines_have_a_place(ledger: AuditedLedger) -> None:
@@ -348,8 +352,5 @@ def test_pages(ledger: AuditedLedger) -> None:
 def test_an_alert_is_about_an_hour(ledger: AuditedLedger) -> None:
     hours = [Alert("missing", CLUSTER, TOPIC, "", "words", 5, hour=each * HOUR) for each in (1, 2)]
     ledger.store.keep_alerts([*hours, hours[0]._replace(resolved=9)])
-    over = hours[0]._replace(resolved=9)
     assert ledger.reading.alerts(AlertsQuery(state="raised"))[1] == [hours[1]]
-    assert ledger.reading.unfinished_alerts(1) == [hours[1], over]  # one of each
-    ledger.store.keep_alerts([over._replace(told_raised=True, told_resolved=True)])
-    assert ledger.reading.unfinished_alerts(9) == [hours[1]]
+    assert ledger.reading.raised_alerts(9) == [hours[1]]

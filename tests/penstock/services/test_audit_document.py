@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 
 from audit.alerting.conditions import KINDS
-from audit.alerting.messages import AlertMessage, Post
+from audit.alerting.formats import webhook
+from audit.alerting.notices import Notice, severity_of
 from audit.config import AuditConfig
 from audit.findings import FaultKind, Finding, State
 from audit.headline import MARKS
 from audit.http.resources import RESOURCES
-from audit.http.statements import STATEMENTS
+from audit.http.statements import PATHS
 from audit.http.stream import MOST_STREAMS
 from audit.inventory import parsed
 from audit.metrics import AuditMetrics
@@ -145,17 +146,25 @@ def test_every_exit_code_of_a_report_is_explained() -> None:
     assert [int(code) for code in codes] == known
 
 
-def test_the_webhooks_message_is_what_is_sent() -> None:
-    (example,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+def test_the_page_about_alerts_says_what_is_sent_and_raised() -> None:
+    page = (ROOT / "docs" / "how-to" / "alerts.md").read_text()
+    (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     shown = json.loads(example)
-    assert msgspec.to_builtins(msgspec.convert(shown, Post)) == shown
-    (alert,) = shown["alerts"]
-    assert list(alert) == [each.name for each in msgspec.structs.fields(AlertMessage)]
-    assert first_cells("Alerts") == set(KINDS)
+    notice = msgspec.convert({**shown, "title": None}, Notice)
+    assert json.loads(webhook(notice)) == shown
+    mail, _ = re.findall(r"```text\n(.*?)\n```", page, re.DOTALL)
+    title, _, *facts = mail.splitlines()
+    assert title == notice.title
+    assert [each.split(maxsplit=1) for each in facts] == [
+        [f"{name}:", value] for name, value in notice.facts()
+    ]
+    rows = re.findall(r"^\| (`[^|]+) \| (critical|warning|info) \|", page, re.MULTILINE)
+    said = {kind: severity for row, severity in rows for kind in re.findall(r"`(\w+)`", row)}
+    assert said == {kind: severity_of(kind).value for kind in KINDS}
 
 
 def test_every_path_is_explained() -> None:
-    paths = {each.path for each in (*RESOURCES, *STATEMENTS)}
+    paths = {each.path for each in RESOURCES} | PATHS
     paths |= {"/api/v1/stream", "/api/openapi.json"}
     assert first_cells("The API") == paths | {"/metrics", "/healthz", "/readyz"}
     assert f"{MOST_STREAMS} listeners" in section("The API")

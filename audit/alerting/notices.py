@@ -1,0 +1,262 @@
+"""Notices: what receivers are told. All open alerts of one kind and topic are one notice. Pure.
+
+A rack of silent hosts, or a day of hours with missing lines, is so one message with a list, and not
+hundreds. `id` names the kind, cluster and topic, and stays the same for the next such problem.
+Names from outside are printable, and every length is capped.
+"""
+
+import hashlib
+import shlex
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Final, Literal
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec.structs import replace
+
+from audit.alerting.conditions import AWAY, SILENT, AlertKey, Condition, Conditions, key_of
+from audit.receiver_config import Severity
+from audit.store.rows import Alert
+from ground.printable import one_line
+
+MOST_NOTICES: Final = 1_000
+MOST_HOSTS: Final = 20  # that are named
+_MOST_MEMBERS: Final = 5_000
+_MOST_WORDS: Final = 3  # alerts whose words are in a notice
+_LONGEST: Final = 300  # letters of a name
+_LONGEST_VIEW: Final = 1_000  # letters
+_HOUR: Final = 3_600_000
+_ID_DIGITS: Final = 12
+# Where a host runs an agent, that is where to look.
+_OF_HOST: Final = frozenset({SILENT})
+
+# By kind: the severity, what is said, and the command that shows or mends it.
+_REPORT: Final = "penstock report {topic} --hour {hour}"
+_KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
+    "missing": (Severity.CRITICAL, "lines are missing", _REPORT),
+    "changed": (Severity.CRITICAL, "lines are not as they were written", _REPORT),
+    "duplicated": (Severity.WARNING, "lines are duplicated", _REPORT),
+    "unknown": (Severity.WARNING, "it is unknown whether all lines arrived", _REPORT),
+    "unloaded": (Severity.CRITICAL, "its table cannot be loaded", ""),
+    "late": (Severity.WARNING, "windows still wait", "penstock report {topic}"),
+    "silent": (Severity.WARNING, "agents are silent", "penstock agent --status"),
+    "dead": (
+        Severity.WARNING,
+        "many lines are dead letters",
+        "penstock consume {topic}.dead --from beginning",
+    ),
+    "altered": (Severity.INFO, "many lines were altered", "penstock report {topic}"),
+    "away": (Severity.CRITICAL, "a program of the cluster is away", "penstock status"),
+    "certificate": (Severity.WARNING, "a certificate of the audit ends soon", ""),
+    "disk": (Severity.CRITICAL, "the audit's disk is nearly full", ""),
+    "test": (Severity.INFO, "this is a test", ""),
+}
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """One message. Times are milliseconds since 1970 UTC; `hosts` are the first of `hosts_total`,
+    `lines` is -1 where it is not known."""
+
+    id: str
+    status: Literal["raised", "resolved"] = "raised"
+    severity: Severity
+    kind: str
+    cluster: str
+    topic: str
+    hosts: tuple[str, ...] = ()
+    hosts_total: int = 0
+    lines: int = -1
+    since: int
+    resolved: int = -1
+    summary: str
+    words: tuple[str, ...] = ()
+    command: str = ""
+    page: str = ""
+    runbook: str = ""
+
+    def over(self, now: int) -> "Notice":
+        """The same, resolved."""
+        return replace(self, status="resolved", resolved=now)
+
+    @property
+    def title(self) -> str:
+        """In one line, with what became of it."""
+        if self.status == "resolved":
+            lasted = duration_text(self.resolved - self.since)
+            return f"Resolved after {lasted}: {self.summary}"
+        return f"{self.severity.capitalize()}: {self.summary}"
+
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """What a person wants to know, in the order of reading."""
+        yield "Severity", self.severity.value
+        if self.topic:
+            yield "Topic", f"{self.cluster}/{self.topic}"
+        elif self.cluster:
+            yield "Cluster", self.cluster
+        if self.hosts:
+            more = self.hosts_total - len(self.hosts)
+            rest = f" and {more:,} more" if more else ""
+            what = "Program" if self.kind == AWAY else "Host"
+            name = what if self.hosts_total == 1 else f"{what}s"
+            yield name, f"{', '.join(self.hosts)}{rest}"
+        yield "Lines", f"{self.lines:,}" if self.lines >= 0 else "not known"
+        yield "Since", time_text(self.since)
+        if self.resolved >= 0:
+            lasted = duration_text(self.resolved - self.since)
+            yield "Resolved", f"{time_text(self.resolved)}, after {lasted}"
+        for name, value in (
+            ("Command", self.command),
+            ("Page", self.page),
+            ("Runbook", self.runbook),
+        ):
+            if value:
+                yield name, value
+        yield "Alert", self.id
+
+
+class Group(msgspec.Struct, frozen=True):
+    """A notice, and which alerts it is about, as short digests: another one among them is told."""
+
+    notice: Notice
+    members: frozenset[int]
+    muted: bool = False  # silenced, or acknowledged
+
+
+def notice_id(about: AlertKey) -> str:
+    named = "\0".join((about.kind, about.cluster, about.topic))
+    return hashlib.sha256(named.encode(errors="replace")).hexdigest()[:_ID_DIGITS]
+
+
+def severity_of(kind: str) -> Severity:
+    return _KINDS[kind][0]
+
+
+def groups_of(
+    alerts: Iterable[Alert], conditions: Conditions, *, page: str, runbook: str
+) -> dict[str, Group]:
+    """Of all alerts that stand; by id, the most urgent and oldest first."""
+    by_id: dict[str, list[Alert]] = defaultdict(list)
+    for each in alerts:
+        by_id[notice_id(key_of(each))].append(each)
+    groups = [_group(each, some, conditions, page, runbook) for each, some in by_id.items()]
+    order = list(Severity)
+    groups.sort(key=lambda each: (order.index(each.notice.severity), each.notice.since))
+    return {each.notice.id: each for each in groups[:MOST_NOTICES]}
+
+
+def _group(
+    name: str, alerts: list[Alert], conditions: Conditions, page: str, runbook: str
+) -> Group:
+    alerts.sort(key=lambda each: (each.hour, each.host, each.raised))
+    first = alerts[0]
+    known = [conditions.get(key_of(each), Condition(each.words)) for each in alerts]
+    hosts = sorted(
+        {
+            _name(host)
+            for each, condition in zip(alerts, known, strict=True)
+            for host in condition.hosts or ((each.host,) if each.host else ())
+        }
+    )
+    counted = [each.lines for each in known if each.lines >= 0]
+    lines = sum(counted) if counted else -1
+    severity, _, command = _KINDS[first.kind]
+    return Group(
+        Notice(
+            id=name,
+            severity=severity,
+            kind=first.kind,
+            cluster=_name(first.cluster),
+            topic=_name(first.topic),
+            hosts=tuple(hosts[:MOST_HOSTS]),
+            hosts_total=len(hosts),
+            lines=lines,
+            since=min(each.raised for each in alerts),
+            summary=_summary(first, alerts, hosts, lines),
+            words=tuple(one_line(each.words) for each in known[:_MOST_WORDS]),
+            command=known[0].command or _command(command, first, hosts),
+            page=page and page + _view(first, alerts),
+            runbook=runbook and f"{runbook}#{first.kind}",
+        ),
+        frozenset(
+            zlib.crc32(f"{each.host}\0{each.hour}".encode(errors="replace"))
+            for each in alerts[:_MOST_MEMBERS]
+        ),
+    )
+
+
+def _summary(first: Alert, alerts: list[Alert], hosts: list[str], lines: int) -> str:
+    what = _KINDS[first.kind][1]
+    about = _name(first.topic or first.cluster)
+    more = []
+    if lines >= 0:
+        more.append("1 line" if lines == 1 else f"{lines:,} lines")
+    if hosts:
+        others = len(hosts) - 1
+        more.append(f"{hosts[0]} and {others:,} more hosts" if others > 1 else ", ".join(hosts))
+    hours = len({each.hour for each in alerts if each.hour >= 0})
+    if hours > 1:
+        more.append(f"{hours:,} hours")
+    return (f"{about}: {what}" if about else what) + (f" ({', '.join(more)})" if more else "")
+
+
+def _command(form: str, first: Alert, hosts: list[str]) -> str:
+    topic = shlex.quote(_name(first.topic))
+    hour = f"{datetime.fromtimestamp(max(first.hour, 0) / 1000, UTC):%Y-%m-%dT%H}"
+    command = form.format(topic=topic, hour=hour)
+    where = f"  # on {hosts[0]}" if command and first.kind in _OF_HOST and hosts else ""
+    return command + where
+
+
+def _view(first: Alert, alerts: list[Alert]) -> str:
+    """The part of the page's address that shows it."""
+    if not first.topic:
+        return "/#/agents?state=silent" if first.kind in _OF_HOST else "/#/alerts"
+    query = {"topic": first.topic, "cluster": first.cluster}
+    if first.hour >= 0:
+        last = max(each.hour for each in alerts) + _HOUR
+        query |= {"from": str(first.hour), "to": str(last)}
+    view = f"/#/topic?{urlencode(query, quote_via=quote, errors='replace')}"
+    return view if len(view) <= _LONGEST_VIEW else "/#/alerts"
+
+
+def _name(text: str) -> str:
+    text = one_line(text)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def time_text(time: int) -> str:
+    return f"{datetime.fromtimestamp(time / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def duration_text(millis: int) -> str:
+    """In its two largest units: `2 h 5 min`."""
+    seconds = max(0, millis) // 1000
+    parts: list[str] = []
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        count, seconds = divmod(seconds, size)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2])
+
+
+def trial_notice(now: int, *, page: str, runbook: str) -> Notice:
+    """What `penstock alert test` sends."""
+    return Notice(
+        id="penstock-test",
+        severity=Severity.INFO,
+        kind="test",
+        cluster="test",
+        topic="test",
+        hosts=("web-1",),
+        hosts_total=1,
+        lines=0,
+        since=now,
+        summary="this is a test: alerts of this audit arrive here",
+        words=("Nothing is wrong. Somebody tried `penstock alert test`.",),
+        command="penstock report",
+        page=page,
+        runbook=runbook,
+    )

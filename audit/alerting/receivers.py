@@ -1,0 +1,262 @@
+"""Receivers, each with a thread of its own: a slow one keeps neither the audit nor others waiting.
+
+Rule 1: a receiver is told the state, not the history. It gets the groups of alerts that stand, as
+        they are now; the thread compares them with what it has told, and sends the difference. So
+        nothing queues up while a receiver is away, and what began and ended meanwhile is not told.
+Rule 2: a group waits a moment before it is told, so that the hosts of a rack are one message. If
+        alerts join a group, it is told again, but not more often than every few minutes.
+Rule 3: what was told is in a file of the data directory, replaced after each message. A kill in
+        between repeats one message; a restart repeats nothing, and resolves what ended meanwhile.
+Rule 4: a receiver that is away is tried again after pauses that grow, with one line in the log. A
+        message that it refuses for its content is dropped with a line.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from audit.alerting.errors import NotTold, Refused
+from audit.alerting.notices import Group, Notice
+from audit.alerting.senders import Sender
+from audit.receiver_config import Receiver
+from ground.durable_files import replace_file
+from ground.known_types import known_type
+
+FILE: Final = "alert-receivers.json"
+_LONGEST_PAUSE_S: Final = 300.0
+_ENDS_WITHIN_S: Final = 1.0
+_LOOK_S: Final = 0.5  # whether something is due
+
+log = logging.getLogger(__name__)
+
+
+class Pace(NamedTuple):
+    """Seconds."""
+
+    gather: float = 10.0  # from a group's first alert to its first message
+    again: float = 300.0  # between two messages about a group that grows
+    repeat: float = 60.0  # where all that stands is sent again and again
+    pause: float = 1.0  # after the first failure
+
+
+class Told(msgspec.Struct, frozen=True):
+    """The last message about a group."""
+
+    notice: Notice
+    members: frozenset[int]
+    at: float  # seconds since 1970
+
+
+class Situation(msgspec.Struct, frozen=True):
+    """Groups that stand, by id. A group that is in neither `groups` nor `standing`, and of no
+    cluster in `unknown`, is over. `standing` includes what is known and not raised yet."""
+
+    groups: Mapping[str, Group] = {}
+    standing: Collection[str] = ()
+    unknown: Collection[str] = ()
+
+    def is_over(self, notice: Notice) -> bool:
+        if notice.id in self.groups or notice.id in self.standing:
+            return False
+        return not (notice.cluster in self.unknown or (self.unknown and not notice.cluster))
+
+
+class ReceiverState(NamedTuple):
+    """What the API shows of a receiver."""
+
+    name: str
+    kind: str
+    sent: int
+    failed: int
+    trouble: str  # why it does not take alerts just now
+
+
+class _Worker:
+    """One receiver's thread."""
+
+    def __init__(self, name: str, receiver: Receiver, kept: "_Kept", pace: Pace) -> None:
+        """Raises NotTold."""
+        self.name = name
+        self.receiver = receiver
+        self._sender = Sender(receiver)
+        self._kept = kept
+        self._pace = pace
+        self._told = kept.of(name)
+        self._seen: dict[str, float] = {}  # when a group was first seen, of those not told
+        self._situation: Situation | None = None
+        self._repeat_at = 0.0
+        self._wake = threading.Condition()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name=f"alerts-{name}", daemon=True)
+        self.sent, self.failed, self.trouble = 0, 0, ""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        with self._wake:
+            self._stopping = True
+            self._wake.notify_all()
+        self._thread.join(_ENDS_WITHIN_S)
+
+    def offer(self, situation: Situation) -> None:
+        with self._wake:
+            self._situation = situation
+            self._wake.notify_all()
+
+    def _run(self) -> None:
+        pause = self._pace.pause
+        while not self._stopping:
+            try:
+                due = self._due(time.time())
+                if not due:
+                    self._wait(_LOOK_S)
+                    continue
+                self._send(due)
+                pause = self._pace.pause
+            except Exception as error:  # noqa: BLE001  a bug must not end the thread
+                self._note_failure(error)
+                self._wait(pause, interrupted=False)
+                pause = min(_LONGEST_PAUSE_S, pause * 2)
+
+    def _note_failure(self, error: Exception) -> None:
+        """One line for an outage; a bug is said each time."""
+        self.failed += 1
+        if not isinstance(error, NotTold):
+            log.exception("sending alerts failed receiver=%s", self.name)
+        elif not self.trouble:
+            log.warning(
+                "receiver does not take alerts, trying again receiver=%s error=%r",
+                *(self.name, str(error)),
+            )
+        self.trouble = str(error) if isinstance(error, NotTold) else "the audit's log says why"
+
+    def _wait(self, seconds: float, *, interrupted: bool = True) -> None:
+        until = time.monotonic() + seconds
+        with self._wake:
+            while not self._stopping and (left := until - time.monotonic()) > 0:
+                self._wake.wait(left)
+                if interrupted:
+                    return
+
+    def _due(self, now: float) -> Sequence[Group]:
+        """What is to be sent now; what is over comes last."""
+        situation = self._situation
+        if situation is None:
+            return ()
+        wanted = {name: each for name, each in situation.groups.items() if self._wants(each.notice)}
+        self._seen = {name: self._seen.get(name, now) for name in wanted if name not in self._told}
+        over = [
+            Group(each.notice.over(int(now * 1000)), each.members)
+            for each in self._told.values()
+            if situation.is_over(each.notice)
+        ]
+        if self._sender.takes_all:
+            shown = {n: e for n, e in wanted.items() if n in self._told or not e.muted}
+            if over or (shown and now >= self._repeat_at) or shown.keys() - self._told.keys():
+                return (*shown.values(), *over)
+            return ()
+        due = [each for each in wanted.values() if not each.muted and self._is_due(each, now)]
+        return (*due[:1], *over[:1])
+
+    def _wants(self, notice: Notice) -> bool:
+        return not self.receiver.severities or notice.severity in self.receiver.severities
+
+    def _is_due(self, group: Group, now: float) -> bool:
+        told = self._told.get(group.notice.id)
+        if told is None:
+            return now >= self._seen[group.notice.id] + self._pace.gather
+        return bool(group.members - told.members) and now >= told.at + self._pace.again
+
+    def _send(self, due: Sequence[Group]) -> None:
+        """Raises NotTold."""
+        refused: Refused | None = None
+        try:
+            self._sender.send([each.notice for each in due])
+        except Refused as error:
+            refused = error
+            log.error(
+                "alert refused, dropped receiver=%s alerts=%s error=%r",
+                *(self.name, ",".join(each.notice.id for each in due[:10]), str(error)),
+            )
+        now = time.time()
+        self._repeat_at = now + self._pace.repeat
+        for each in due:
+            if each.notice.resolved >= 0:
+                self._told.pop(each.notice.id, None)
+            else:
+                self._told[each.notice.id] = Told(each.notice, each.members, now)
+        self._kept.keep(self.name, self._told)
+        if refused:
+            self.failed += 1
+            return
+        if self.trouble:
+            log.info("receiver takes alerts again receiver=%s", self.name)
+        self.trouble = ""
+        self.sent += 1
+
+
+class _Kept:
+    """The file with what all of them were told."""
+
+    def __init__(self, path: Path | None, names: Collection[str]) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._told: dict[str, dict[str, Told]] = {}
+        if path is not None and path.exists():
+            try:
+                content = path.read_bytes()
+                told = msgspec.json.decode(content, type=known_type(dict[str, dict[str, Told]]))
+                self._told = {name: each for name, each in told.items() if name in names}
+            except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+                log.error("what receivers were told cannot be read error=%r", str(error))
+
+    def of(self, name: str) -> dict[str, Told]:
+        return dict(self._told.get(name, {}))
+
+    def keep(self, name: str, told: Mapping[str, Told]) -> None:
+        with self._lock:
+            self._told[name] = dict(told)
+            if self._path is not None:
+                try:
+                    replace_file(self._path, msgspec.json.encode(self._told), mode=0o600)
+                except OSError as error:
+                    log.error("what receivers were told cannot be kept error=%r", str(error))
+
+
+class Receivers:
+    """All of a configuration. `offer` never waits."""
+
+    def __init__(
+        self,
+        receivers: Mapping[str, Receiver] | None = None,
+        directory: Path | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        """Raises NotTold: a template cannot be used."""
+        kept = _Kept(directory / FILE if directory and receivers else None, receivers or {})
+        self._workers = [
+            _Worker(name, each, kept, pace or Pace()) for name, each in (receivers or {}).items()
+        ]
+
+    def start(self) -> None:
+        for each in self._workers:
+            each.start()
+
+    def stop(self) -> None:
+        for each in self._workers:
+            each.stop()
+
+    def offer(self, situation: Situation) -> None:
+        for each in self._workers:
+            each.offer(situation)
+
+    def states(self) -> Iterable[ReceiverState]:
+        for each in self._workers:
+            kind = each.receiver.means.value
+            yield ReceiverState(each.name, kind, each.sent, each.failed, each.trouble)

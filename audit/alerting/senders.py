@@ -1,0 +1,145 @@
+"""Sends notices to one receiver: an HTTP request, or a mail. Blocks at most some seconds.
+
+What is returned is the receiver's answer, in words. No error quotes a URL, a key or a password.
+"""
+
+import smtplib
+import ssl
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from audit.alerting import formats
+from audit.alerting.errors import NotTold, Refused
+from audit.alerting.notices import Notice
+from audit.receiver_config import MailTls, Receiver, ReceiverKind
+from client.addresses import parse_addresses
+from ground.http_client import HttpClient, HttpError, parse_url
+from ground.printable import plain_words
+from ground.secrets import NoSecret, Secret
+from ground.tls import BadTls, Tls, client_context
+
+_PATIENCE_S: Final = 10.0
+_MOST_ANSWER: Final = 4 * 1024 * 1024
+_SHOWN: Final = 200
+_JSON: Final = {"Content-Type": "application/json"}
+_REFUSED: Final = frozenset({400, 413, 415, 422})  # it is what was sent that is not taken
+_SMTP_REFUSED: Final = range(550, 560)
+
+
+class Sender:
+    """One receiver's. `send` raises NotTold."""
+
+    def __init__(self, receiver: Receiver, *, patience: float = _PATIENCE_S) -> None:
+        """Raises NotTold: its template cannot be used."""
+        self._receiver = receiver
+        self._patience = patience
+        path = receiver.template
+        self._template = formats.JsonTemplate(Path(path)) if path else None
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether all that stands is sent, again and again."""
+        return self._receiver.means is ReceiverKind.ALERTMANAGER
+
+    def send(self, notices: Sequence[Notice]) -> str:
+        """All at once where the receiver takes that, else one after the other."""
+        now = time.time_ns() // 1_000_000
+        if self.takes_all:
+            return self._post(formats.alertmanager(notices, now))
+        answers = [self._send_one(each, now) for each in notices]
+        return answers[-1] if answers else ""
+
+    def _send_one(self, notice: Notice, now: int) -> str:
+        match self._receiver.means:
+            case ReceiverKind.SLACK:
+                return self._post(formats.slack(notice))
+            case ReceiverKind.PAGERDUTY:
+                return self._post(formats.pagerduty(notice, self._receiver.routing_key))
+            case ReceiverKind.MAIL:
+                return self._mail(notice, now)
+            case _:
+                made = self._template.rendered(notice) if self._template else None
+                return self._post(made or formats.webhook(notice))
+
+    def _post(self, body: Any) -> str:
+        content = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        url = self._receiver.url
+        if self._receiver.means is ReceiverKind.PAGERDUTY:
+            url = url.partition("?")[0]  # the key is in the event
+        return post_json(url, content, patience=self._patience)
+
+    def _mail(self, notice: Notice, now: int) -> str:
+        receiver = self._receiver
+        sender = receiver.sender or receiver.recipients[0]
+        message = formats.mail(notice, sender=sender, recipients=receiver.recipients, now=now)
+        ((host, port),) = parse_addresses(receiver.server)
+        try:
+            # Without a CA of ours, the system's certificates are trusted.
+            context = client_context(Tls(ca=receiver.ca))
+            with _connected(receiver.mail_tls, host, port, context, self._patience) as smtp:
+                if receiver.user:
+                    smtp.login(receiver.user, Secret(receiver.password_file).read())
+                unknown = smtp.send_message(message)
+        except smtplib.SMTPRecipientsRefused as error:
+            code, words = next(iter(error.recipients.values()))
+            raise _smtp_error(code, words) from None
+        except smtplib.SMTPResponseException as error:
+            raise _smtp_error(error.smtp_code, error.smtp_error) from None
+        except (smtplib.SMTPException, NoSecret, BadTls) as error:
+            raise NotTold(plain_words(str(error))[:_SHOWN]) from None
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise NotTold(f"{receiver.server}: {why}") from None
+        return f"accepted by {receiver.server}" + (
+            f"; refused for {len(unknown)} recipients" if unknown else ""
+        )
+
+
+def post_json(url: str, body: bytes, *, patience: float = _PATIENCE_S) -> str:
+    """The answer, in words. Raises NotTold."""
+    try:
+        at = parse_url(url)
+    except ValueError as error:
+        raise NotTold(f"`url`: {error}") from None
+    began = time.monotonic()
+    target = f"?{at.query}" if at.query else ""
+    try:
+        with HttpClient(at, most_bytes=_MOST_ANSWER) as client:
+            answer = client.ask("POST", target, body, within=patience, headers=_JSON)
+    except HttpError as error:
+        seconds = time.monotonic() - began
+        raise NotTold(f"{error.why} (after {seconds:.1f} s)") from None
+    text = plain_words(answer.body.decode(errors="replace"))
+    for secret in (at.query, at.path.rstrip("/")):  # some servers quote what was asked
+        text = text.replace(secret, "…") if secret else text
+    text = text[:_SHOWN]
+    if answer.status in _REFUSED:
+        raise Refused(f"HTTP {answer.status}", text)
+    if not 200 <= answer.status < 300:
+        raise NotTold(f"HTTP {answer.status}", text)
+    return f"HTTP {answer.status}{f': {text}' if text else ''}"
+
+
+def _connected(
+    tls: MailTls, host: str, port: int, context: ssl.SSLContext, patience: float
+) -> smtplib.SMTP:
+    if tls is MailTls.TLS:
+        return smtplib.SMTP_SSL(host, port, timeout=patience, context=context)
+    smtp = smtplib.SMTP(host, port, timeout=patience)
+    try:
+        if tls is MailTls.STARTTLS:
+            smtp.starttls(context=context)
+    except BaseException:
+        smtp.close()
+        raise
+    return smtp
+
+
+def _smtp_error(code: int, words: bytes | str) -> NotTold:
+    text = words.decode(errors="replace") if isinstance(words, bytes) else words
+    kind = Refused if code in _SMTP_REFUSED else NotTold
+    return kind(f"SMTP {code}", plain_words(text)[:_SHOWN])

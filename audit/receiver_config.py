@@ -1,0 +1,144 @@
+"""Configuration of a receiver: one place that alerts are sent to.
+
+Every key is explained at its field. Nothing in an error quotes a URL, a key or a password.
+"""
+
+import re
+from enum import StrEnum
+from typing import Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import msgspec
+
+from client.addresses import parse_addresses
+from client.errors import BadAddress
+from ground.http_client import parse_url
+from ground.listening import is_loopback
+from ground.settings import FilePath, HostAndPort, Url
+
+_ADDRESS: Final = re.compile(r"[^\s,;<>\"@]+@[^\s,;<>\"@]+")
+_MOST_ADDRESSES: Final = 50
+
+
+class ReceiverKind(StrEnum):
+    SLACK = "slack"
+    PAGERDUTY = "pagerduty"
+    ALERTMANAGER = "alertmanager"
+    MAIL = "mail"
+    WEBHOOK = "webhook"
+
+
+class Severity(StrEnum):
+    """The most urgent first."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class MailTls(StrEnum):
+    STARTTLS = "starttls"
+    TLS = "tls"
+    NONE = "none"
+
+
+class Receiver(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One place that alerts are sent to."""
+
+    url: Url
+    """Where to: a Slack incoming webhook, PagerDuty's `https://events.pagerduty.com/v2/enqueue`,
+    Alertmanager's `http://host:9093/api/v2/alerts`, `mailto:ops@example.org`, or any other
+    `https://` URL. With `url_file` it stands in a file."""
+    kind: ReceiverKind | None = None
+    """What listens there. Default: by the URL."""
+    severities: tuple[Severity, ...] = ()
+    """Only alerts of these severities. Default: all."""
+    key: str = ""
+    """PagerDuty's integration key. With `key_file` it stands in a file."""
+    template: FilePath = ""
+    """With a webhook: a Jinja template of the JSON to send. Default: the notice as it is."""
+    server: HostAndPort = "127.0.0.1:25"
+    """With `mailto:`: the SMTP server."""
+    sender: str = ""
+    """With `mailto:`: the sender's address. Default: the first recipient."""
+    tls: MailTls | None = None
+    """With `mailto:`: `starttls`, `tls` from the first byte, or `none`. Default: `starttls`, and
+    `none` if the server is on this machine."""
+    ca: FilePath = ""
+    """With `mailto:`: CA certificates (PEM) that may sign the server's. Default: the system's."""
+    user: str = ""
+    """With `mailto:`: the user who logs in at the server."""
+    password_file: FilePath = ""
+    """With `mailto:`: the user's password. Reread for every message."""
+
+    def __post_init__(self) -> None:
+        if self.means is ReceiverKind.MAIL:
+            self._check_mail()
+            return
+        try:
+            parse_url(self.url)
+        except ValueError as error:
+            raise ValueError(f"`url`: {error}, or mailto:") from None
+        if self.means is ReceiverKind.PAGERDUTY and not self.routing_key:
+            raise ValueError(
+                "PagerDuty needs an integration key: in `key_file`, or as ?routing_key=KEY in `url`"
+            )
+        if self.template and self.means is not ReceiverKind.WEBHOOK:
+            raise ValueError(f"`template` is for webhooks, and this one is for {self.means}")
+
+    def _check_mail(self) -> None:
+        try:
+            (_,) = parse_addresses(self.server)
+        except (BadAddress, ValueError):
+            raise ValueError("`server` must be one host:port") from None
+        wanted = (*self.recipients, *([self.sender] if self.sender else ()))
+        if not self.recipients or len(wanted) > _MOST_ADDRESSES:
+            raise ValueError(f"`url` must name 1 to {_MOST_ADDRESSES} addresses after mailto:")
+        if not all(each.isprintable() and _ADDRESS.fullmatch(each) for each in wanted):
+            raise ValueError("`url` and `sender` must name addresses such as ops@example.org")
+        if bool(self.user) != bool(self.password_file):
+            raise ValueError("`user` and `password_file` belong together")
+        if self.user and self.mail_tls is MailTls.NONE and not self.is_local:
+            raise ValueError("`tls: none` would send the password in the clear")
+
+    @property
+    def means(self) -> ReceiverKind:
+        """What listens there."""
+        return self.kind or _kind_of(self.url)
+
+    @property
+    def routing_key(self) -> str:
+        """Of PagerDuty; also from the URL's query, so that one URL says all."""
+        query = parse_qs(urlsplit(self.url).query) if self.url.startswith("http") else {}
+        return self.key or query.get("routing_key", [""])[0]
+
+    @property
+    def recipients(self) -> tuple[str, ...]:
+        scheme, _, rest = self.url.partition(":")
+        listed = unquote(rest.partition("?")[0]) if scheme == "mailto" else ""
+        return tuple(each.strip() for each in listed.split(",") if each.strip())
+
+    @property
+    def is_local(self) -> bool:
+        return is_loopback(self.server.rpartition(":")[0])
+
+    @property
+    def mail_tls(self) -> MailTls:
+        return self.tls or (MailTls.NONE if self.is_local else MailTls.STARTTLS)
+
+
+def _kind_of(url: str) -> ReceiverKind:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return ReceiverKind.WEBHOOK
+    if parts.scheme == "mailto":
+        return ReceiverKind.MAIL
+    if host in {"hooks.slack.com", "hooks.slack-gov.com"}:
+        return ReceiverKind.SLACK
+    if host in {"events.pagerduty.com", "events.eu.pagerduty.com"}:
+        return ReceiverKind.PAGERDUTY
+    if parts.path.endswith("/api/v2/alerts"):
+        return ReceiverKind.ALERTMANAGER
+    return ReceiverKind.WEBHOOK

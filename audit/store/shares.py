@@ -1,0 +1,21 @@
+"""The share of a topic's lines that became dead letters or was altered. Within one transaction."""
+
+import sqlite3
+from typing import Final
+
+from audit.store.rows import TopicShare
+
+# The order of the joins is fixed: of each topic only the newest windows are read.
+_SHARES: Final = """
+SELECT cluster, topic_names.topic, sum(shipped + filtered + flows.dead + flows.lost),
+    sum(flows.dead) + (SELECT coalesce(sum(sums.dead), 0) FROM sums
+        WHERE sums.topic = topics.id AND sums.start >= ?1),
+    (SELECT coalesce(sum(lines), 0) FROM altered
+        WHERE altered.name = topics.name AND last >= ?1 AND kind <> 'unread')
+    FROM topics CROSS JOIN flows ON flows.topic = topics.id AND flows.start >= ?1
+    JOIN topic_names ON topic_names.id = topics.name GROUP BY topics.id ORDER BY 1, 2
+"""
+
+
+def shares(connection: sqlite3.Connection, from_time: int) -> list[TopicShare]:
+    return [TopicShare(*row) for row in connection.execute(_SHARES, (from_time,))]

@@ -1,0 +1,210 @@
+"""`penstock alert`: what an audit has raised, who knows of it, and what receivers answer."""
+
+import time
+from pathlib import Path
+
+import click
+
+from audit.alerting.answers import Acknowledge, Mute, Noted, NotedAlert, NotedAlerts, Unmute
+from audit.alerting.conditions import KINDS
+from audit.config import AuditConfig
+from ground.http_client import HttpUrl
+from ground.printable import one_line
+from penstock.cli.failures import Failed
+from penstock.cli.output import json_option, print_json, print_table
+from penstock.cli.time_arguments import DurationType, TimeType, time_text
+from penstock.config.options import configured
+from penstock.report.asking import ask, audit_option
+from penstock.report.operator import local_account
+
+_reason = click.option("--reason", required=True, metavar="TEXT", help="Why; it is shown.")
+
+
+@click.command("list")
+@click.option("--resolved", is_flag=True, help="Those that are resolved.")
+@audit_option
+@json_option
+def list_alerts(*, resolved: bool, audit: HttpUrl, as_json: bool) -> None:
+    """List what is raised, the newest first, with silences and receivers. Times are UTC.
+
+    \b
+    Example:
+        penstock alert list
+        penstock alert list --resolved --json
+    """
+    state = "resolved" if resolved else "raised"
+    answer = ask(audit, "alerts", {"state": state, "size": 500}, NotedAlerts)
+    if as_json:
+        import msgspec  # noqa: PLC0415
+
+        print_json(msgspec.to_builtins(answer))
+        return
+    if answer.items:
+        columns = ("id", "severity", "kind", "topic", "host", "raised", "noted", "words")
+        print_table(columns, [_row(each) for each in answer.items])
+    else:
+        print(f"No alert is {state}.")
+    if answer.page.total > len(answer.items):
+        print(f"{answer.page.total - len(answer.items):,} more are {state}.")
+    for said in answer.silences:
+        about = ("kind", said.kind), ("cluster", said.cluster), ("topic", said.topic)
+        matched = [f"{name} {value}" for name, value in (*about, ("host", said.host)) if value]
+        print(
+            f"silence {said.id}: {one_line(', '.join(matched))}, until {time_text(said.until)} "
+            f"UTC, by {one_line(said.by)}: {one_line(said.reason)}"
+        )
+    for each in answer.receivers:
+        trouble = f", fails: {one_line(each.trouble)}" if each.trouble else ""
+        print(f"receiver {each.name} ({each.kind}): {each.sent:,} messages sent{trouble}")
+
+
+def _row(alert: NotedAlert) -> dict[str, object]:
+    noted = ""
+    if alert.acknowledged:
+        noted = f"known to {one_line(alert.acknowledged.by)}: {one_line(alert.acknowledged.reason)}"
+    elif alert.silenced:
+        noted = f"silenced until {time_text(alert.silenced.until)}"
+    return {
+        "id": alert.id,
+        "severity": alert.severity,
+        "kind": alert.kind,
+        "topic": one_line(alert.topic),
+        "host": one_line(alert.host or ", ".join(alert.hosts)),
+        "raised": time_text(alert.raised),
+        "noted": noted,
+        "words": one_line(alert.words),
+    }
+
+
+@click.command("ack")
+@click.argument("alert", metavar="ID")
+@_reason
+@click.option("--until", type=TimeType(), metavar="TIME", help="Without it, until it is resolved.")
+@audit_option
+@json_option
+def acknowledge(
+    *, alert: str, reason: str, until: int | None, audit: HttpUrl, as_json: bool
+) -> None:
+    """Say that somebody works on it: receivers hear no more of it until it is resolved.
+
+    ID is in messages and in `penstock alert list`; it means all alerts of that kind and topic.
+
+    \b
+    Example:
+        penstock alert ack 3f0c9a1d5b7e --reason "web-3 is being repaired"
+    """
+    said = Acknowledge(id=alert, reason=reason, until=until, by=local_account())
+    noted = ask(audit, "acknowledge", {}, Noted, posted=said)
+    _say(noted, f"{noted.id} is acknowledged, by {one_line(noted.by)}.", as_json=as_json)
+
+
+@click.command()
+@click.option("--kind", type=click.Choice(KINDS), help="Only this kind.")
+@click.option("--cluster", default="", metavar="NAME", help="Only this cluster.")
+@click.option("-t", "--topic", default="", metavar="TOPIC", help="Only these: * and ? match.")
+@click.option("--host", default="", metavar="NAME", help="Only these hosts: * and ? match.")
+@click.option("--for", "duration", type=DurationType(), metavar="TIME", help="How long: 2h, 7d.")
+@click.option("--until", type=TimeType(), metavar="TIME", help="Or until then; UTC.")
+@_reason
+@audit_option
+@json_option
+def silence(
+    *,
+    kind: str | None,
+    cluster: str,
+    topic: str,
+    host: str,
+    duration: int | None,
+    until: int | None,
+    reason: str,
+    audit: HttpUrl,
+    as_json: bool,
+) -> None:
+    """Mute alerts for a time, also those to come. All that is given must match.
+
+    They are still raised, shown and counted; receivers hear of those that are left when the time is
+    over.
+
+    \b
+    Example:
+        penstock alert silence --host 'web-*' --for 2h --reason "rack 4 is moved"
+        penstock alert silence --kind late --topic clicks --until 2026-11-21T07 --reason "known"
+    """
+    if (duration is None) == (until is None):
+        raise click.UsageError("give --for or --until")
+    end = until if duration is None else time.time_ns() // 1_000_000 + duration
+    assert end is not None
+    matched = {"kind": kind or "", "cluster": cluster, "topic": topic, "host": host}
+    said = Mute(**matched, reason=reason, until=end, by=local_account())
+    noted = ask(audit, "silence", {}, Noted, posted=said)
+    words = f"Silence {noted.id} until {time_text(end)} UTC, by {one_line(noted.by)}."
+    _say(noted, words, as_json=as_json)
+
+
+@click.command()
+@click.argument("silence", metavar="ID")
+@audit_option
+@json_option
+def unsilence(*, silence: str, audit: HttpUrl, as_json: bool) -> None:
+    """End a silence before its time. ID is in `penstock alert list`.
+
+    \b
+    Example:
+        penstock alert unsilence 7e0ac1d2
+    """
+    noted = ask(audit, "unsilence", {}, Noted, posted=Unmute(id=silence, by=local_account()))
+    _say(noted, f"Silence {noted.id} has ended.", as_json=as_json)
+
+
+def _say(noted: Noted, words: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"id": noted.id, "by": noted.by})
+    else:
+        print(words)
+
+
+@click.command("test")
+@click.argument("name")
+@click.option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="The audit's file, with `alerts.receivers`.",
+)
+@json_option
+def try_receiver(*, name: str, config: Path, as_json: bool) -> None:
+    """Send a test alert to a receiver, then that it is resolved, and print the answers.
+
+    It is sent from here, by the same code as the audit's. NAME is one of `alerts.receivers`.
+
+    \b
+    Example:
+        penstock alert test on-call --config /etc/penstock/audit.yaml
+    """
+    # Only the audit's host needs what alerts stand on.
+    from audit.alerting.errors import NotTold  # noqa: PLC0415
+    from audit.alerting.notices import trial_notice  # noqa: PLC0415
+    from audit.alerting.senders import Sender  # noqa: PLC0415
+
+    settings = configured(AuditConfig, config, ())
+    receiver = settings.alerts.all_receivers.get(name)
+    if receiver is None:
+        known = ", ".join(settings.alerts.all_receivers) or "none"
+        raise Failed(f"{config} has no receiver {one_line(name)!r}; there are: {known}")
+    now = time.time_ns() // 1_000_000
+    notice = trial_notice(now, page=settings.page_url, runbook=settings.runbook_url)
+    try:
+        sender = Sender(receiver)
+        answers = {
+            each.status: one_line(sender.send([each]))
+            for each in (notice, notice.over(now + 1_000))
+        }
+    except NotTold as error:
+        answer = f": {one_line(error.answer)}" if error.answer else ""
+        raise Failed(f"{name} ({receiver.means}) did not take it: {error}{answer}") from None
+    if as_json:
+        print_json(answers)
+        return
+    for status, answer in answers.items():
+        print(f"{name} ({receiver.means}), {status}: {answer}")

@@ -1,0 +1,38 @@
+"""Alerts, groups and receivers, made up for tests of what is sent."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from audit.alerting.conditions import Condition, key_of
+from audit.alerting.notices import Group, Notice, groups_of
+from audit.alerting.receivers import Situation
+from audit.judged_hours import HOUR
+from audit.store.rows import Alert
+
+SEVEN = 1_795_158_000_000  # 2026-11-20, 07:00 UTC
+LINKS = {"page": "https://audit.example.org", "runbook": "https://audit.example.org/runbook"}
+HOSTILE = 'a"<!channel>&\n\r\x1b[31m`*\ud800{{7*7}}'
+
+
+def missing(topic: str = "clicks", hours: Sequence[int] = (0,)) -> list[Alert]:
+    return [
+        Alert("missing", "dc1", topic, "", f"{topic} lacks", SEVEN, hour=SEVEN + each * HOUR)
+        for each in hours
+    ]
+
+
+def silent(*hosts: str) -> list[Alert]:
+    return [Alert("silent", "dc1", "", each, f"{each} is silent", SEVEN) for each in hosts]
+
+
+def notice(alerts: list[Alert], **condition: Any) -> Notice:
+    known = {key_of(each): Condition(each.words, **condition) for each in alerts}
+    (group,) = groups_of(alerts, known, **LINKS).values()
+    return group.notice
+
+
+def situation(*alerts: Alert, muted: bool = False, **more: Any) -> Situation:
+    groups = groups_of(alerts, {}, **LINKS)
+    return Situation(
+        {name: Group(each.notice, each.members, muted) for name, each in groups.items()}, **more
+    )

@@ -1,0 +1,66 @@
+"""Alerts as notices: what is one message, and what it says."""
+
+import pytest
+
+from audit.alerting.conditions import KINDS, of_clusters, of_shares, of_this_host
+from audit.alerting.notices import MOST_HOSTS, groups_of, severity_of
+from audit.config import AlertsConfig
+from audit.standing import ClusterStanding
+from audit.store.rows import Alert, TopicShare
+from tests.audit.alerting.alerts_made import HOSTILE, LINKS, SEVEN, missing, notice, silent
+
+
+def test_a_rack_is_one_notice_and_a_day_of_hours_is_one() -> None:
+    hosts = [f"web-{each:02}" for each in range(40)]
+    alerts = [*silent(*hosts), *missing(hours=range(24)), *missing("orders")]
+    hours, orders, rack = (each.notice for each in groups_of(alerts, {}, **LINKS).values())
+    assert (rack.hosts, rack.hosts_total) == (tuple(hosts[:MOST_HOSTS]), 40)
+    assert rack.summary == "dc1: agents are silent (web-00 and 39 more hosts)"
+    assert hours.summary == "clicks: lines are missing (24 hours)"
+    assert hours.page.endswith(f"topic=clicks&cluster=dc1&from={SEVEN}&to={SEVEN + 86_400_000}")
+    assert orders.id != hours.id == notice(missing()).id
+
+
+def test_what_a_notice_says() -> None:
+    said = notice(missing(), lines=4_711, hosts=("web-3",))
+    assert said.title == "Critical: clicks: lines are missing (4,711 lines, web-3)"
+    assert said.command == "penstock report clicks --hour 2026-11-20T07"
+    assert said.runbook == "https://audit.example.org/runbook#missing"
+    over = said.over(SEVEN + 7_500_000)
+    assert over.title == "Resolved after 2 h 5 min: clicks: lines are missing (4,711 lines, web-3)"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_can_be_told(kind: str) -> None:
+    said = notice([Alert(kind, "dc1", HOSTILE, HOSTILE, HOSTILE, SEVEN)])
+    assert said.severity is severity_of(kind)
+    assert all(text.isprintable() for text in (said.title, *said.words, said.command, said.page))
+
+
+CLUSTER = ClusterStanding(unreachable="refused", away=[2], registry_away="timeout")
+CONFIG = AlertsConfig(certificates=60, disk=2**20)
+SHARES = [
+    TopicShare("dc1", *each)
+    for each in (
+        ("few", 99, 99, 99),
+        ("at", 1_000, 10, 10),
+        ("x", 1_000, 11, 0),
+        ("y", 1_000, 0, 11),
+    )
+]
+
+
+def test_what_else_is_worth_an_alert() -> None:
+    clusters = {"ok": ClusterStanding(), "dc1": CLUSTER}
+    found = {**of_clusters(clusters), **of_shares(SHARES, CONFIG)}
+    found |= of_this_host("a1", {"/old": 1_059.0, "/new": 1_060.0}, 2**20 - 1, CONFIG, 1_000_000)
+    assert {key[:4]: each.words for key, each in found.items()} == {
+        ("away", "dc1", "", ""): "the ledger of dc1 cannot be read: refused",
+        ("away", "dc1", "", "broker 2"): "broker 2 of dc1 is away, and holds replicas",
+        ("away", "dc1", "", "registry"): "the registry of dc1 does not answer: timeout",
+        ("dead", "dc1", "x", ""): "11 of 1,000 lines of dc1/x in the last hour became dead letters",
+        ("altered", "dc1", "y", ""): "11 of 1,000 lines of dc1/y in the last hour were altered",
+        ("certificate", "", "", "a1"): "/old ends 1970-01-01T00:17Z",
+        ("disk", "", "", "a1"): "the audit's disk on a1 has 1 MiB left",
+    }
+    assert of_this_host("a1", {"/new": 1_060.0}, 2**20, CONFIG, 1_000_000) == {}
