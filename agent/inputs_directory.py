@@ -15,6 +15,7 @@ Hidden files and names that do not end in .yaml or .yml are passed over; sub-fol
 
 import logging
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,7 @@ from agent.status import Refusal
 from ground.printable import one_line
 
 ENDINGS: Final = (".yaml", ".yml")
+_POSITION: Final = re.compile(r"^(\d+):(\d+):")
 
 log = logging.getLogger(__name__)
 
@@ -126,13 +128,13 @@ class InputsDirectory(msgspec.Struct):
 
 
 def _without_path(error: str, path: Path) -> str:
-    """An error that begins with file and line, as `Refusal` has it beside the path."""
+    """An error that begins with file, line and column, as `Refusal` has it beside the path."""
     rest = error
     for spelled in (str(path), one_line(str(path))):
         rest = rest.removeprefix(f"{spelled}:")
     if rest == error:
         return error
-    return f"line {rest}" if rest[:1].isdigit() else rest.lstrip()
+    return _POSITION.sub(r"line \1, column \2:", rest.lstrip())
 
 
 def _stamps(directory: Path) -> dict[Path, _Stamp]:

@@ -1,4 +1,4 @@
-"""Errors as a user meets them: one line on stderr, and an exit code."""
+"""Errors as a user meets them: a line for each on stderr, and an exit code."""
 
 import click
 
@@ -10,9 +10,13 @@ class Failed(click.ClickException):
 
 
 class WrongConfiguration(click.ClickException):
-    """The configuration is invalid, and nothing was tried."""
+    """The configuration is invalid, and nothing was tried. Each of its mistakes has a line."""
 
     exit_code = 2
+
+    def __init__(self, *mistakes: str) -> None:
+        super().__init__(mistakes[0])
+        self.mistakes = mistakes
 
 
 def usage_words(error: click.UsageError) -> str:

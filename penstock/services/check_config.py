@@ -111,7 +111,7 @@ def _check_agent(file: Path, ask: Ask, *, as_json: bool) -> None:
     try:
         config = load_agent(file, ())
     except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
+        raise WrongConfiguration(*error.mistakes) from None
     report = check_agent(config, ask)
     effective = _effective(config)
     if as_json:
@@ -128,7 +128,7 @@ def _check_inputs(file: Path, beside: Path | None, ask: Ask, *, as_json: bool) -
     try:
         report = check_inputs_file(file, beside, ask)
     except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
+        raise WrongConfiguration(*error.mistakes) from None
     if as_json:
         print_json(msgspec.to_builtins(report))
     else:

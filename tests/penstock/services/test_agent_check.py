@@ -90,8 +90,8 @@ def test_files_of_inputs_dir_are_checked(checking: Checking, new_topic: str) -> 
     ended = checking.run(inputs=inputs(new_topic, "/x"), inputs_dir="agent.d")
     assert (ended.returncode, f"{new_topic}-2" in ended.stdout) == (1, True)
     assert ended.stderr == (
-        f"penstock: {checking.path}: {folder}/wrong.yaml: line 1: inputs[0].topci: unknown key; "
-        "did you mean topic?\n"
+        f"penstock: {checking.path}: {folder}/wrong.yaml: line 1, column 24: inputs[0].topci: "
+        "unknown key; did you mean topic?\n"
     )
 
 

@@ -36,7 +36,7 @@ def test_what_is_there(
     shown = audit.said()
     assert "secret" not in shown
     assert "inventory: 2 hosts\n" in shown
-    no_ledger = "note: cluster dc1: there is no topic _audit: nobody has written a ledger yet\n"
+    no_ledger = "note: cluster dc1: topic _audit does not exist: no program has written a ledger"
     assert (no_ledger in shown) == (found["partitions"] == 0)
 
 

@@ -131,5 +131,8 @@ def test_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     path = tmp_path / "broker.yaml"
     path.write_text("id: 7\nprot: 9092\n")
     ended = penstock("check-config", "broker", str(path))
-    assert ended.returncode == 2
-    assert ended.stderr == f"penstock: {path}:2: prot: unknown key; did you mean port?\n"
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        f"penstock: {path}:2:1: prot: unknown key; did you mean port?\n"
+        f"penstock: {path}: data_dir: is required: text\n"
+    )
