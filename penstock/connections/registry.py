@@ -19,7 +19,13 @@ from penstock.connections.profile import (
     origin,
     security_option,
 )
-from schemas.errors import BadMessage, InvalidSchema, RegistryRefused, SchemaError
+from schemas.errors import (
+    BadMessage,
+    InvalidSchema,
+    RegistryNotReachable,
+    RegistryRefused,
+    SchemaError,
+)
 from schemas.parsing import AvroSchema
 from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
 from schemas.remote.address import RegistryAddress
@@ -73,6 +79,12 @@ def registry_at(place: str | RegistryAddress) -> Iterator[RegistryClient]:
             yield client
     except RegistryRefused as error:
         raise Failed(shortened(error.message) + origin("registry", address.urls)) from None
+    except RegistryNotReachable as error:
+        # It stands on Kafka's client, which commands for schemas do without.
+        from penstock.connections.reachability import registry_failure  # noqa: PLC0415
+
+        why = registry_failure(error, address.urls)
+        raise Failed(shortened(why) + origin("registry", address.urls)) from None
     except SchemaError as error:
         raise Failed(shortened(str(error)) + origin("registry", address.urls)) from None
 

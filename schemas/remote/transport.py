@@ -27,11 +27,17 @@ from ground.http_client import (
     HttpUrl,
     NotReached,
     NotTrusted,
+    TimedOut,
     TooLarge,
 )
 from ground.http_security import access_to
 from ground.known_types import known_type
-from schemas.errors import RegistryError, RegistryNotReachable, RegistryRefused
+from schemas.errors import (
+    RegistryError,
+    RegistryNotReachable,
+    RegistryRefused,
+    RegistryTimedOut,
+)
 from schemas.remote.address import RegistryAddress, check_registry
 from schemas.remote.urls import parse_urls
 
@@ -136,7 +142,8 @@ class Transport:
                 except TooLarge as error:
                     raise RegistryError(str(error)) from None
                 except HttpError as error:
-                    error_to_raise = RegistryNotReachable(f"no registry at {url}: {error.why}")
+                    kind = RegistryTimedOut if isinstance(error, TimedOut) else RegistryNotReachable
+                    error_to_raise = kind(f"no registry at {url}: {error.why}")
                     if isinstance(error, NotTrusted):
                         raise error_to_raise from None
                     if not repeatable and not isinstance(error, NotReached):
