@@ -50,7 +50,7 @@ _FEW_AGENTS: Final = 20
 _STYLES: Final = {"silent": "red", "never": "red", "behind": "yellow"}
 _WELL: Final = 0
 _NOT_WELL: Final = 1
-_SECONDS: Final = 5.0
+_SECONDS: Final = 3.0
 
 
 class Figure(int):

@@ -74,6 +74,7 @@ class Transport:
         patience_seconds: float,
         first_contact_seconds: float,
         attempt_seconds: float,
+        first_attempt_seconds: float,
         most_bytes: int = MOST_BYTES,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -86,6 +87,7 @@ class Transport:
         self._patience = patience_seconds
         self._first_contact = first_contact_seconds
         self._attempt = attempt_seconds
+        self._first_attempt = first_attempt_seconds
         self._sleep = sleep
         self._instances = [
             HttpClient(url, access=access, most_bytes=most_bytes, connect_within=_CONNECT_SECONDS)
@@ -98,6 +100,10 @@ class Transport:
         """Close idle connections; others are closed when their request is done."""
         for instance in self._instances:
             instance.close()
+
+    def contact(self) -> None:
+        """Returns once an instance has answered anything. Raises only RegistryError."""
+        self._persist("GET", "/", None, repeatable=True)
 
     def ask(
         self,
@@ -135,7 +141,7 @@ class Transport:
                 try:
                     answer = self._instances[index].ask(
                         *(method, path, body),
-                        within=self._attempt,
+                        within=self._attempt if self._answered else self._first_attempt,
                         headers=_HEADERS if body is None else _HEADERS_OF_A_BODY,
                         repeatable=repeatable,
                     )

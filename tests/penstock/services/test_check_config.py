@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from harness.certificates import Authority
 from harness.registry_process import RegistryProcess
 from harness.server_process import free_ports
 from penstock.config.reference import KINDS
-from tests.penstock.running import REPOSITORY, Ended, penstock
+from tests.penstock.running import REPOSITORY, Ended, penstock, running
 
 SAMPLES = REPOSITORY / "docs" / "samples"
 
@@ -205,11 +206,28 @@ def test_swapped_ports_are_told_apart(
 
 
 @pytest.mark.not_quick("waits three seconds")
-def test_a_server_that_hangs_is_named_after_three_seconds(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
+def test_a_server_that_hangs_is_named_after_three_seconds(
+    tmp_path: Path, running_broker: BrokerProcess, new_topic: str
+) -> None:
+    """By all commands that ask a registry, and by what asks brokers of a file."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, ExitStack() as stack:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
+        (tmp_path / "registry.yaml").write_text(f"registry: http://{address}\n")
+        (tmp_path / "brokers.yaml").write_text(f"brokers: ['{address}']\n")
         began = time.monotonic()
-        ended = check(tmp_path, "agent", address, f"http://{address}")
-    assert time.monotonic() - began >= 6.0
-    assert f"no registry at http://{address}: no answer within 3 s" in ended.stdout
-    assert f"topics are not checked: {address}: no answer in time" in ended.stdout
+        commands = [
+            stack.enter_context(running(*words.split()))
+            for words in (
+                f"check-config client {tmp_path}/registry.yaml",
+                f"schemas list -r http://{address}",
+                f"consume {new_topic} --events -b {running_broker.bootstrap} -r http://{address}",
+                f"status -r http://{address}",
+                f"check-config client {tmp_path}/brokers.yaml",
+            )
+        ]
+        assert [command.wait() for command in commands] == [1] * 5
+        assert time.monotonic() - began >= 3.0
+        said = [(each.stdout.read() + each.stderr.read()).decode() for each in commands]
+    for text in said[:4]:
+        assert f"no registry at http://{address}: no answer within 3 s" in text
+    assert f"{address}: no answer in time" in said[4]
