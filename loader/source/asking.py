@@ -36,7 +36,7 @@ def facts_of(brokers: Brokers, topics: Iterable[str]) -> dict[str, TopicFacts]:
     facts = ask(brokers, dict.fromkeys(wanted, ()))
     for topic in wanted:
         if topic not in facts:
-            raise UnknownTopic(f"no topic {topic}")
+            raise UnknownTopic(topic)
     return facts
 
 
