@@ -8,6 +8,7 @@ error is one line. Exit codes are in the help, below, and in docs/commands.md.
 import errno
 import os
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 import click
@@ -362,7 +363,7 @@ def _run() -> int:
         error.show()
         return WRONG_USAGE
     except click.UsageError as error:
-        command = error.ctx.command_path if error.ctx else "penstock"
+        command = error.ctx.command_path if error.ctx else _command_path(sys.argv[1:])
         return _say(f"{command}: {usage_words(error)} (see {command} --help)", code=WRONG_USAGE)
     except WrongConfiguration as error:
         return _say(*(f"penstock: {mistake}" for mistake in error.mistakes), code=error.exit_code)
@@ -379,6 +380,19 @@ def _run() -> int:
         give_up(sys.stdout)
         return _say(f"penstock: {error.filename or 'output'}: {error.strerror}", code=NOT_DONE)
     return result if isinstance(result, int) else 0
+
+
+def _command_path(words: Sequence[str]) -> str:
+    """The command that these words begin with: click does not say whose option is wrong."""
+    path = "penstock"
+    group: object = penstock
+    for word in words:
+        if not isinstance(group, LazyGroup) or word not in group.table:
+            break
+        path = f"{path} {word}"
+        where, _, name = group.table[word].where.partition(":")
+        group = globals().get(name) if where == __name__ else None
+    return path
 
 
 def _say(*messages: str, code: int) -> int:

@@ -63,7 +63,7 @@ class PlainCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.argument("kind", type=click.Choice([*KINDS, "inputs"]))
+@click.argument("kind", type=click.Choice([*KINDS, "inputs"]), metavar="KIND")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--offline",
@@ -95,6 +95,9 @@ def command(
 ) -> None:
     """Validate the configuration file of a program, and say whether its servers answer.
 
+    KIND is agent, broker, registry, loader, audit, mirror or zookeeper; client, a profile of this
+    command; or inputs, a file for an agent's inputs_dir.
+
     Lists all mistakes of the file, each with line and column, then files with certificates, users,
     tokens and passwords that cannot be used, then brokers, registries and ZooKeeper if none of
     them answers within three seconds. With --offline, as in CI, no server is asked. Nothing is
@@ -104,7 +107,7 @@ def command(
     its lines would be written, and whether the topics are configured for it. What an agent would
     register when it starts is registered.
 
-    Of `inputs`, a file for an agent's inputs_dir, it says the same before the file is there; with
+    Of inputs it says the same before the file is there; with
     --beside also whether its names are free, and what registry and brokers of that agent say.
 
     Of a loader, it says which topics become which tables, with which columns. With --spark, Spark
