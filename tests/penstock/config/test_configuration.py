@@ -59,21 +59,6 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("host: an address other than 127.0.0.1 needs insecure: true")
 
 
-class Account(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    spent: int
-    limit: int = 0
-
-    def __post_init__(self) -> None:
-        if self.spent > self.limit:
-            raise ValueError("`spent` is above the limit")
-
-
-class Accounts(msgspec.Struct, frozen=True, kw_only=True):
-    accounts: list[Account]
-    id: int
-
-
 class Strict(msgspec.Struct, frozen=True, kw_only=True):
     zookeeper: Annotated[str, Meta(description='"embedded", or host:port of an ensemble')]
 
@@ -263,19 +248,6 @@ def test_all_mistakes_of_a_file_are_listed(path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"x0: unknown key.*\(and 100 more\)") as raised:
         load(Program, path)
     assert raised.value.mistakes[-1] == "there are more mistakes: correct these first"
-
-
-def test_structs_are_checked_where_they_stand(path: Path) -> None:
-    """By `__post_init__`, each by itself, at the key that the message names."""
-    text = "accounts:\n  - {name: a, limit: 1, spent: 2}\n  - name: b\n    spent: 3\nid: x\n"
-    path.write_text(text)
-    with pytest.raises(ConfigurationError) as raised:
-        load(Accounts, path)
-    assert [line.replace(f"{path}", "") for line in raised.value.mistakes] == [
-        ":2:25: accounts[0]: `spent` is above the limit",
-        ":4:5: accounts[1]: `spent` is above the limit",
-        ":5:5: id: expected a whole number, not x",
-    ]
 
 
 def test_a_long_value_is_cut(path: Path) -> None:

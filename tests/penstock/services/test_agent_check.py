@@ -147,19 +147,3 @@ def test_a_file_for_inputs_dir_is_checked_beside_what_is_there(alone: Checking) 
     assert "note: `security.tls`" in ended.stdout
     ended = check_inputs(file, text.format("shop"), *beside)
     assert (ended.returncode, "problem: schemas are not checked" in ended.stdout) == (1, True)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("agent {file} --online", "no such option '--online'"),
-        ("loader {file} --offline --spark", "not with --offline"),
-        ("audit {file} --beside {file}", "--beside is for inputs"),
-    ],
-)
-def test_options_that_mean_nothing_are_refused(tmp_path: Path, words: str, said: str) -> None:
-    file = tmp_path / "shop.yaml"
-    file.write_text("inputs: [{paths: [/x], topic: shop}]\n")
-    ended = penstock("check-config", *(word.format(file=file) for word in words.split()))
-    (line,) = ended.stderr.splitlines()
-    assert (ended.returncode, said in line) == (2, True), line

@@ -159,22 +159,6 @@ def test_watching_repeats_until_ctrl_c() -> None:
         assert call.wait(WITHIN) == 128 + signal.SIGTERM
 
 
-def test_wrong_usage(tmp_path: Path) -> None:
-    (tmp_path / "up.json").write_text("{}")
-    for wrong in (
-        ["--dir", str(tmp_path / "nothing")],
-        ["--dir", str(tmp_path)],
-        ["--bootstrap", "a:b"],
-        ["--registry", "ftp://a"],
-        ["--audit", "a"],
-        ["--agent", "a b"],
-        ["--broker-http", "a:1"],
-    ):
-        ended = penstock("status", *wrong)
-        assert (ended.returncode, ended.stdout) == (2, ""), wrong
-        assert len(ended.stderr.splitlines()) == 1
-
-
 def test_every_field_is_documented() -> None:
     page = (REPOSITORY / "docs" / "status.md").read_text().partition("## `--json`")[2]
     kinds = (
