@@ -166,8 +166,8 @@ def _producer(brokers: Brokers, topic: str, **options: Any) -> Producer:
         partitions = len(brokers.known.topic(topic).partitions)
         count = "1 partition" if partitions == 1 else f"{partitions} partitions"
         click.echo(
-            f"created topic {topic}: {count}; if the name is a typo: penstock topics delete "
-            f"{shlex.quote(topic)}",
+            f"penstock: created topic {topic}: {count}; if the name is a typo: "
+            f"penstock topics delete {shlex.quote(topic)}",
             err=True,
         )
     return producer

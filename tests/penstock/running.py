@@ -24,7 +24,7 @@ FORKS = Forks(INTERPRETER)
 _ORDINARY = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 NOBODY = 65_534
 
-_CREATED = re.compile(r"^created topic .*\n", re.MULTILINE)
+_CREATED = re.compile(r"^penstock: created topic .*\n", re.MULTILINE)
 Ended = subprocess.CompletedProcess[str]
 
 

@@ -167,8 +167,9 @@ def test_whoever_types_messages_is_told_how_to_end(at: At, new_topic: str) -> No
     with typed("typed\n\x04") as terminal:
         ended = at.run("produce", new_topic, stdin=terminal)
     said = (
-        f"Each line is sent as it is typed; Ctrl-D ends.\ncreated topic {new_topic}: 1 partition; "
-        f"if the name is a typo: penstock topics delete {new_topic}\n"
+        "Each line is sent as it is typed; Ctrl-D ends.\n"
+        f"penstock: created topic {new_topic}: 1 partition; if the name is a typo: "
+        f"penstock topics delete {new_topic}\n"
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", said)
     assert at.output(*all_of(new_topic)) == "typed\n"
