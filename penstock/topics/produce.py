@@ -102,7 +102,8 @@ def command(
 ) -> None:
     """Write lines into a topic, one message each, without the newline.
 
-    Lines with equal keys go to the same partition, where their order is kept.
+    Lines with equal keys go to the same partition, where their order is kept. A topic that this
+    creates, where brokers allow it, is named on stderr.
 
     With --avro-file each value of a container file becomes an event. The file's schema is found in
     the registry as a version of the topic's, or registered as the next one if the registry allows
