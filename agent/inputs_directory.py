@@ -15,6 +15,7 @@ Hidden files, names that do not end in .yaml or .yml, and sub-folders are ignore
 
 import logging
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,7 @@ from agent.status import Refusal
 from ground.printable import one_line
 
 ENDINGS: Final = (".yaml", ".yml")
+_POSITION: Final = re.compile(r"^(\d+):(\d+):")
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +134,7 @@ def _without_path(error: str, path: Path) -> str:
         rest = rest.removeprefix(f"{spelled}:")
     if rest == error:
         return error
-    return f"line {rest}" if rest[:1].isdigit() else rest.lstrip()
+    return _POSITION.sub(r"line \1, column \2:", rest.lstrip())
 
 
 def _stamps(directory: Path) -> dict[Path, _Stamp]:

@@ -125,7 +125,7 @@ class Brokers:
         def attempt() -> TopicMetadata:
             known = self.refresh([name], create=create)
             if not create and not known.has(name):
-                raise UnknownTopic(f"no topic {name}")
+                raise UnknownTopic(name)
             topic = known.topic(name, *to, creates=create)
             for partition in topic.partitions:
                 topic.partition(partition.index)

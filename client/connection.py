@@ -60,9 +60,12 @@ class BrokerConnection:
         access: Access,
         *,
         memory: Memory = fresh_memory,
+        contact_seconds: float = CONNECT_SECONDS,
     ) -> None:
-        """Responses are received into `memory`."""
+        """Responses are received into `memory`. `contact_seconds` limits connecting, and each
+        answer until the login is done."""
         self.address = address
+        self._contact_seconds = contact_seconds
         self.who = access.who
         self.good_until = NEVER  # when the login expires, less the time to renew it
         self._credentials = access.credentials
@@ -71,7 +74,7 @@ class BrokerConnection:
         self.closed = False
         self._conversation = Conversation(str(address), client_id, memory)
         self._answered: dict[PendingResponse[Any], memoryview] = {}
-        self._socket = _open_socket(address)
+        self._socket = _open_socket(address, contact_seconds)
         try:
             if access.tls is not None:
                 self._encrypt(access.tls)
@@ -192,7 +195,7 @@ class BrokerConnection:
                 return lifetime / 1000
 
     def _ask(self, api: Api[Request, Response], request: Request) -> Response:
-        pending = self._send(api, request, CONNECT_SECONDS)
+        pending = self._send(api, request, self._contact_seconds)
         return self._conversation.decode(pending, self._answer(pending))
 
     def _greet(self) -> None:
@@ -201,7 +204,8 @@ class BrokerConnection:
             client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
         )
         for version in (_GREETING_VERSION, _OLDEST_GREETING_VERSION):
-            body = self._answer(self._send(api_versions.API, greeting, CONNECT_SECONDS, version))
+            within = self._contact_seconds
+            body = self._answer(self._send(api_versions.API, greeting, within, version))
             refused = body[:2] == ErrorCode.unsupported_version.to_bytes(2, "big")
             try:
                 answer = api_versions.API.decode_response(0 if refused else version, body)
@@ -278,9 +282,9 @@ def _refusal(answer: SaslAuthenticateResponse) -> str:
     return f"refused: {reason_text}"
 
 
-def _open_socket(address: Address) -> socket.socket:
+def _open_socket(address: Address, within: float) -> socket.socket:
     try:
-        connection = socket.create_connection(address, CONNECT_SECONDS)
+        connection = socket.create_connection(address, within)
     except OSError as error:
         raise NotReachable(f"no broker at {address}: {reason(error)}") from None
     except UnicodeError:  # raised by Python for a host name with an empty or overlong label

@@ -27,6 +27,7 @@ LARGEST_USUAL: Final = 32 * 1024 * 1024
 _SMALLEST_RESPONSE: Final = 4
 _SIZE: Final = 4
 _TLS_ALERT: Final = 0x1503  # its first two bytes
+_HTTP: Final = int.from_bytes(b"HTTP", "big")  # how a response of HTTP begins
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -130,6 +131,8 @@ class Conversation:
 
     def _begin_body(self, size: int) -> None:
         if not _SMALLEST_RESPONSE <= size <= MAX_RESPONSE:
+            if size == _HTTP:
+                raise NotKafka(f"{self.peer} answers HTTP: is this the registry's port?")
             text = f"a response of {size} bytes"
             raise self._not_kafka("it speaks TLS" if size >> 16 == _TLS_ALERT else text)
         self._expect(self._memory(size), is_size=False)

@@ -76,7 +76,9 @@ class Unsupported(ClientError):
 
 
 class UnknownTopic(ClientError):
-    pass
+    def __init__(self, topic: str, message: str = "") -> None:
+        super().__init__(message or f"no topic {topic}")
+        self.topic = topic
 
 
 class Corrupt(ClientError):

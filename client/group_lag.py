@@ -231,7 +231,7 @@ class _Survey:
         for target in ordered:
             try:
                 if not known.has(target.topic):
-                    raise UnknownTopic(f"no topic {target.topic}")
+                    raise UnknownTopic(target.topic)
                 leader = known.topic(target.topic).partition(target.partition).leader
             except ClientError as error:
                 self._errors[target] = error

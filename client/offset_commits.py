@@ -46,7 +46,8 @@ def _commit(brokers: Brokers, group: str, offsets: Mapping[TopicPartition, Consu
             target = TopicPartition(topic.name, partition.partition_index)
             if partition.error_code is ErrorCode.unknown_topic_or_partition:
                 # It was read, so it existed and has been deleted since.
-                raise UnknownTopic(f"offset of group {group}: no partition {target}")
+                missing = f"offset of group {group}: no partition {target}"
+                raise UnknownTopic(target.topic, missing)
             needs = on_topic(brokers.who, topic.name, Operation.READ)
             if partition.error_code is ErrorCode.group_authorization_failed:
                 needs = on_group(brokers.who, group, Operation.READ)

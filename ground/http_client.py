@@ -160,6 +160,10 @@ class NoAnswer(HttpError):
     pass
 
 
+class TimedOut(NoAnswer):
+    pass
+
+
 class NotHttp(NoAnswer):
     pass
 
@@ -293,7 +297,7 @@ class HttpClient:
             keep = whole and not response.will_close
             return answer
         except TimeoutError:
-            raise NoAnswer(self.url, f"no answer within {request.deadline}") from None
+            raise TimedOut(self.url, f"no answer within {request.deadline}") from None
         except IncompleteRead:
             raise _ConnectionLost("the response was cut off") from None
         except OSError as error:

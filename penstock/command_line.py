@@ -8,6 +8,7 @@ error is one line. Exit codes are in the help, below, and in docs/commands.md.
 import errno
 import os
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 import click
@@ -15,7 +16,7 @@ import click
 from ground.printable import one_line
 from penstock import __version__
 from penstock.cli.completion import VARIABLE, complete
-from penstock.cli.failures import usage_words
+from penstock.cli.failures import WrongConfiguration, usage_words
 from penstock.cli.lazy_group import Lazy, LazyGroup
 from penstock.cli.output import give_up, has_colours, open_streams
 
@@ -387,10 +388,12 @@ def _run() -> int:
         error.show()
         return WRONG_USAGE
     except click.UsageError as error:
-        command = error.ctx.command_path if error.ctx else "penstock"
-        return _say(f"{command}: {usage_words(error)} (see {command} --help)", WRONG_USAGE)
+        command = error.ctx.command_path if error.ctx else _command_path(sys.argv[1:])
+        return _say(f"{command}: {usage_words(error)} (see {command} --help)", code=WRONG_USAGE)
+    except WrongConfiguration as error:
+        return _say(*(f"penstock: {mistake}" for mistake in error.mistakes), code=error.exit_code)
     except click.ClickException as error:
-        return _say(f"penstock: {error.format_message()}", error.exit_code)
+        return _say(f"penstock: {error.format_message()}", code=error.exit_code)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -400,10 +403,24 @@ def _run() -> int:
         if error.errno not in NO_ROOM:
             raise
         give_up(sys.stdout)
-        return _say(f"penstock: {error.filename or 'output'}: {error.strerror}", NOT_DONE)
+        return _say(f"penstock: {error.filename or 'output'}: {error.strerror}", code=NOT_DONE)
     return result if isinstance(result, int) else 0
 
 
-def _say(message: str, code: int) -> int:
-    print(one_line(" ".join(message.split())), file=sys.stderr)
+def _command_path(words: Sequence[str]) -> str:
+    """The command that these words begin with: click does not say whose option is wrong."""
+    path = "penstock"
+    group: object = penstock
+    for word in words:
+        if not isinstance(group, LazyGroup) or word not in group.table:
+            break
+        path = f"{path} {word}"
+        where, _, name = group.table[word].where.partition(":")
+        group = globals().get(name) if where == __name__ else None
+    return path
+
+
+def _say(*messages: str, code: int) -> int:
+    for message in messages:
+        print(one_line(" ".join(message.split())), file=sys.stderr)
     return code

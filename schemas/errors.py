@@ -6,6 +6,7 @@
     ├── BadMessage              bytes are not a message of the envelope
     └── RegistryError
         ├── RegistryNotReachable    no registry answers
+        │   └── RegistryTimedOut        it accepts connections, and does not answer in time
         └── RegistryRefused         it answered with an error: `status`, `code`, `message`
 
 Functions of this package raise no other errors of their own, whatever text or bytes they get.
@@ -18,6 +19,7 @@ __all__ = [
     "RegistryError",
     "RegistryNotReachable",
     "RegistryRefused",
+    "RegistryTimedOut",
     "SchemaError",
 ]
 
@@ -48,6 +50,10 @@ class RegistryError(SchemaError):
 
 
 class RegistryNotReachable(RegistryError):
+    pass
+
+
+class RegistryTimedOut(RegistryNotReachable):
     pass
 
 

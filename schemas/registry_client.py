@@ -68,12 +68,14 @@ class RegistryClient:
         patience_seconds: float = 30.0,
         first_contact_seconds: float | None = None,
         attempt_seconds: float = 30.0,
+        first_attempt_seconds: float | None = None,
     ) -> None:
         """Raises ValueError if the URLs are invalid. Sends no request yet. A text contains the URLs
         of a registry that needs no login.
 
         `first_contact_seconds`: patience until the registry's first answer; `attempt_seconds`:
-        timeout of one request to one instance, which may wait for a writer itself.
+        timeout of one request to one instance, which may wait for a writer itself;
+        `first_attempt_seconds`: the same until the registry's first answer.
         """
         self._transport = Transport(
             RegistryAddress.of(address),
@@ -82,6 +84,9 @@ class RegistryClient:
                 patience_seconds if first_contact_seconds is None else first_contact_seconds
             ),
             attempt_seconds=attempt_seconds,
+            first_attempt_seconds=(
+                attempt_seconds if first_attempt_seconds is None else first_attempt_seconds
+            ),
         )
         self._lock = threading.Lock()
         self._schemas: dict[int, AvroSchema] = {}
@@ -100,6 +105,10 @@ class RegistryClient:
 
     def close(self) -> None:
         self._transport.close()
+
+    def contact(self) -> None:
+        """Returns once an instance has answered anything, within the limits for a first answer."""
+        self._transport.contact()
 
     # Queries
 

@@ -39,7 +39,7 @@ def install(extra: str) -> Step:
     """Into an empty environment. What that weighs is without pip and what else is there before."""
     environment = f"env-{extra}"
     return Step(
-        f"pip install 'penstock[{extra}]'",
+        f"pip install WHEEL[{extra}]",
         f"""
 set -e
 python3 -m venv {environment}

@@ -35,7 +35,7 @@ def facts_of(brokers: Brokers, topics: Iterable[str]) -> dict[str, TopicFacts]:
     facts = query_facts(brokers, dict.fromkeys(names, ()))
     for topic in names:
         if topic not in facts:
-            raise UnknownTopic(f"no topic {topic}")
+            raise UnknownTopic(topic)
     return facts
 
 

@@ -1,6 +1,16 @@
-"""Errors as a user meets them: one line on stderr, and an exit code."""
+"""Errors as a user meets them: a line for each on stderr, and an exit code."""
+
+from typing import Final
 
 import click
+
+# What click says, and what it means.
+_WORDS: Final = {
+    "is not a valid integer range": "is not a whole number",
+    "is not a valid integer": "is not a whole number",
+    "is not a valid float range": "is not a number",
+    "is not a valid float": "is not a number",
+}
 
 
 class Failed(click.ClickException):
@@ -10,14 +20,20 @@ class Failed(click.ClickException):
 
 
 class WrongConfiguration(click.ClickException):
-    """The configuration is invalid, and nothing was tried."""
+    """The configuration is invalid, and nothing was tried. Each of its mistakes has a line."""
 
     exit_code = 2
+
+    def __init__(self, *mistakes: str) -> None:
+        super().__init__(mistakes[0])
+        self.mistakes = mistakes
 
 
 def usage_words(error: click.UsageError) -> str:
     """The message, in the style of all other errors where it is click's."""
     said = error.format_message()
+    for theirs, ours in _WORDS.items():
+        said = said.replace(theirs, ours)
     if said[:1].isupper() and said[1:2].islower():
         said = said[0].lower() + said[1:]
     return said.removesuffix(".")

@@ -1,10 +1,12 @@
-"""A YAML file becomes one typed value, or one line that says what is wrong with it.
+"""A YAML file becomes one typed value, or a line for each of its mistakes.
 
 Rule 1: what a program accepts is its own `msgspec.Struct`; this module knows no program. A struct
 checks what types cannot say in `__post_init__`, by raising ValueError.
 
-Rule 2: every error names the file and line, the key, and what is allowed there. A value is shown
-only if it stands in the file itself: what came from the environment or a secret's file is not.
+Rule 2: every error names the file, line and column, the key, and what is allowed there. A value is
+shown only if it stands in the file itself: what came from the environment or a secret's file is
+not. A struct is checked by its `__post_init__` once its keys are right, so that one run finds the
+mistakes of all structs.
 
 Rule 3: text is what the wanted type makes of it. `rack: 7` is the text "7" where text is wanted,
 `port: "9092"` is refused, `port: ${PORT}` is a number if the variable holds one.
@@ -41,14 +43,18 @@ from penstock.config.yaml_document import (
     ConfigurationError,
     ListNode,
     MappingNode,
+    Mistakes,
     Node,
     ScalarNode,
+    WrongNode,
+    nearest_key,
     parse,
     read_document,
     unknown_key,
 )
 
 __all__ = ["ConfigurationError", "load"]
+K = TypeVar("K")
 T = TypeVar("T")
 Value = str | int | float | bool | None | list["Value"] | dict[str, "Value"]
 MAX_SECRET_BYTES = 65_536
@@ -57,8 +63,15 @@ _VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)\}?")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WHOLE = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
 _DECIMAL = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_AT = re.compile(r"(.*) - at `\$([^`]*)`", re.DOTALL)
+_NAMED_KEY = re.compile(r"`([\w.]+)|^([\w.]+):")
 _LONGEST_SHOWN = 40
+
+
+class _Wrong:
+    """The value of a node with a mistake in it. What contains it is wrong, too."""
+
+
+_WRONG = _Wrong()
 
 
 def load(
@@ -71,21 +84,24 @@ def load(
 
     Without a file the overrides are all there is. Raises ConfigurationError, and nothing else.
     """
-    document = read_document(path) if path is not None else MappingNode("")
-    described = inspect.type_info(kind)
-    struct = struct_in(described)
+    struct = struct_in(inspect.type_info(kind))
     if struct is None:
         raise TypeError(f"{kind} is not a msgspec.Struct")
-    for text in overrides:
-        override(document, struct, text)
-    values = _Reader(environment).struct(document, struct, "")
+    mistakes = Mistakes()
+    values: dict[str, Value] | _Wrong = _WRONG
     try:
-        return msgspec.convert(values, known_type(kind), dec_hook=_construct)
-    except msgspec.ValidationError as error:
-        # Types have been checked: what is left is a struct's own __post_init__.
-        said = _AT.fullmatch(str(error))
-        message, at = said.groups() if said else (str(error), "")
-        raise ConfigurationError(document.where, at.lstrip("."), message) from None
+        document = MappingNode("") if path is None else read_document(path, mistakes)
+        for text in overrides:
+            try:
+                override(document, struct, text, mistakes)
+            except ConfigurationError as error:
+                mistakes.add(error)
+        values = _Reader(environment, mistakes).struct(document, struct, "")
+    except ConfigurationError as error:
+        raise mistakes.error(error) from None
+    if mistakes:
+        raise mistakes.error()
+    return msgspec.convert(values, known_type(kind), dec_hook=_construct)
 
 
 def _construct(kind: type[Any], value: Any) -> Any:
@@ -102,18 +118,30 @@ class _Filled(msgspec.Struct, frozen=True):
 
 
 class _Reader(msgspec.Struct, frozen=True):
+    """Values of nodes. One that is wrong is noted among the mistakes, and `_WRONG`."""
+
     environment: Mapping[str, str]
+    mistakes: Mistakes
 
-    def value(self, node: Node, kind: inspect.Type, key: str) -> Value:
-        match node:
-            case ScalarNode():
-                return self.scalar(node, kind, key)
-            case ListNode():
-                return self.list(node, kind, key)
-            case MappingNode():
-                return self.mapping(node, kind, key)
+    def value(self, node: Node, kind: inspect.Type, key: str) -> "Value | _Wrong":
+        try:
+            match node:
+                case ScalarNode():
+                    return self.scalar(node, kind, key)
+                case ListNode():
+                    return self.list(node, kind, key)
+                case MappingNode():
+                    return self.mapping(node, kind, key)
+                case WrongNode():
+                    return _WRONG
+        except ConfigurationError as error:
+            return self.wrong(error)
 
-    def mapping(self, node: MappingNode, kind: inspect.Type, key: str) -> Value:
+    def wrong(self, mistake: ConfigurationError) -> _Wrong:
+        self.mistakes.add(mistake)
+        return _WRONG
+
+    def mapping(self, node: MappingNode, kind: inspect.Type, key: str) -> "Value | _Wrong":
         if struct := struct_in(kind):
             return self.struct(node, struct, key)
         if mapping := mapping_in(kind):
@@ -122,44 +150,72 @@ class _Reader(msgspec.Struct, frozen=True):
             value_type = kind
         else:
             raise ConfigurationError(node.where, key, f"expected {describe(kind)}, not a mapping")
-        return {
-            name: self.value(child, value_type, f"{key}.{name}" if key else name)
-            for name, child in node.entries.items()
-        }
+        return _unless_wrong(
+            {
+                name: self.value(child, value_type, f"{key}.{name}" if key else name)
+                for name, child in node.entries.items()
+            }
+        )
 
-    def list(self, node: ListNode, kind: inspect.Type, key: str) -> Value:
+    def list(self, node: ListNode, kind: inspect.Type, key: str) -> "Value | _Wrong":
         if wanted := list_in(kind):
             item_type = wanted.item_type
         elif _is_anything(kind):
             item_type = kind
         else:
             raise ConfigurationError(node.where, key, f"expected {describe(kind)}, not a list")
-        return [
-            self.value(item, item_type, f"{key}[{index}]") for index, item in enumerate(node.items)
-        ]
+        items = {
+            index: self.value(item, item_type, f"{key}[{index}]")
+            for index, item in enumerate(node.items)
+        }
+        values = _unless_wrong(items)
+        return values if isinstance(values, _Wrong) else [*values.values()]
 
-    def struct(self, node: MappingNode, struct: inspect.StructType, key: str) -> dict[str, Value]:
+    def struct(
+        self, node: MappingNode, struct: inspect.StructType, key: str
+    ) -> "dict[str, Value] | _Wrong":
         fields = {field.encode_name: field for field in struct.fields}
         prefix = f"{key}." if key else ""
-        values: dict[str, Value] = {}
+        values: dict[str, Value | _Wrong] = {}
+        misspelled: set[str] = set()
         for name, child in node.entries.items():
             if name in fields:
                 values[name] = self.value(child, fields[name].type, prefix + name)
                 continue
+            at = node.key_position(name)
             named = fields.get(name.removesuffix(_FILE))
             if not name.endswith(_FILE) or named is None or not is_text(named.type):
-                raise unknown_key(child.where, prefix + name, name, list(fields))
-            if named.encode_name in node.entries:
+                values[name] = self.wrong(unknown_key(at, prefix + name, name, list(fields)))
+                misspelled.add(nearest_key(name, list(fields)))
+            elif named.encode_name in node.entries:
                 both = f"give either {named.encode_name} or {name}, not both"
-                raise ConfigurationError(child.where, prefix + name, both)
-            values[named.encode_name] = self.secret(child, named.type, prefix + name)
+                values[name] = self.wrong(ConfigurationError(at, prefix + name, both))
+            else:
+                try:
+                    values[named.encode_name] = self.secret(child, named.type, prefix + name)
+                except ConfigurationError as error:
+                    values[named.encode_name] = self.wrong(error)
         for name, field in fields.items():
-            if field.required and name not in values:
+            if field.required and name not in values and name not in misspelled:
                 expected = f"is required: {describe(field.type)}"
-                raise ConfigurationError(node.where, prefix + name, expected)
+                values[name] = self.wrong(ConfigurationError(node.where, prefix + name, expected))
+        right = _unless_wrong(values)
+        return right if isinstance(right, _Wrong) else self.checked(right, node, struct, key)
+
+    def checked(
+        self, values: dict[str, Value], node: MappingNode, struct: inspect.StructType, key: str
+    ) -> dict[str, Value] | _Wrong:
+        """The values, if the struct's own `__post_init__` accepts them."""
+        try:
+            msgspec.convert(values, struct.cls, dec_hook=_construct)
+        except msgspec.ValidationError as error:
+            message = str(error)
+            named = (name for match in _NAMED_KEY.finditer(message) for name in match.groups())
+            at = next((node.keys[name] for name in named if name in node.keys), node.where)
+            return self.wrong(ConfigurationError(at, key, message))
         return values
 
-    def scalar(self, node: ScalarNode, kind: inspect.Type, key: str) -> Value:
+    def scalar(self, node: ScalarNode, kind: inspect.Type, key: str) -> "Value | _Wrong":
         filled = self.fill(node, key)
         if filled.plain and filled.text in {"", "~", "null"} and not filled.secret:
             return self.nothing(node, kind, key)
@@ -170,7 +226,7 @@ class _Reader(msgspec.Struct, frozen=True):
         shown = "" if filled.secret else f", not {_shown(filled)}"
         raise ConfigurationError(node.where, key, f"expected {describe(kind)}{shown}")
 
-    def nothing(self, node: ScalarNode, kind: inspect.Type, key: str) -> Value:
+    def nothing(self, node: ScalarNode, kind: inspect.Type, key: str) -> "Value | _Wrong":
         """What a key without a value means: its mapping or list may be commented out."""
         if allows_null(kind):
             return None
@@ -224,6 +280,11 @@ class _Reader(msgspec.Struct, frozen=True):
         return text
 
 
+def _unless_wrong(values: Mapping[K, Value | _Wrong]) -> dict[K, Value] | _Wrong:
+    right = {key: value for key, value in values.items() if not isinstance(value, _Wrong)}
+    return right if len(right) == len(values) else _WRONG
+
+
 def _plain_value(filled: _Filled) -> str | int | float | bool:
     """YAML 1.2's reading of a plain scalar: a number, a boolean, or else text."""
     text = filled.text
@@ -249,7 +310,9 @@ def _is_anything(kind: inspect.Type) -> bool:
     return any(isinstance(each, inspect.AnyType) for each in alternatives(kind))
 
 
-def override(document: MappingNode, struct: inspect.StructType, text: str) -> None:
+def override(
+    document: MappingNode, struct: inspect.StructType, text: str, mistakes: Mistakes
+) -> None:
     """Puts `key=value` into the document."""
     key, equals, value = text.partition("=")
     if not equals or not key:
@@ -257,7 +320,7 @@ def override(document: MappingNode, struct: inspect.StructType, text: str) -> No
     where = f"--set {key}"
     node: Node = ScalarNode(where, value)
     if value.startswith(("[", "{", '"', "'")):
-        node = parse(value, where)
+        node = parse(value, where, mistakes)
     _put(document, struct, key, node, where)
 
 
@@ -269,6 +332,7 @@ def _put(target: MappingNode, struct: inspect.StructType, key: str, node: Node, 
         if twin not in fields or key not in fields:
             target.entries.pop(twin, None)
         target.entries[key] = node
+        target.keys[key] = where
         return
     containing = [name for name in fields if key.startswith(f"{name}.")]
     if not containing:

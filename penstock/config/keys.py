@@ -22,7 +22,7 @@ def command(program: str, words: tuple[str, ...], *, as_json: bool) -> None:
     """Explain the keys of a program's configuration: all, or those whose text has the words.
 
     PROGRAM is agent, broker, registry, loader, audit, mirror or zookeeper; client is a profile of
-    this command.
+    this command, for the addresses and credentials of other commands.
 
     Keys are written as --set takes them; in lists as inputs[].topic, and where names are yours as
     clusters.NAME.brokers. Wherever a text is wanted, KEY_file may name a file that holds it.

@@ -49,4 +49,4 @@ def configured(kind: type[T], config: Path | None, overrides: Sequence[str]) -> 
     try:
         return load(kind, config, overrides)
     except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
+        raise WrongConfiguration(*error.mistakes) from None

@@ -1,10 +1,11 @@
-"""A YAML file as nodes that remember where they stand, and the error that says so in one line.
+"""A YAML file as nodes that know their line and column, and the error that names them.
 
-    broker.yaml:7: topic_defaults.retention_ms: unknown key; did you mean retention.ms?
+    broker.yaml:7:3: topic_defaults.retention_ms: unknown key; did you mean retention.ms?
 
 Only what a configuration needs: mappings with text as keys, lists, scalars. Refused, each with a
 one-line error: duplicate keys, anchors and aliases (so that a small file cannot grow into a large
-one), explicit tags, a second document, files of more than a megabyte, more than twenty levels.
+one), explicit tags, a second document, files of more than a megabyte, more than twenty levels. The
+first three leave a `WrongNode`, and reading goes on: one run lists all mistakes of a file.
 
 The parser's events are read one by one and no YAML constructor is involved: a scalar stays text
 until somebody knows which type is wanted of it.
@@ -20,26 +21,60 @@ import yaml
 from ground.printable import one_line
 
 _LONGEST_KEY = 120
+_MOST_MISTAKES = 100
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 20
 
 
 class ConfigurationError(Exception):
-    """`where` is file and line (or the option), `key` the dotted path; both may be empty."""
+    """`where` is file, line and column (or the option), `key` the dotted path; both may be empty.
+    `mistakes` has a line for each mistake of the file, this one first."""
 
     def __init__(self, where: str, key: str, message: str) -> None:
         key = key if len(key) <= _LONGEST_KEY else key[:_LONGEST_KEY] + "…"
-        line = ": ".join(part for part in (where, key, message) if part)
-        super().__init__(one_line(line))
-        self.where = where
-        self.key = key
+        line = one_line(": ".join(part for part in (where, key, message) if part))
+        super().__init__(line)
+        self.mistakes: tuple[str, ...] = (line,)
+
+    def __str__(self) -> str:
+        more = len(self.mistakes) - 1
+        return f"{self.mistakes[0]} (and {more} more)" if more else self.mistakes[0]
+
+
+class Mistakes:
+    """The mistakes of a file, as far as it has been read."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def add(self, mistake: ConfigurationError) -> None:
+        """Raises ConfigurationError if there are too many to go on."""
+        self._lines += mistake.mistakes
+        if len(self._lines) >= _MOST_MISTAKES:
+            raise ConfigurationError("", "", "there are more mistakes: correct these first")
+
+    def error(self, last: ConfigurationError | None = None) -> ConfigurationError:
+        """One error for all of them, and for the one that ended the reading."""
+        lines = (*self._lines, *(last.mistakes if last else ()))
+        error = ConfigurationError("", "", lines[0])
+        error.mistakes = lines
+        return error
 
 
 def unknown_key(where: str, key: str, name: str, known: Sequence[str]) -> ConfigurationError:
     """The error for the key `name`, with the nearest that exists."""
-    near = difflib.get_close_matches(name[:_LONGEST_KEY], known, n=1, cutoff=0.6)
-    hint = f"did you mean {near[0]}?" if near else f"known keys are {', '.join(known)}"
+    near = nearest_key(name, known)
+    hint = f"did you mean {near}?" if near else f"known keys are {', '.join(known)}"
     return ConfigurationError(where, key, f"unknown key; {hint}")
+
+
+def nearest_key(name: str, known: Sequence[str]) -> str:
+    """The key that `name` may be a misspelling of, or an empty text."""
+    near = difflib.get_close_matches(name[:_LONGEST_KEY], known, n=1, cutoff=0.6)
+    return near[0] if near else ""
 
 
 class ScalarNode(msgspec.Struct, frozen=True):
@@ -56,15 +91,28 @@ class ListNode(msgspec.Struct, frozen=True):
 
 
 class MappingNode(msgspec.Struct, frozen=True):
+    """`keys` has the position of each key."""
+
     where: str
     entries: dict[str, "Node"] = {}
+    keys: dict[str, str] = {}
+
+    def key_position(self, name: str) -> str:
+        return self.keys.get(name, self.where)
 
 
-Node = ScalarNode | ListNode | MappingNode
+class WrongNode(msgspec.Struct, frozen=True):
+    """A value that YAML allows and a configuration does not; its mistake is noted already."""
+
+    where: str
 
 
-def read_document(path: Path) -> MappingNode:
-    """The mapping that the file holds; an empty file is an empty mapping."""
+Node = ScalarNode | ListNode | MappingNode | WrongNode
+
+
+def read_document(path: Path, mistakes: Mistakes) -> MappingNode:
+    """The mapping that the file holds; an empty file is an empty mapping. Mistakes that leave the
+    rest legible are added to `mistakes`; raises ConfigurationError for any other."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -78,17 +126,17 @@ def read_document(path: Path) -> MappingNode:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(f"{path}:{line}", "", "not UTF-8") from None
 
-    node = parse(text, str(path))
+    node = parse(text, str(path), mistakes)
     if isinstance(node, ScalarNode) and not node.text and node.plain:
         return MappingNode(str(path))
     if not isinstance(node, MappingNode):
         raise ConfigurationError(node.where, "", "expected a mapping of keys to values")
-    return MappingNode(str(path), node.entries)
+    return MappingNode(str(path), node.entries, node.keys)
 
 
-def parse(text: str, source: str) -> Node:
+def parse(text: str, source: str, mistakes: Mistakes) -> Node:
     """The one node that `text` holds; `source` is what errors call it."""
-    events = _Events(text, source)
+    events = _Events(text, source, mistakes)
     event = events.next()
     if isinstance(event, yaml.StreamEndEvent):
         return ScalarNode(source, "")
@@ -101,8 +149,9 @@ def parse(text: str, source: str) -> Node:
 class _Events:
     """The parser's events without those that carry no content, and with our kind of error."""
 
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(self, text: str, source: str, mistakes: Mistakes) -> None:
         self.source = source
+        self.mistakes = mistakes
         self._events: Iterator[yaml.Event] = self._parse(text)
 
     def _parse(self, text: str) -> Iterator[yaml.Event]:
@@ -110,7 +159,7 @@ class _Events:
             yield from yaml.parse(text, Loader=yaml.CSafeLoader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            where = f"{self.source}:{mark.line + 1}" if mark else self.source
+            where = f"{self.source}:{mark.line + 1}:{mark.column + 1}" if mark else self.source
             raise ConfigurationError(where, "", f"not YAML: {error.problem}") from None
         except yaml.YAMLError as error:
             reason = str(error).splitlines()[0]
@@ -121,44 +170,57 @@ class _Events:
         return next(event for event in self._events if not isinstance(event, frame))
 
     def where(self, event: yaml.Event) -> str:
-        return f"{self.source}:{event.start_mark.line + 1}" if event.start_mark else self.source
+        mark = event.start_mark
+        return f"{self.source}:{mark.line + 1}:{mark.column + 1}" if mark else self.source
+
+    def refuse(self, where: str, key: str, message: str) -> WrongNode:
+        self.mistakes.add(ConfigurationError(where, key, message))
+        return WrongNode(where)
 
 
 def _node(events: _Events, event: yaml.Event, key: str, depth: int) -> Node:
     where = events.where(event)
-    _refuse_indirection(event, where, key)
     if depth > MAX_DEPTH:
         raise ConfigurationError(where, "", f"more than {MAX_DEPTH} levels deep")
+    indirection = _indirection(event)
+    node: Node
     match event:
+        case yaml.AliasEvent():
+            node = WrongNode(where)
         case yaml.ScalarEvent():
-            return ScalarNode(where, event.value, plain=event.implicit[0])
+            node = ScalarNode(where, event.value, plain=event.implicit[0])
         case yaml.SequenceStartEvent():
             items: list[Node] = []
             while not isinstance(child := events.next(), yaml.SequenceEndEvent):
                 items.append(_node(events, child, f"{key}[{len(items)}]", depth + 1))
-            return ListNode(where, items)
+            node = ListNode(where, items)
         case _:
-            return _mapping(events, where, key, depth)
+            node = _mapping(events, where, key, depth)
+    return events.refuse(where, key, indirection) if indirection else node
 
 
 def _mapping(events: _Events, where: str, key: str, depth: int) -> MappingNode:
     entries: dict[str, Node] = {}
+    keys: dict[str, str] = {}
     while not isinstance(event := events.next(), yaml.MappingEndEvent):
         at = events.where(event)
         if not isinstance(event, yaml.ScalarEvent):
-            _refuse_indirection(event, at, key)
-            raise ConfigurationError(at, key, "a key must be text")
-        _refuse_indirection(event, at, key)
+            raise ConfigurationError(at, key, _indirection(event) or "a key must be text")
+        if indirection := _indirection(event):
+            events.refuse(at, key, indirection)
         path = f"{key}.{event.value}" if key else event.value
+        node = _node(events, events.next(), path, depth + 1)
         if event.value in entries:
-            first = entries[event.value].where
-            raise ConfigurationError(at, path, f"given twice, first at {first}")
-        entries[event.value] = _node(events, events.next(), path, depth + 1)
-    return MappingNode(where, entries)
+            node = events.refuse(at, path, f"given twice, first at {keys[event.value]}")
+        entries[event.value] = node
+        keys.setdefault(event.value, at)
+    return MappingNode(where, entries, keys)
 
 
-def _refuse_indirection(event: yaml.Event, where: str, key: str) -> None:
+def _indirection(event: yaml.Event) -> str:
+    """Why the event's anchor, alias or tag is refused; empty if it has none."""
     if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-        raise ConfigurationError(where, key, "YAML's anchors (&) and aliases (*) are not supported")
+        return "YAML's anchors (&) and aliases (*) are not supported"
     if getattr(event, "tag", None) is not None:
-        raise ConfigurationError(where, key, "YAML's tags (!) are not supported")
+        return "YAML's tags (!) are not supported"
+    return ""

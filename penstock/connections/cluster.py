@@ -9,8 +9,9 @@ import click
 
 from client.bootstrap import Bootstrap
 from client.brokers import Brokers
-from client.errors import BadAddress, ClientError, NotReachable
+from client.errors import BadAddress, ClientError, NotReachable, UnknownTopic
 from client.security import Security
+from ground.printable import one_line
 from penstock.cli import address_variables
 from penstock.cli.completion import words
 from penstock.cli.failures import Failed
@@ -61,7 +62,10 @@ def connected(bootstrap: str, security: Security | None = None) -> Iterator[Brok
     Errors become the command's one line."""
     try:
         with Brokers(Bootstrap.of(bootstrap, security or brokers_security(bootstrap))) as brokers:
-            yield brokers
+            try:
+                yield brokers
+            except UnknownTopic as error:
+                raise Failed(f"{error}{_like(brokers, error.topic)}") from None
     except BadAddress as error:
         raise click.UsageError(str(error)) from None
     except NotReachable as error:
@@ -71,6 +75,19 @@ def connected(bootstrap: str, security: Security | None = None) -> Iterator[Brok
         raise Failed(f"{error}{advice}") from None
     except ClientError as error:
         raise Failed(f"{error}{origin('brokers', bootstrap)}") from None
+
+
+def _like(brokers: Brokers, topic: str) -> str:
+    """The nearest name of a topic, for the end of a message."""
+    # Only whoever mistypes waits for it to be imported.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    try:
+        names = brokers.refresh(None).topics
+        near = get_close_matches(topic, names, n=1, cutoff=0.8)
+    except ClientError:
+        near = []
+    return f"; did you mean {one_line(near[0])}?" if near else ""
 
 
 def existing_topics(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

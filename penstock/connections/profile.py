@@ -126,7 +126,7 @@ def chosen_security(key: str, address_key: str, addresses: str, kind: type[T]) -
         try:
             return load(kind, path)
         except ConfigurationError as error:
-            raise WrongConfiguration(str(error)) from None
+            raise WrongConfiguration(*error.mistakes) from None
     found = readable_profile()
     if found.content and found.names(address_key, addresses):
         security: T = getattr(found.content, key)

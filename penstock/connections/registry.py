@@ -19,13 +19,20 @@ from penstock.connections.profile import (
     origin,
     security_option,
 )
-from schemas.errors import BadMessage, InvalidSchema, RegistryRefused, SchemaError
+from schemas.errors import (
+    BadMessage,
+    InvalidSchema,
+    RegistryNotReachable,
+    RegistryRefused,
+    SchemaError,
+)
 from schemas.parsing import AvroSchema
 from schemas.registry_client import SCHEMA_NOT_FOUND, RegistryClient
 from schemas.remote.address import RegistryAddress
 
 DEFAULT_REGISTRY = "http://127.0.0.1:8081"
 PATIENCE_SECONDS = 20.0  # a new writer is elected within that
+CONTACT_SECONDS: Final = 3.0
 SECURITY: Final = "PENSTOCK_REGISTRY_SECURITY"  # the environment's variable for the option
 _LONGEST = 500
 
@@ -61,18 +68,30 @@ def registry_address(urls: str) -> RegistryAddress:
 
 @contextmanager
 def registry_at(place: str | RegistryAddress) -> Iterator[RegistryClient]:
-    """A client; errors of schemas or of the registry become the command's one line. Plain URLs are
-    used with the credentials of the running command."""
+    """A client of a registry that has just answered; errors of schemas or of the registry become
+    the command's one line. Plain URLs are used with the credentials of the running command."""
     address = registry_address(place) if isinstance(place, str) else place
     try:
-        client = RegistryClient(address, patience_seconds=PATIENCE_SECONDS, first_contact_seconds=0)
+        client = RegistryClient(
+            address,
+            patience_seconds=PATIENCE_SECONDS,
+            first_contact_seconds=0,
+            first_attempt_seconds=CONTACT_SECONDS,
+        )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     try:
         with client:
+            client.contact()
             yield client
     except RegistryRefused as error:
         raise Failed(shortened(error.message) + origin("registry", address.urls)) from None
+    except RegistryNotReachable as error:
+        # It stands on Kafka's client, which commands for schemas do without.
+        from penstock.connections.reachability import registry_failure  # noqa: PLC0415
+
+        why = registry_failure(error, address.urls)
+        raise Failed(shortened(why) + origin("registry", address.urls)) from None
     except SchemaError as error:
         raise Failed(shortened(str(error)) + origin("registry", address.urls)) from None
 

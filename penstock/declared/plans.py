@@ -83,7 +83,7 @@ def declared_in(kind: type[T], path: Path) -> T:
     try:
         return load(kind, path)
     except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
+        raise WrongConfiguration(*error.mistakes) from None
 
 
 def check_once(what: str, names: Iterable[str]) -> None:

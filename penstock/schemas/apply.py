@@ -59,7 +59,7 @@ def folder_settings(folder: Path) -> FolderSettings:
     try:
         return load(FolderSettings, path)
     except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
+        raise WrongConfiguration(*error.mistakes) from None
 
 
 @click.command()

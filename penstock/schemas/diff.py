@@ -69,15 +69,14 @@ def command(
         penstock schemas diff page_views-value 3 latest
         penstock schemas diff page_views-value.avsc
     """
+    is_file = what.endswith(ENDING)
+    if is_file and new is not None:
+        raise click.UsageError("a file is compared with one version")
+    if not is_file and (subject is not None or topic is not None):
+        raise click.UsageError(f"--subject and --topic are of a file (*{ENDING})")
+    file = schema_file(Path(what), subject, topic) if is_file else None
     with registry_at(registry) as client:
-        if what.endswith(ENDING):
-            if new is not None:
-                raise click.UsageError("a file is compared with one version")
-            found = _to_file(client, schema_file(Path(what), subject, topic), old)
-        elif subject is not None or topic is not None:
-            raise click.UsageError(f"--subject and --topic are of a file (*{ENDING})")
-        else:
-            found = _between(client, what, old, new)
+        found = _between(client, what, old, new) if file is None else _to_file(client, file, old)
     if as_json:
         print_json(
             {

@@ -13,8 +13,8 @@ from penstock.cli.output import json_option, print_json, say
 from penstock.connections.registry import registry_at, registry_option, shortened
 from penstock.schemas.arguments import VALUES, schema_file, subject_of_topic, subject_options
 from penstock.schemas.diff import difference_documents, say_differences
-from schemas.errors import InvalidSchema, NotAnEvent
-from schemas.event_schemas import check_event_schema, scaffold
+from schemas.errors import InvalidSchema
+from schemas.event_schemas import scaffold
 from schemas.folder import ENDING
 from schemas.registration import Outcome, Planner, RegistrationPlan, register
 
@@ -106,14 +106,26 @@ def _field(text: str) -> tuple[str, Any]:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @subject_options
+@click.option(
+    "--any-writer", is_flag=True, help="Accept a schema of events that no agent can write."
+)
 @registry_option
 @json_option
 def check(
-    *, file: Path, subject: str | None, topic: str | None, registry: str, as_json: bool
+    *,
+    file: Path,
+    subject: str | None,
+    topic: str | None,
+    any_writer: bool,
+    registry: str,
+    as_json: bool,
 ) -> None:
     """Say whether a schema may be registered and, if not, why. Nothing is changed.
 
-    Exit code 1: it may not.
+    A topic's values must also be events that an agent can write: their first field is the header,
+    and there is a value for each field. Where only applications of yours write, give --any-writer.
+
+    Exit code 1: it may not be registered, or no agent can write it.
 
     \b
     Example:
@@ -139,17 +151,20 @@ def check(
         _say(plan, level)
     if plan.outcome is Outcome.REFUSED:
         raise Failed(f"{file} cannot be registered as {wanted.subject}")
+    if not any_writer and (why := why_no_event(plan)):
+        raise Failed(
+            f"{file}: no agent can write it: {why} (--any-writer if only applications of yours do)"
+        )
 
 
 def why_no_event(plan: RegistrationPlan) -> str | None:
-    """What keeps a topic's values from being events, as agents and loaders want them."""
+    """What keeps a topic's values from being events that agents write and loaders expect."""
     if plan.schema is None or not plan.file.subject.endswith(VALUES):
         return None
-    try:
-        check_event_schema(plan.schema)
-    except NotAnEvent as error:
-        return str(error)
-    return None
+    # Commands for other subjects wait for no encoder to be imported.
+    from agent.topic_schemas.writable import why_unwritable  # noqa: PLC0415
+
+    return why_unwritable(plan.schema) or None
 
 
 def _say(plan: RegistrationPlan, level: str) -> None:

@@ -60,7 +60,7 @@ def command(
             raise click.UsageError("--json belongs to --status")
         loaded = load_agent(config, overrides)
     except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
+        raise WrongConfiguration(*error.mistakes) from None
     log_to_stderr(log_format)
     again = partial(or_not_taken, partial(load_agent, config, overrides))
     return run(loaded, again, lambda path: or_not_taken(lambda: load_inputs(path)))

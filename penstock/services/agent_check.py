@@ -25,29 +25,34 @@ from client.brokers import Brokers
 from client.errors import ClientError
 from ledger.names import LEDGER_TOPIC
 from penstock.config.configuration import ConfigurationError
+from penstock.connections.reachability import (
+    SECONDS,
+    answering_broker,
+    registry_failure,
+    registry_within,
+)
 from penstock.services.agent_configuration import load_agent, load_inputs, or_not_taken
-from penstock.services.findings import Ask, print_findings, print_section
+from penstock.services.findings import print_section
 from penstock.services.locks_check import broken_locks
 from schemas.errors import RegistryError
-from schemas.registry_client import RegistryClient
-
-_PATIENCE_SECONDS = 5.0
 
 
 class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """`problems` are what keeps the whole from working; each input and topic has its own."""
+    """`problems` keep the whole from working; each input and topic has its own. `unanswered` says
+    which servers did not answer."""
 
     inputs: tuple[InputCheck, ...]
     topics: tuple[TopicCheck, ...]
     refusals: tuple[Refusal, ...]
     problems: tuple[str, ...]
-    remarks: tuple[str, ...]
+    unanswered: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def all_problems(self) -> list[str]:
         inputs = [f"input {each.name}: {why}" for each in self.inputs for why in each.problems]
         topics = [f"topic {each.name}: {why}" for each in self.topics for why in each.problems]
         files = [f"{each.path}: {each.why}" for each in self.refusals]
-        return [*files, *inputs, *topics, *self.problems]
+        return [*files, *inputs, *topics, *self.problems, *self.unanswered]
 
     def all_remarks(self) -> list[str]:
         inputs = [f"input {each.name}: {remark}" for each in self.inputs for remark in each.remarks]
@@ -55,23 +60,24 @@ class AgentCheck(msgspec.Struct, frozen=True, kw_only=True):
         return [*inputs, *topics, *self.remarks]
 
 
-def check_agent(config: AgentConfig, ask: Ask) -> AgentCheck:
-    """Looks at the disk, and asks who is to be asked; registers what an agent would register."""
+def check_agent(config: AgentConfig, *, offline: bool) -> AgentCheck:
+    """Looks at the disk and, unless `offline`, asks registry and brokers; registers what an agent
+    would register."""
     path = Path(config.inputs_dir) if config.inputs_dir else None
     directory = InputsDirectory(path, config.inputs, _read_file)
     directory.look()
     problems = [*broken_locks(config)]
-    remarks: list[str] = []
-    unanswered = problems if ask is Ask.ALL else remarks
+    unanswered: list[str] = []
     inputs = check_inputs(config, directory.inputs, None)
     topics: list[TopicCheck] = []
-    if ask is not Ask.NOBODY:
+    if not offline:
         try:
             inputs = _ask_registry(config, directory.inputs, problems)
         except RegistryError as error:
-            unanswered.append(f"schemas are not checked: {error}")
+            why = registry_failure(error, config.registry_address.urls)
+            unanswered.append(f"schemas are not checked: {why}")
         try:
-            with Brokers(config.bootstrap, patience_seconds=_PATIENCE_SECONDS) as brokers:
+            with Brokers(answering_broker(config.bootstrap), patience_seconds=SECONDS) as brokers:
                 wanted = topics_of(directory.inputs, ledger=config.ledger)
                 topics = check_topics(brokers, config, wanted)
         except ClientError as error:
@@ -81,16 +87,16 @@ def check_agent(config: AgentConfig, ask: Ask) -> AgentCheck:
         topics=tuple(topics),
         refusals=directory.refusals,
         problems=tuple(problems),
-        remarks=tuple(remarks),
+        unanswered=tuple(unanswered),
     )
 
 
-def check_inputs_file(file: Path, beside: Path | None, ask: Ask) -> AgentCheck:
+def check_inputs_file(file: Path, beside: Path | None, *, offline: bool) -> AgentCheck:
     """One file of `inputs_dir`, beside all others of the agent whose configuration is `beside`. One
     of its own name there is what it takes the place of. Raises ConfigurationError."""
     inputs = load_inputs(file)
     if beside is None:
-        return check_agent(AgentConfig(inputs=inputs), Ask.NOBODY)
+        return check_agent(AgentConfig(inputs=inputs), offline=True)
     config = load_agent(beside, ())
     path = Path(config.inputs_dir) if config.inputs_dir else None
     others = InputsDirectory(
@@ -101,9 +107,9 @@ def check_inputs_file(file: Path, beside: Path | None, ask: Ask) -> AgentCheck:
         check_distinct(inputs, {each.label for each in others.inputs})
     except ValueError as error:
         raise ConfigurationError(str(file), "inputs", str(error)) from None
-    report = check_agent(msgspec.structs.replace(config, inputs=inputs, inputs_dir=""), ask)
-    remarks = (*report.remarks, *report.problems)
-    return msgspec.structs.replace(report, remarks=remarks, problems=())
+    alone = msgspec.structs.replace(config, inputs=inputs, inputs_dir="")
+    report = check_agent(alone, offline=offline)
+    return msgspec.structs.replace(report, remarks=report.problems, problems=())
 
 
 def _read_file(path: Path) -> tuple[Input, ...]:
@@ -113,9 +119,7 @@ def _read_file(path: Path) -> tuple[Input, ...]:
 def _ask_registry(
     config: AgentConfig, inputs: tuple[Input, ...], problems: list[str]
 ) -> list[InputCheck]:
-    with RegistryClient(
-        config.registry_address, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
-    ) as registry:
+    with registry_within(config.registry_address) as registry:
         checks = check_inputs(config, inputs, registry)
         if config.ledger and (wrong := check_ledger(registry)):
             problems.append(f"{LEDGER_TOPIC}: {wrong}")
@@ -123,11 +127,10 @@ def _ask_registry(
 
 
 def show_report(report: AgentCheck) -> None:
-    """For people. What is a problem is marked so."""
+    """Its inputs and topics, for people."""
     columns = ("input", "topic", "format", "files", "bytes", "schema")
     print_section(columns, [_input(each) for each in report.inputs])
     print_section(("topic", "partitions"), [_topic(each) for each in report.topics])
-    print_findings(report.all_problems(), report.all_remarks())
 
 
 def _input(each: InputCheck) -> dict[str, Any]:

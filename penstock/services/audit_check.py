@@ -1,11 +1,10 @@
 """`penstock check-config audit`: which ledgers would be read, and who is expected to ship.
 
-As far as brokers and registries answer; nothing is written, and the audit is not asked.
+Asked of brokers and registries; nothing is written, and the audit is not asked.
 """
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -16,13 +15,15 @@ from client.brokers import Brokers
 from client.errors import ClientError
 from client.metadata import ClusterMetadata
 from ledger.names import LEDGER_TOPIC, SUBJECT
-from penstock.cli.output import print_table
-from penstock.services.findings import Ask, print_findings
+from penstock.connections.reachability import (
+    SECONDS,
+    answering_broker,
+    registry_failure,
+    registry_within,
+)
+from penstock.services.findings import print_section
 from penstock.services.locks_check import broken_locks
 from schemas.errors import RegistryError
-from schemas.registry_client import RegistryClient
-
-_PATIENCE_SECONDS: Final = 5.0
 
 
 class ClusterCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,8 +59,8 @@ class AuditCheck(msgspec.Struct, frozen=True, kw_only=True):
         return [*clusters, *self.remarks]
 
 
-def check_audit(config: AuditConfig, ask: Ask) -> AuditCheck:
-    """Asks who is to be asked."""
+def check_audit(config: AuditConfig, *, offline: bool) -> AuditCheck:
+    """Asks brokers and registries, unless `offline`."""
     hosts = -1
     problems = []
     if config.inventory:
@@ -70,7 +71,8 @@ def check_audit(config: AuditConfig, ask: Ask) -> AuditCheck:
             problems.append(f"`inventory: {config.inventory}`: {why}")
     problems += broken_locks(config)
     clusters = tuple(
-        _cluster(name, each, ask, config.retention) for name, each in config.all_clusters.items()
+        _cluster(name, each, config.retention, offline=offline)
+        for name, each in config.all_clusters.items()
     )
     return AuditCheck(
         clusters=clusters,
@@ -89,29 +91,27 @@ def _remarks(config: AuditConfig) -> Iterator[str]:
         yield "no receiver: alerts are shown on the page only"
 
 
-def _cluster(name: str, cluster: Cluster, ask: Ask, retention: float) -> ClusterCheck:
-    if ask is Ask.NOBODY:
+def _cluster(name: str, cluster: Cluster, retention: float, *, offline: bool) -> ClusterCheck:
+    if offline:
         return ClusterCheck(name=name)
     problems: list[str] = []
     remarks: list[str] = []
-    unanswered = problems if ask is Ask.ALL else remarks
     known: ClusterMetadata | None = None
     version = -1
     try:
-        with Brokers(cluster.bootstrap, patience_seconds=_PATIENCE_SECONDS) as brokers:
+        with Brokers(answering_broker(cluster.bootstrap), patience_seconds=SECONDS) as brokers:
             known = brokers.persist(lambda: brokers.refresh(None))
             if known.has(LEDGER_TOPIC):
                 configs = {each.name: each.value for each in topic_configs(brokers, LEDGER_TOPIC)}
                 problems += problems_of_ledger(configs, retention)
     except ClientError as error:
-        unanswered.append(f"the ledger is not checked: {error}")
+        problems.append(f"the ledger is not checked: {error}")
     try:
-        with RegistryClient(
-            cluster.registry_address, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
-        ) as registry:
+        with registry_within(cluster.registry_address) as registry:
             latest = registry.latest(SUBJECT)
     except RegistryError as error:
-        unanswered.append(f"the ledger's schema is not checked: {error}")
+        why = registry_failure(error, cluster.registry_address.urls)
+        problems.append(f"the ledger's schema is not checked: {why}")
     else:
         version = -1 if latest is None else latest.version
     if known is None:
@@ -147,7 +147,7 @@ def problems_of_ledger(configs: Mapping[str, str | None], retention: float) -> I
 
 
 def show_report(report: AuditCheck) -> None:
-    """For people. What is a problem is marked so."""
+    """Its clusters and its inventory, for people."""
     rows = [
         {
             "cluster": each.name,
@@ -158,12 +158,9 @@ def show_report(report: AuditCheck) -> None:
         }
         for each in report.clusters
     ]
-    print()
-    print_table(("cluster", "brokers", "topics", "ledger_partitions", "ledger_schema"), rows)
-    print()
+    print_section(("cluster", "brokers", "topics", "ledger_partitions", "ledger_schema"), rows)
     if report.hosts >= 0:
-        print(f"inventory: {report.hosts} hosts")
-    print_findings(report.all_problems(), report.all_remarks(), apart=False)
+        print(f"\ninventory: {report.hosts} hosts")
 
 
 def _known(count: int) -> int | None:

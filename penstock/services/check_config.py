@@ -1,59 +1,116 @@
 """`penstock check-config`."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import click
 import msgspec
 
 from audit.config import AuditConfig
+from broker.config import BrokerConfig
+from client.bootstrap import Bootstrap
 from loader.config import LoaderConfig
 from mirror.config import MirrorConfig
 from penstock.cli.failures import Failed, WrongConfiguration, missing_extra
-from penstock.cli.output import json_option, print_json, print_table
+from penstock.cli.output import json_option, print_json, print_table, say
+from penstock.config.client_profile import ClientProfile
 from penstock.config.configuration import ConfigurationError
 from penstock.config.options import configured
 from penstock.config.reference import KINDS
+from penstock.connections.reachability import broker_problem, registry_problem, zookeeper_problem
 from penstock.services.agent_configuration import load_agent
-from penstock.services.audit_check import check_audit, show_report
-from penstock.services.findings import Ask, print_findings
+from penstock.services.audit_check import check_audit
+from penstock.services.audit_check import show_report as show_audit
+from penstock.services.findings import print_findings
 from penstock.services.locks_check import broken_locks
 from penstock.services.mirror_check import check_mirror
 from penstock.services.mirror_check import show_report as show_mirror
+from registry.config import RegistryConfig
+from schemas.remote.address import RegistryAddress
 
 _SECRET = ("secret", "password", "token")
 _SECRET_NAMES = {"key", "webhook", "url"}  # the URL of a webhook often holds one
 
 
+class Report(Protocol):
+    """What was found of one file; its fields are for `--json`."""
+
+    def all_problems(self) -> list[str]: ...
+
+    def all_remarks(self) -> list[str]: ...
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """A file's check: `effective` is the configuration without its secrets, None of a file of
+    inputs; `show` prints what the report has beside problems and remarks."""
+
+    report: Report
+    effective: dict[str, Any] | None
+    show: Callable[[Any], None]
+
+
+class PlainCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """The report of a program that is only told what is wrong."""
+
+    problems: tuple[str, ...]
+
+    def all_problems(self) -> list[str]:
+        return [*self.problems]
+
+    def all_remarks(self) -> list[str]:
+        return []
+
+
 @click.command()
-@click.argument("kind", type=click.Choice([*KINDS, "inputs"]))
+@click.argument("kind", type=click.Choice([*KINDS, "inputs"]), metavar="KIND")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
-    "--offline", is_flag=True, help="Look at this machine only, and connect to no server."
+    "--offline",
+    is_flag=True,
+    envvar="PENSTOCK_OFFLINE",
+    show_envvar=True,
+    help="Check the file only: connect to no server.",
 )
-@click.option("--online", is_flag=True, help="Registry and brokers must answer.")
+@click.option(
+    "--spark", is_flag=True, help="With `loader`: start Spark, and create files below the root."
+)
 @click.option(
     "--beside",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="AGENT.YAML",
     help="With `inputs`: the configuration of the agent that is to follow them.",
 )
+@click.option("--show", is_flag=True, help="Print the resulting configuration, too.")
 @json_option
 def command(
-    kind: str, file: Path, *, offline: bool, online: bool, beside: Path | None, as_json: bool
+    kind: str,
+    file: Path,
+    *,
+    offline: bool,
+    spark: bool,
+    beside: Path | None,
+    show: bool,
+    as_json: bool,
 ) -> None:
-    """Validate the configuration file of a program, and show what it comes to.
+    """Validate the configuration file of a program, and say whether its servers answer.
 
-    Nothing is started. Values of secrets are not shown.
+    KIND is agent, broker, registry, loader, audit, mirror or zookeeper; client, a profile of this
+    command; or inputs, a file for an agent's inputs_dir.
 
-    Of an agent, it says what each input would do: how many files it means now, and, as far as
-    registry and brokers answer, with which schema its lines would be written and whether the topics
-    are configured for it. What an agent would register when it starts is registered.
+    Lists all mistakes of the file, each with line and column, then files with certificates, users,
+    tokens and passwords that cannot be used, then brokers, registries and ZooKeeper if none of
+    them answers within three seconds. With --offline, as in CI, no server is asked. Nothing is
+    started. Values of secrets are not shown.
 
-    Of `inputs`, a file for an agent's inputs_dir, it says the same before the file is there; with
+    Of an agent, it says what each input would do: how many files it means now, with which schema
+    its lines would be written, and whether the topics are configured for it. What an agent would
+    register when it starts is registered.
+
+    Of inputs it says the same before the file is there; with
     --beside also whether its names are free, and what registry and brokers of that agent say.
 
-    Of a loader, it says which topics become which tables, with which columns. With --online, Spark
+    Of a loader, it says which topics become which tables, with which columns. With --spark, Spark
     is started, and the root tried.
 
     Of an audit, it says which ledgers it would read, and how many hosts its inventory has.
@@ -61,82 +118,60 @@ def command(
     Of a mirror, it says which topics would be copied, under which names, and what would be created
     or altered at the target.
 
-    Of each, it says which files with certificates, users, tokens and passwords cannot be used.
-
-    Exit code 1: there are problems.
+    Exit code 1: there are problems, or a server does not answer; 2: the file has mistakes.
 
     \b
     Example:
         penstock check-config broker broker.yaml
+        penstock check-config broker broker.yaml --offline --show
         penstock check-config agent /etc/penstock/agent.yaml
-        penstock check-config agent agent.yaml --offline
         penstock check-config inputs shop.yaml --beside /etc/penstock/agent.yaml
-        penstock check-config loader loader.yaml --online
-        penstock check-config audit audit.yaml
-        penstock check-config mirror mirror.yaml --online
+        penstock check-config loader loader.yaml --spark
     """
-    if offline and online:
-        raise click.UsageError("give --offline or --online, not both")
     if beside is not None and kind != "inputs":
         raise click.UsageError("--beside is for inputs")
-    if kind == "inputs" and online and beside is None:
-        raise click.UsageError("--online needs --beside, which names the registry and brokers")
-    if kind == "inputs":
-        ask = Ask.NOBODY if offline else Ask.ALL if online else Ask.WHO_ANSWERS
-        _check_inputs(file, beside, ask, as_json=as_json)
-        return
-    if kind in _CHECKED:
-        ask = Ask.NOBODY if offline else Ask.ALL if online else Ask.WHO_ANSWERS
-        _CHECKED[kind](file, ask, as_json=as_json)
-        return
-    if offline or online:
-        raise click.UsageError(
-            "--offline and --online are for agent, inputs, loader, audit and mirror: checks of the "
-            "others connect to no server"
-        )
-    config = configured(KINDS[kind], file, ())
-    problems = [*broken_locks(config)]
-    if as_json:
-        print_json({"configuration": _effective(config), "problems": problems})
-    else:
-        _show(_effective(config))
-        print_findings(problems, ())
-    _end(file, problems)
+    if spark and (kind != "loader" or offline):
+        raise click.UsageError("--spark is for a loader, and not with --offline")
+    try:
+        match kind:
+            case "agent":
+                checked = _agent(file, offline=offline)
+            case "inputs":
+                checked = _inputs(file, beside, offline=offline)
+            case "loader":
+                checked = _loader(file, offline=offline, spark=spark)
+            case "audit":
+                audit = configured(AuditConfig, file, ())
+                checked = _checked(audit, check_audit(audit, offline=offline), show_audit)
+            case "mirror":
+                mirror = configured(MirrorConfig, file, ())
+                checked = _checked(mirror, check_mirror(mirror, offline=offline), show_mirror)
+            case _:
+                config = configured(KINDS[kind], file, ())
+                unanswered = () if offline else _unanswered(config)
+                problems = (*broken_locks(config), *unanswered)
+                checked = _checked(config, PlainCheck(problems=problems), lambda _: None)
+    except ConfigurationError as error:
+        raise WrongConfiguration(*error.mistakes) from None
+    _print(file, checked, show=show, as_json=as_json)
 
 
-def _check_agent(file: Path, ask: Ask, *, as_json: bool) -> None:
+def _agent(file: Path, *, offline: bool) -> Checked:
     # Only an agent's host needs what it stands on.
     from penstock.services.agent_check import check_agent, show_report  # noqa: PLC0415
 
-    try:
-        config = load_agent(file, ())
-    except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
-    report = check_agent(config, ask)
-    effective = _effective(config)
-    if as_json:
-        print_json({"configuration": effective, **msgspec.to_builtins(report)})
-    else:
-        _show({key: value for key, value in effective.items() if key != "inputs"})
-        show_report(report)
-    _end(file, report.all_problems())
+    config = load_agent(file, ())
+    return _checked(config, check_agent(config, offline=offline), show_report)
 
 
-def _check_inputs(file: Path, beside: Path | None, ask: Ask, *, as_json: bool) -> None:
+def _inputs(file: Path, beside: Path | None, *, offline: bool) -> Checked:
     from penstock.services.agent_check import check_inputs_file, show_report  # noqa: PLC0415
 
-    try:
-        report = check_inputs_file(file, beside, ask)
-    except ConfigurationError as error:
-        raise WrongConfiguration(str(error)) from None
-    if as_json:
-        print_json(msgspec.to_builtins(report))
-    else:
-        show_report(report)
-    _end(file, report.all_problems())
+    report = check_inputs_file(file, beside, offline=offline)
+    return Checked(report=report, effective=None, show=show_report)
 
 
-def _check_loader(file: Path, ask: Ask, *, as_json: bool) -> None:
+def _loader(file: Path, *, offline: bool, spark: bool) -> Checked:
     config = configured(LoaderConfig, file, ())
     # Only a loader's host needs Spark.
     try:
@@ -145,49 +180,53 @@ def _check_loader(file: Path, ask: Ask, *, as_json: bool) -> None:
         package = (missing.name or "").partition(".")[0]
         raise Failed(missing_extra("checking a loader", package, "loader")) from None
 
-    report = check_loader(config, ask)
-    effective = _effective(config)
+    report = check_loader(config, offline=offline, with_spark=spark)
+    return _checked(config, report, show_report)
+
+
+def _checked(config: msgspec.Struct, report: Report, show: Callable[[Any], None]) -> Checked:
+    return Checked(report=report, effective=_effective(config), show=show)
+
+
+def _unanswered(config: object) -> Iterator[str]:
+    """A line for each server that the program would need and that does not answer."""
+    problems = []
+    match config:
+        case BrokerConfig():
+            if not config.embeds_zookeeper:
+                problems.append(zookeeper_problem(config.zookeeper))
+            if config.registry:
+                problems.append(registry_problem(config.registry_address))
+        case RegistryConfig():
+            problems.append(broker_problem(config.bootstrap))
+            if config.zookeeper:
+                problems.append(zookeeper_problem(config.zookeeper))
+        case ClientProfile():
+            if config.brokers:
+                brokers = Bootstrap.of(",".join(config.brokers), config.security)
+                problems.append(broker_problem(brokers))
+            if config.registry:
+                address = RegistryAddress(config.registry, config.registry_security)
+                problems.append(registry_problem(address))
+            if config.zookeeper:
+                problems.append(zookeeper_problem(config.zookeeper))
+    yield from filter(None, problems)
+
+
+def _print(file: Path, checked: Checked, *, show: bool, as_json: bool) -> None:
+    report = checked.report
+    problems = report.all_problems()
     if as_json:
-        print_json({"configuration": effective, **msgspec.to_builtins(report)})
+        configuration = {} if checked.effective is None else {"configuration": checked.effective}
+        print_json({**configuration, **msgspec.to_builtins(report)})
     else:
-        _show(effective)
-        show_report(report)
-    _end(file, report.all_problems())
-
-
-def _check_audit(file: Path, ask: Ask, *, as_json: bool) -> None:
-    config = configured(AuditConfig, file, ())
-    report = check_audit(config, ask)
-    effective = _effective(config)
-    if as_json:
-        print_json({"configuration": effective, **msgspec.to_builtins(report)})
-    else:
-        _show(effective)
-        show_report(report)
-    _end(file, report.all_problems())
-
-
-def _check_mirror(file: Path, ask: Ask, *, as_json: bool) -> None:
-    config = configured(MirrorConfig, file, ())
-    report = check_mirror(config, ask)
-    effective = _effective(config)
-    if as_json:
-        print_json({"configuration": effective, **msgspec.to_builtins(report)})
-    else:
-        _show(effective)
-        show_mirror(report)
-    _end(file, list(report.problems))
-
-
-_CHECKED = {
-    "agent": _check_agent,
-    "loader": _check_loader,
-    "audit": _check_audit,
-    "mirror": _check_mirror,
-}
-
-
-def _end(file: Path, problems: list[str]) -> None:
+        if not problems:
+            say(f"{file}: valid")
+        print_findings(problems, report.all_remarks())
+        checked.show(report)
+        if show and checked.effective is not None:
+            print()
+            _show(checked.effective)
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise Failed(f"{file}: {problems[0]}{more}")

@@ -1,18 +1,9 @@
-"""How far `penstock check-config` goes, and what it found."""
+"""What `penstock check-config` found."""
 
 from collections.abc import Iterable, Sequence
-from enum import Enum, auto
 
 from ground.printable import one_line
 from penstock.cli.output import Row, print_table
-
-
-class Ask(Enum):
-    """Whether servers are asked: `--offline`, nothing said, `--online`."""
-
-    NOBODY = auto()
-    WHO_ANSWERS = auto()
-    ALL = auto()  # one who does not answer is a problem
 
 
 def print_section(columns: Sequence[str], rows: Sequence[Row]) -> None:
@@ -22,10 +13,8 @@ def print_section(columns: Sequence[str], rows: Sequence[Row]) -> None:
         print_table(columns, rows)
 
 
-def print_findings(problems: Iterable[str], remarks: Iterable[str], *, apart: bool = True) -> None:
-    """A line for each; `apart` from what is above, if there is any."""
-    lines = [*(f"problem: {each}" for each in problems), *(f"note: {each}" for each in remarks)]
-    if lines and apart:
-        print()
-    for line in lines:
-        print(one_line(line))
+def print_findings(problems: Iterable[str], remarks: Iterable[str]) -> None:
+    """A line for each."""
+    for kind, texts in (("problem", problems), ("note", remarks)):
+        for text in texts:
+            print(one_line(f"{kind}: {text}"))

@@ -1,6 +1,6 @@
 """`penstock check-config mirror`: which topics would be copied, and what would be done for that.
 
-As far as the brokers of both clusters answer; nothing is changed.
+Asked of the brokers of both clusters; nothing is changed.
 """
 
 from collections.abc import Iterator
@@ -13,10 +13,15 @@ from mirror.cluster_scanner import ClusterScanner, Scan
 from mirror.config import MirrorConfig
 from mirror.errors import NoTarget
 from mirror.topics import Alter, Change, Create, Enlarge, Standing, TopicCopy
-from penstock.services.findings import Ask, print_findings, print_section
+from penstock.connections.reachability import (
+    SECONDS,
+    broker_problem,
+    registry_problem,
+    zookeeper_problem,
+)
+from penstock.services.findings import print_section
 from penstock.services.locks_check import broken_locks
 
-_PATIENCE_SECONDS: Final = 5.0
 _COLUMNS: Final = ("topic", "copy", "standing", "would_be")
 _MOST_SHOWN: Final = 50
 
@@ -37,21 +42,26 @@ class MirrorCheck(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
+    def all_problems(self) -> list[str]:
+        return [*self.problems]
 
-def check_mirror(config: MirrorConfig, ask: Ask) -> MirrorCheck:
-    """Asks who is to be asked."""
+    def all_remarks(self) -> list[str]:
+        return [*self.remarks]
+
+
+def check_mirror(config: MirrorConfig, *, offline: bool) -> MirrorCheck:
+    """Asks the brokers of both clusters, and what serves the target, unless `offline`."""
     problems = [*broken_locks(config)]
     remarks = [*_remarks(config)]
     topics: tuple[TopicCheck, ...] = ()
-    if ask is not Ask.NOBODY:
-        scanner = ClusterScanner(config, _PATIENCE_SECONDS)
+    unanswered = [] if offline else [*_unanswered(config)]
+    problems += unanswered
+    if not (offline or unanswered):
+        scanner = ClusterScanner(config, SECONDS)
         try:
             seen = scanner.planned()
-        except NoTarget as error:
+        except (NoTarget, ClientError) as error:
             problems.append(str(error))
-        except ClientError as error:
-            unanswered = problems if ask is Ask.ALL else remarks
-            unanswered.append(f"the clusters are not checked: {error}")
         else:
             topics = tuple(_topic(each) for each in seen.copies.values())
             problems += _problems(seen)
@@ -60,6 +70,16 @@ def check_mirror(config: MirrorConfig, ask: Ask) -> MirrorCheck:
         finally:
             scanner.close()
     return MirrorCheck(topics=topics, problems=tuple(problems), remarks=tuple(remarks))
+
+
+def _unanswered(config: MirrorConfig) -> Iterator[str]:
+    for side in (config.source, config.target):
+        if problem := broker_problem(side.bootstrap):
+            yield f"topics of {side.cluster} are not checked: {problem}"
+    if config.target.registry and (problem := registry_problem(config.target.registry_address)):
+        yield problem
+    if config.target.zookeeper and (problem := zookeeper_problem(config.target.zookeeper)):
+        yield problem
 
 
 def _remarks(config: MirrorConfig) -> Iterator[str]:
@@ -95,7 +115,7 @@ def _said(change: Change) -> str:
 
 
 def show_report(report: MirrorCheck) -> None:
-    """For people. What is a problem is marked so."""
+    """Its topics, for people."""
     rows = [
         {
             "topic": each.topic,
@@ -108,4 +128,3 @@ def show_report(report: MirrorCheck) -> None:
     print_section(_COLUMNS, rows)
     if len(report.topics) > _MOST_SHOWN:
         print(f"and {len(report.topics) - _MOST_SHOWN} more topics: --json shows all")
-    print_findings(report.problems, report.remarks)

@@ -20,13 +20,14 @@ from client.errors import ClientError
 from ground.http_client import HttpClient, HttpUrl, parse_program_url
 from ground.http_security import HttpAccess, access_to
 from ground.known_types import known_type
+from penstock.connections.reachability import registry_failure
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.status.audit import AskingAudit
 from penstock.status.cluster import AskingBrokerPages, AskingCluster, page_addresses
 from penstock.status.joining import StatusParts, joined
 from penstock.status.part import NoStatus, Part, Silent, said_by
 from penstock.status.values import PipelineStatus
-from schemas.errors import SchemaError
+from schemas.errors import RegistryError, SchemaError
 from schemas.registry_client import RegistryClient
 
 T = TypeVar("T")
@@ -56,6 +57,7 @@ class Asking:
             within=within,
             access=access_to(pipeline_access.audit_security),
         )
+        self._registry_urls = pipeline_access.registry.urls
         self._registry = RegistryClient(
             pipeline_access.registry,
             patience_seconds=0,
@@ -114,7 +116,10 @@ class Asking:
         return (self._brokers, self._subjects, *agents, self._audit, *pages)
 
     def _ask_registry(self) -> int:
-        return len(self._registry.subjects())
+        try:
+            return len(self._registry.subjects())
+        except RegistryError as error:
+            raise NoStatus(registry_failure(error, self._registry_urls)) from None
 
     def _answer(self, part: Part[T] | None, deadline: float, silent: list[str]) -> T | None:
         if part is None:
@@ -125,7 +130,7 @@ class Asking:
             silent.append(f"no {part.name}: no answer within {self._within:g} s")
         except (ClientError, NoStatus, SchemaError) as error:
             # Some say by themselves who it is, or where.
-            words = str(error).removeprefix(f"{part.name.rpartition(' ')[2]}: ")
+            words = str(error).removeprefix(part.name.rpartition(" ")[2]).lstrip(": ")
             said = words if words.startswith("no ") else f"no {part.name}: {words}"
             silent.append(said[:_LONGEST])
         return None

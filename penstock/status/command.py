@@ -4,6 +4,7 @@ In a pipe it is plain text, a line a thing, nothing shortened. Colours are never
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from penstock.status.asking import Asking
 from penstock.status.cluster import page_addresses
 from penstock.status.loader_log import LoaderLog
 from penstock.status.values import AgentStanding, BrokerStanding, PipelineStatus, TopicStanding
+from penstock.status.watching import watch as repeat
 from penstock.status.words import (
     FAULTY,
     UNKNOWN,
@@ -50,7 +52,8 @@ _FEW_AGENTS: Final = 20
 _STYLES: Final = {"silent": "red", "never": "red", "behind": "yellow"}
 _WELL: Final = 0
 _NOT_WELL: Final = 1
-_SECONDS: Final = 5.0
+_SECONDS: Final = 3.0
+_WATCHED_SECONDS: Final = 2.0
 
 
 class Figure(int):
@@ -179,6 +182,14 @@ def _has_no_agent() -> bool:
     metavar="DIR",
     help="The directory of a `penstock up`: ask the programs that it runs.",
 )
+@click.option(
+    "--watch",
+    type=click.FloatRange(min=0.2, max=86_400),
+    is_flag=False,
+    flag_value=_WATCHED_SECONDS,
+    metavar="[SECONDS]",
+    help="Ask again every so many seconds, 2 without a number, until Ctrl-C.",
+)
 @json_option
 def command(
     *,
@@ -188,6 +199,7 @@ def command(
     agent: HttpUrl,
     broker_http: str | None,
     directory: Path | None,
+    watch: float | None,
     as_json: bool,
 ) -> int:
     """Show what runs, how far behind it is, and whether every line has arrived.
@@ -199,6 +211,7 @@ def command(
     Example:
         penstock status
         penstock status --dir ./penstock-data
+        penstock status --watch
         penstock status --bootstrap dc1-a:9092 --audit http://audit:8090
         penstock status --json | jq '.topics[] | {topic, landed}'
     """
@@ -228,16 +241,25 @@ def command(
             pipeline_access = PipelineAccess.of(places, start.ports, secure=start.secure).offline(
                 start.mirror
             )
-        with Asking(pipeline_access, within=_SECONDS) as asking:
-            standing = asking.ask()
+        loader_log = None
         if directory is not None:
             loader_log = LoaderLog(Places(directory.absolute()).log("loader"))
-            loader_log.read()
-            standing = loader_log.added_to(standing)
+        with Asking(pipeline_access, within=_SECONDS) as asking:
+            if watch is not None:
+                show = partial(_show, asking, loader_log, as_json=as_json)
+                repeat(show, watch, has_blank_lines=not as_json)
+            return _WELL if is_well(_show(asking, loader_log, as_json=as_json)) else _NOT_WELL
     except (BadAddress, ValueError, UpError) as error:
         raise click.UsageError(str(error)) from None
+
+
+def _show(asking: Asking, loader_log: LoaderLog | None, *, as_json: bool) -> PipelineStatus:
+    standing = asking.ask()
+    if loader_log is not None:
+        loader_log.read()
+        standing = loader_log.added_to(standing)
     if as_json:
-        click.echo(msgspec.json.encode(standing))
+        click.echo(msgspec.json.encode(standing).decode())
     else:
         show_standing(standing)
-    return _WELL if is_well(standing) else _NOT_WELL
+    return standing

@@ -132,7 +132,7 @@ def _is_worth_showing(config: str, topic: TopicMetadata) -> bool:
 def _topic(brokers: Brokers, name: str) -> TopicMetadata:
     known = brokers.persist(lambda: brokers.refresh([name]))
     if not known.has(name):
-        raise UnknownTopic(f"no topic {name}")
+        raise UnknownTopic(name)
     return known.topic(name)
 
 

@@ -117,7 +117,8 @@ def command(
 ) -> int:
     """Read a topic: each message's value as a line, as it comes, until Ctrl-C.
 
-    Without --from it begins with what is written from now on.
+    Without --from it begins with what is written from now on. On a terminal each message's time
+    (UTC) stands before it.
 
     What agents write are events in Avro: --events asks the registry for their schemas, and prints
     each as an object. A message that is not an event is skipped, with a line on stderr.

@@ -1,9 +1,12 @@
-"""Messages as lines on stdout: values, keys and values, or all there is as JSON."""
+"""Messages as lines on stdout: values, keys and values, or all there is as JSON. On a terminal the
+time of a message stands before it.
+"""
 
 import base64
 import json
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -27,7 +30,8 @@ class MessageLines:
         self._separator = separator
         self._as_json = as_json
         # A message must not be able to command the terminal.
-        self._shown = _printable if sys.stdout.isatty() else bytes
+        self._on_terminal = sys.stdout.isatty()
+        self._shown = _printable if self._on_terminal else bytes
 
     def add(self, partition: int, record: Record) -> None:
         """Written when stdout is flushed."""
@@ -40,13 +44,24 @@ class MessageLines:
         if self._as_json:
             print_json(_document(partition, record, value, is_event=self._decode is not None))
         else:
-            line = _line(record, value, self._separator)
-            sys.stdout.buffer.write(self._shown(line) + b"\n")
+            line = self._shown(_line(record, value, self._separator))
+            time = _time(record.timestamp) if self._on_terminal else b""
+            sys.stdout.buffer.write(time + line + b"\n")
 
 
 def _line(record: Record, value: Any, separator: bytes | None) -> bytes:
     text = value or b"" if isinstance(value, bytes | None) else _json(value)
     return text if separator is None else (record.key or b"") + separator + text
+
+
+def _time(millis: int) -> bytes:
+    """A message's time and the space behind it, as wide where there is none."""
+    try:
+        time = datetime.fromtimestamp(millis / 1000, UTC) if millis >= 0 else None
+    except (ValueError, OverflowError, OSError):
+        time = None
+    text = "-" if time is None else f"{time:%Y-%m-%dT%H:%M:%S}.{millis % 1000:03d}Z"
+    return f"{text:24}  ".encode()
 
 
 def _json(event: Any) -> bytes:

@@ -6,6 +6,7 @@ in large batches, and a line that somebody types goes out at once.
 
 import os
 import select
+import shlex
 import sys
 import time
 from collections import defaultdict
@@ -17,6 +18,7 @@ from typing import IO, Any, Final
 
 import click
 
+from client.brokers import Brokers
 from client.producer import BATCH_BYTES, Acks, Delivered, Producer
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json
@@ -100,7 +102,8 @@ def command(
 ) -> None:
     """Write lines into a topic, one message each, without the newline.
 
-    Lines with equal keys go to the same partition, where their order is kept.
+    Lines with equal keys go to the same partition, where their order is kept. A topic that this
+    creates, where brokers allow it, is named on stderr.
 
     With --avro-file each value of a container file becomes an event. The file's schema is found in
     the registry as a version of the topic's, or registered as the next one if the registry allows
@@ -126,7 +129,7 @@ def command(
     wrong = ""
     with _opened(path or avro_file) as source, connected(bootstrap) as brokers:
         producer = partial(
-            Producer,
+            _producer,
             *(brokers, topic),
             acks=ACKS[acks],
             codec=Codec[codec.upper()],
@@ -140,8 +143,9 @@ def command(
 
             sending = FileSending(topic, avro_file, source)
             with registry_at(registry) as client:
+                created = producer()
                 sending.find_schema(client, schema_version)
-            sending.run(producer(), partition, counted.add)
+            sending.run(created, partition, counted.add)
             told = sending.document
             wrong = sending.what_is_wrong(counted.messages)
     seconds = time.monotonic() - started
@@ -152,6 +156,22 @@ def command(
         click.echo(f"{counted.messages:,} messages to {topic} in {seconds:.1f} s", err=True)
     if wrong:
         raise Failed(wrong)
+
+
+def _producer(brokers: Brokers, topic: str, **options: Any) -> Producer:
+    """Names a topic that this creates: nothing else tells a typo from a new topic, and a loader
+    reports a topic without a schema until it is deleted."""
+    is_new = not brokers.refresh([topic]).has(topic)
+    producer = Producer(brokers, topic, **options)
+    if is_new:
+        partitions = len(brokers.known.topic(topic).partitions)
+        count = "1 partition" if partitions == 1 else f"{partitions} partitions"
+        click.echo(
+            f"penstock: created topic {topic}: {count}; if the name is a typo: "
+            f"penstock topics delete {shlex.quote(topic)}",
+            err=True,
+        )
+    return producer
 
 
 def _send_lines(

@@ -6,6 +6,7 @@ the reader has gone, no more are: a pipeline does not end for that.
 """
 
 import os
+import re
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -34,6 +35,9 @@ _AT_ONCE: Final = 0.05
 _PLAIN_ASKS_S: Final = 3.0  # nobody looks at it all the time
 
 
+_SILENT: Final = re.compile(r"no (broker|registry|agent|audit) at ")
+
+
 class PlainScreen:
     """Events are told from what was shown before."""
 
@@ -57,6 +61,7 @@ class PlainScreen:
         self._all_ran = False
         self._faulty = False
         self._failing: set[str] = set()  # tables
+        self._silent: set[str] = set()  # lines about servers that do not answer
 
     def show(self, programs: Sequence[ProgramStanding], standing: PipelineStatus | None) -> None:
         for each in programs:
@@ -92,10 +97,18 @@ class PlainScreen:
         self._rates.add(standing)
         was, self._faulty = self._faulty, standing.verdict in FAULTY
         self._tell_failing(standing)
+        self._tell_silent(standing)
         now = self._clock()
         if now >= self._figures_at or (self._faulty and not was):
             self._figures_at = now + _FIGURES_S
             self._say(_figures(standing, self._rates))
+
+    def _tell_silent(self, standing: PipelineStatus) -> None:
+        """Once, when a server that ran no longer answers: a program that hangs has not ended."""
+        silent = set(filter(_SILENT.match, standing.problems)) if self._all_ran else set()
+        for each in sorted(silent - self._silent):
+            self._say(shown(each))
+        self._silent = silent
 
     def _tell_failing(self, standing: PipelineStatus) -> None:
         """Once when it begins, and once when it is over; with the figures again and again."""

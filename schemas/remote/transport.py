@@ -27,11 +27,17 @@ from ground.http_client import (
     HttpUrl,
     NotReached,
     NotTrusted,
+    TimedOut,
     TooLarge,
 )
 from ground.http_security import access_to
 from ground.known_types import known_type
-from schemas.errors import RegistryError, RegistryNotReachable, RegistryRefused
+from schemas.errors import (
+    RegistryError,
+    RegistryNotReachable,
+    RegistryRefused,
+    RegistryTimedOut,
+)
 from schemas.remote.address import RegistryAddress, check_registry
 from schemas.remote.urls import parse_urls
 
@@ -68,6 +74,7 @@ class Transport:
         patience_seconds: float,
         first_contact_seconds: float,
         attempt_seconds: float,
+        first_attempt_seconds: float,
         most_bytes: int = MOST_BYTES,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -80,6 +87,7 @@ class Transport:
         self._patience = patience_seconds
         self._first_contact = first_contact_seconds
         self._attempt = attempt_seconds
+        self._first_attempt = first_attempt_seconds
         self._sleep = sleep
         self._instances = [
             HttpClient(url, access=access, most_bytes=most_bytes, connect_within=_CONNECT_SECONDS)
@@ -92,6 +100,10 @@ class Transport:
         """Close idle connections; others are closed when their request is done."""
         for instance in self._instances:
             instance.close()
+
+    def contact(self) -> None:
+        """Returns once an instance has answered anything. Raises only RegistryError."""
+        self._persist("GET", "/", None, repeatable=True)
 
     def ask(
         self,
@@ -129,14 +141,15 @@ class Transport:
                 try:
                     answer = self._instances[index].ask(
                         *(method, path, body),
-                        within=self._attempt,
+                        within=self._attempt if self._answered else self._first_attempt,
                         headers=_HEADERS if body is None else _HEADERS_OF_A_BODY,
                         repeatable=repeatable,
                     )
                 except TooLarge as error:
                     raise RegistryError(str(error)) from None
                 except HttpError as error:
-                    error_to_raise = RegistryNotReachable(f"no registry at {url}: {error.why}")
+                    kind = RegistryTimedOut if isinstance(error, TimedOut) else RegistryNotReachable
+                    error_to_raise = kind(f"no registry at {url}: {error.why}")
                     if isinstance(error, NotTrusted):
                         raise error_to_raise from None
                     if not repeatable and not isinstance(error, NotReached):

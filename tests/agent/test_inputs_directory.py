@@ -25,7 +25,7 @@ class Reading:
         self.read.append(path.name)
         text = path.read_text()
         if "wrong" in text:
-            raise ConfigRejected(f"{path}:1: unknown key")
+            raise ConfigRejected(f"{path}:1:4: unknown key")
         return followed(*text.split())
 
 
@@ -75,7 +75,7 @@ def test_a_wrong_file_disables_only_itself_and_is_named_once(
     (tmp_path / "b.yaml").write_text("b")
     directory.look()
     assert topics(directory) == ["main", "b"]
-    assert refused(directory) == [("a.yaml", "line 1: unknown key")]
+    assert refused(directory) == [("a.yaml", "line 1, column 4: unknown key")]
     assert directory.news == directory.refusals
     directory.look()
     assert (len(directory.refusals), directory.news) == (1, ())
@@ -95,7 +95,7 @@ def test_what_a_file_said_before_holds_on(tmp_path: Path, directory: InputsDirec
     assert directory.look(at_once=True)
     assert topics(directory) == ["main", "a"]
     ((_, why),) = refused(directory)
-    assert why == "line 1: unknown key; its previous content stays in effect"
+    assert why == "line 1, column 4: unknown key; its previous content stays in effect"
     (tmp_path / "a.yaml").unlink()
     assert directory.look()
     assert (topics(directory), refused(directory)) == (["main"], [])

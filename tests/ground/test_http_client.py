@@ -22,6 +22,7 @@ from ground.http_client import (
     NotHttp,
     NotReached,
     NotTrusted,
+    TimedOut,
     TooLarge,
     parse_program_url,
     parse_url,
@@ -354,20 +355,20 @@ NO_ANSWER = rf"no answer within {SHORT} s"
 @pytest.mark.parametrize(
     ("serve", "error", "why"),
     [
-        (says_nothing, NoAnswer, NO_ANSWER),
-        (dribbles(b"", b"H"), NoAnswer, NO_ANSWER),
-        (dribbles(OK, b"a"), NoAnswer, NO_ANSWER),
-        (dribbles(OK, b"a: b\r\n"), NoAnswer, NO_ANSWER),
-        (dribbles(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), NoAnswer, NO_ANSWER),
-        (dribbles(answer(b"", length=900), b"x"), NoAnswer, NO_ANSWER),
-        (dribbles(LENGTHLESS, b"x"), NoAnswer, NO_ANSWER),
-        (dribbles(CHUNKED, b"1\r\nx\r\n"), NoAnswer, NO_ANSWER),
-        (dribbles(CHUNKED + b"0\r\n", b"a: b\r\n"), NoAnswer, NO_ANSWER),
+        (says_nothing, TimedOut, NO_ANSWER),
+        (dribbles(b"", b"H"), TimedOut, NO_ANSWER),
+        (dribbles(OK, b"a"), TimedOut, NO_ANSWER),
+        (dribbles(OK, b"a: b\r\n"), TimedOut, NO_ANSWER),
+        (dribbles(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), TimedOut, NO_ANSWER),
+        (dribbles(answer(b"", length=900), b"x"), TimedOut, NO_ANSWER),
+        (dribbles(LENGTHLESS, b"x"), TimedOut, NO_ANSWER),
+        (dribbles(CHUNKED, b"1\r\nx\r\n"), TimedOut, NO_ANSWER),
+        (dribbles(CHUNKED + b"0\r\n", b"a: b\r\n"), TimedOut, NO_ANSWER),
         (floods(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), NotHttp, "it does not speak HTTP"),
         (floods(OK, b"a: b\r\n"), NotHttp, "it does not speak HTTP"),
         (floods(LENGTHLESS, b"x"), TooLarge, "exceeds 1,000 bytes"),
         (floods(CHUNKED, b"1\r\nx\r\n"), TooLarge, "exceeds 1,000 bytes"),
-        (floods(CHUNKED + b"0\r\n", b"a: b\r\n"), NoAnswer, NO_ANSWER),
+        (floods(CHUNKED + b"0\r\n", b"a: b\r\n"), TimedOut, NO_ANSWER),
     ],
 )
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -390,7 +391,7 @@ def test_who_does_not_read_is_given_up(serve: Peer, scheme: str) -> None:
     with (
         peer(serve, tls) as port,
         HttpClient(at(port, scheme), tls=believing()) as client,
-        ends_in_time(NoAnswer, NO_ANSWER),
+        ends_in_time(TimedOut, NO_ANSWER),
     ):
         client.ask("POST", "/", b"x" * (32 << 20), within=SHORT)
 
@@ -403,7 +404,7 @@ def test_a_kept_connection_is_given_up_in_time_too() -> None:
 
     with peer(serve) as port, HttpClient(at(port)) as client:
         client.ask("GET", "/", within=LONG)
-        with ends_in_time(NoAnswer, NO_ANSWER):
+        with ends_in_time(TimedOut, NO_ANSWER):
             client.ask("GET", "/", within=SHORT)
 
 

@@ -17,7 +17,6 @@ from client.brokers import Brokers
 from harness.apache_kafka import ApacheKafka
 from harness.broker_process import BrokerProcess
 from harness.mirror_process import MirrorProcess
-from harness.server_process import free_ports
 from harness.waiting import wait_until
 from tests.client.shipped_topics import delete_before
 from tests.deploy.mirror_alerts import check_alerts
@@ -263,7 +262,7 @@ def test_check_config_says_what_would_be_done(
 ) -> None:
     copy, other = f"dc1.{new_topic}", f"{new_topic}-other"
     admin.create_topic(there, new_topic, partitions=3)
-    ended = check(mirror, "--online", "--json")
+    ended = check(mirror, "--json")
     assert (ended.returncode, ended.stderr) == (0, "")
     would_be: dict[str, object] = {"topic": new_topic, "copy": copy, "standing": "copied"}
     would_be |= {"would_be": ["created with 3 partitions"]}
@@ -276,23 +275,6 @@ def test_check_config_says_what_would_be_done(
     assert shown.returncode == 0
     assert f"dc1.{other}  ordinary" in " ".join(shown.stdout.split("\n")).replace("   ", "  ")
     assert "note: no `target.zookeeper`" in shown.stdout
-
-
-def test_check_config_of_clusters_that_do_not_answer(mirror: Worker, source: BrokerProcess) -> None:
-    """It is a problem only if they must."""
-    (port,) = free_ports(1)
-    mirror.config.write_text(
-        mirror.config.read_text().replace(source.bootstrap, f"127.0.0.1:{port}")
-    )
-    asked = check(mirror)
-    assert asked.returncode == 0
-    assert f"note: the clusters are not checked: no broker at 127.0.0.1:{port}" in asked.stdout
-    must = check(mirror, "--online")
-    assert must.returncode == 1
-    assert "problem: the clusters are not checked" in must.stdout
-    nobody = check(mirror, "--offline")
-    assert nobody.returncode == 0
-    assert "not checked" not in nobody.stdout
 
 
 def figure(mirror: MirrorProcess, name: str) -> float:

@@ -26,6 +26,9 @@ class Handler(BaseHTTPRequestHandler):
     server: "Answering"
 
     def do_GET(self) -> None:
+        if self.path == "/":  # a command asks whether it answers at all
+            says({})(self)
+            return
         length = int(self.headers.get("Content-Length", 0))
         body = self.rfile.read(length)
         self.server.asked.append(

@@ -1,14 +1,14 @@
 """`penstock check-config loader`: what a loader would load, asked of brokers and registry.
 
-With `--online` Spark is started, too, and it is tried whether files can be created below the root
-as a load must. Without, a root on this machine is looked at, and no other.
+With `--spark` Spark is started, too, and creates files below the root as a load must. Without it
+only a root on this machine is checked.
 """
 
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -28,13 +28,17 @@ from loader.spark.java_classes import JavaClasses, classes_directory
 from loader.store.filesystems import check_scheme
 from loader.store.opening import open_store
 from loader.tables import Hour, SourceTopic, TableSource
-from penstock.services.findings import Ask, print_findings, print_section
+from penstock.connections.reachability import (
+    SECONDS,
+    answering_broker,
+    registry_failure,
+    registry_within,
+)
+from penstock.services.findings import print_section
 from penstock.services.load.spark import SparkJvm, check_spark
 from penstock.services.locks_check import broken_locks
 from schemas.errors import RegistryError
 from schemas.registry_client import RegistryClient
-
-_PATIENCE_SECONDS: Final = 5.0
 
 
 class ColumnCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,18 +85,17 @@ class LoaderCheck(msgspec.Struct, frozen=True, kw_only=True):
         return [*tables, *self.remarks]
 
 
-def check_loader(config: LoaderConfig, ask: Ask) -> LoaderCheck:
-    """Asks who is to be asked. Nothing is loaded."""
+def check_loader(config: LoaderConfig, *, offline: bool, with_spark: bool) -> LoaderCheck:
+    """Asks brokers, registry and audit, unless `offline`. Nothing is loaded."""
     problems = [*_here(config), *broken_locks(config)]
     remarks: list[str] = []
-    unanswered = problems if ask is Ask.ALL else remarks
     known: ClusterMetadata | None = None
-    if ask is not Ask.NOBODY:
+    if not offline:
         try:
-            with Brokers(config.bootstrap, patience_seconds=_PATIENCE_SECONDS) as brokers:
+            with Brokers(answering_broker(config.bootstrap), patience_seconds=SECONDS) as brokers:
                 known = brokers.persist(lambda: brokers.refresh(None))
         except ClientError as error:
-            unanswered.append(f"topics are not checked: {error}")
+            problems.append(f"topics are not checked: {error}")
     tables: tuple[TableSource, ...] = ()
     try:
         tables = tables_of(config, _names(known))
@@ -102,19 +105,20 @@ def check_loader(config: LoaderConfig, ask: Ask) -> LoaderCheck:
         if known is not None and not tables:
             problems.append("no topic matches `topics`")
     checks = [_named(each, known) for each in tables]
-    if ask is not Ask.NOBODY:
+    if not offline:
         try:
             checks = _with_columns(config, tables, checks)
         except RegistryError as error:
-            unanswered.append(f"schemas are not checked: {error}")
-    if config.audit and ask is not Ask.NOBODY:
-        unanswered += _audit(config)
+            why = registry_failure(error, config.registry_address.urls)
+            problems.append(f"schemas are not checked: {why}")
+    if config.audit and not offline:
+        problems += _audit(config)
     elif known is not None and config.ledger and not known.has(LEDGER_TOPIC):
         remarks.append(_without_ledger(config.completeness.settle))
-    if ask is Ask.ALL:
+    if with_spark:
         problems += _with_spark(config)
     elif urlsplit(config.root).scheme != "file":
-        remarks.append("the root is not checked: --online starts Spark, and does")
+        remarks.append("the root is not checked: --spark starts Spark and creates files there")
     return LoaderCheck(tables=tuple(checks), problems=tuple(problems), remarks=tuple(remarks))
 
 
@@ -141,9 +145,7 @@ def _here(config: LoaderConfig) -> Iterator[str]:
 
 def _audit(config: LoaderConfig) -> Iterator[str]:
     """Whether somebody is there who answers as an audit does."""
-    audit = Audit(
-        config.audit, config.cluster, security=config.audit_security, seconds=_PATIENCE_SECONDS
-    )
+    audit = Audit(config.audit, config.cluster, security=config.audit_security, seconds=SECONDS)
     audit.ask([("any", Hour(0))])
     if audit.away is not None:
         yield f"hours would wait for {audit.away.missing}"
@@ -181,9 +183,7 @@ def _with_columns(
     config: LoaderConfig, tables: tuple[TableSource, ...], checks: list[TableConfigCheck]
 ) -> list[TableConfigCheck]:
     """Raises RegistryError if the registry does not answer."""
-    with RegistryClient(
-        config.registry_address, patience_seconds=_PATIENCE_SECONDS, first_contact_seconds=0
-    ) as registry:
+    with registry_within(config.registry_address) as registry:
         return [
             _resolved(config, registry, table, check)
             for table, check in zip(tables, checks, strict=True)
@@ -247,7 +247,7 @@ def _with_spark(config: LoaderConfig) -> Iterator[str]:
 
 
 def show_report(report: LoaderCheck) -> None:
-    """For people. What is a problem is marked so."""
+    """Its tables and their columns, for people."""
     topics = [
         {
             "table": table.name,
@@ -266,4 +266,3 @@ def show_report(report: LoaderCheck) -> None:
         for each in table.columns
     ]
     print_section(("table", "column", "type"), columns)
-    print_findings(report.all_problems(), report.all_remarks())

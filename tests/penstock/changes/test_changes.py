@@ -109,21 +109,6 @@ def test_several_logs_are_one_in_the_order_of_time(tmp_path: Path) -> None:
     assert shown(first, str(second)) == ["00", "01", "02", "03", "04"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["nowhere.log"], 1, "no such file"),
-        (["x", "--topic", "administration"], 2, "in place of files"),
-        (["--since", "recently"], 2, "7d"),
-        (["--kind", "weather"], 2, "weather"),
-    ],
-)
-def test_wrong_usage(arguments: list[str], code: int, said: str) -> None:
-    ended = changes(*arguments)
-    assert (ended.exit_code, ended.stdout) == (code, "")
-    assert said in ended.stderr
-
-
 def test_nothing_is_no_mistake(log: Path) -> None:
     ended = changes(str(log), "--who", "nobody")
     assert (ended.exit_code, ended.stdout) == (0, "")

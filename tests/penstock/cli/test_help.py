@@ -13,8 +13,14 @@ import click
 import pytest
 from click.core import ParameterSource
 
+from loader.errors import LoaderError
+from penstock import command_line
 from penstock.cli.lazy_group import LazyGroup
 from penstock.command_line import penstock
+from penstock.gate.reasons import Trouble
+from penstock.report import command as report
+from penstock.services.load.summary import NOTHING_TO_DO
+from tests.penstock.running import REPOSITORY
 
 # Programs that run until they are told to stop, and what only writes for a shell.
 WITHOUT_JSON = {*("up", "broker", "registry", "audit", "mirror", "completion", "password-line")}
@@ -186,3 +192,30 @@ def test_an_option_on_the_command_line_is_told_from_one_of_the_environment(
     monkeypatch.setenv("PENSTOCK_BOOTSTRAP", "")
     context = parse(["topics", "list"])
     assert context.get_parameter_source("bootstrap") is ParameterSource.DEFAULT
+
+
+EXIT_CODES = {
+    "all": {0, command_line.NOT_DONE, command_line.WRONG_USAGE}
+    | {command_line.INTERRUPTED, command_line.NO_READER},
+    "report": {report.COMPLETE, report.FAULTY, report.PENDING, report.UNKNOWN}
+    | {report.NO_VERDICT, report.NOT_LOADED, report.TOO_FEW},
+    "gate check": {0, *Trouble},
+    "load": {NOTHING_TO_DO, *(each.exit_code for each in LoaderError.__subclasses__())}
+    - {1, command_line.INTERRUPTED},
+}
+
+
+def test_exit_codes_are_in_one_table_and_in_the_help() -> None:
+    page = (REPOSITORY / "docs" / "commands.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| (?:`penstock ([\w -]+)`|all) \|", page, re.MULTILINE)
+    documented: dict[str, set[int]] = defaultdict(set)
+    for code, command in rows:
+        documented[command or "all"].add(int(code))
+    assert documented.items() >= EXIT_CODES.items()
+    assert all(codes == {1} for name, codes in documented.items() if name not in EXIT_CODES)
+    for context in contexts(ROOT):
+        name = context.command_path.removeprefix("penstock ")
+        said = " ".join((context.command.help or "").split())
+        codes = documented.get(name, set()) - {0}
+        assert ("Exit code" in said) == bool(codes), name
+        assert all(f"{code}: " in said for code in codes), name

@@ -139,76 +139,115 @@ def test_where_text_is_wanted_a_scalar_is_text(path: Path, written: str, rack: s
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("prot: 1", ":1: prot: unknown key; did you mean port?"),
+        ("prot: 1", ":1:1: prot: unknown key; did you mean port?"),
         (
             "id: 1\ntopic_defaults:\n  retention_ms: 5",
-            ":3: topic_defaults.retention_ms: unknown key; did you mean retention.ms?",
+            ":3:3: topic_defaults.retention_ms: unknown key; did you mean retention.ms?",
         ),
         (
             "inputs: [{topic: a, zzz: 1}]",
-            ":1: inputs[0].zzz: unknown key; known keys are topic, paths",
+            ":1:21: inputs[0].zzz: unknown key; known keys are topic, paths",
         ),
-        ("port: abc", ":1: port: expected a whole number from 1 to 65535, not abc"),
-        ('port: "1"', ':1: port: expected a whole number from 1 to 65535, not "1"'),
-        ("port: 0", ":1: port: expected a whole number from 1 to 65535, not 0"),
-        ("port: 1.0", ":1: port: expected a whole number from 1 to 65535, not 1.0"),
-        ("port: true", ":1: port: expected a whole number from 1 to 65535, not true"),
-        ("\nport:", ":2: port: has no value; expected a whole number from 1 to 65535"),
-        ("insecure: yes", ":1: insecure: expected true or false, not yes"),
-        ("codec: lz5", ":1: codec: expected one of none, zstd, not lz5"),
-        ("acks: 2", ":1: acks: expected one of 0, 1, all, not 2"),
-        ("host: [a]", ":1: host: expected text, not a list"),
-        ("host: {a: 1}", ":1: host: expected text, not a mapping"),
-        ("data_dir: [a]", ":1: data_dir: expected a path, not a list"),
-        ("inputs: a", ":1: inputs: expected a list, each a mapping, not a"),
-        ("login: me", ":1: login: expected a mapping, not me"),
-        ("login: {user: a}", ":1: login.password: is required: text"),
-        ("inputs:\n - topic: a\n -", ":3: inputs[1].topic: is required: text"),
+        ("port: abc", ":1:7: port: expected a whole number from 1 to 65535, not abc"),
+        ('port: "1"', ':1:7: port: expected a whole number from 1 to 65535, not "1"'),
+        ("port: 0", ":1:7: port: expected a whole number from 1 to 65535, not 0"),
+        ("port: 1.0", ":1:7: port: expected a whole number from 1 to 65535, not 1.0"),
+        ("port: true", ":1:7: port: expected a whole number from 1 to 65535, not true"),
+        ("\nport:", ":2:6: port: has no value; expected a whole number from 1 to 65535"),
+        ("insecure: yes", ":1:11: insecure: expected true or false, not yes"),
+        ("codec: lz5", ":1:8: codec: expected one of none, zstd, not lz5"),
+        ("acks: 2", ":1:7: acks: expected one of 0, 1, all, not 2"),
+        ("host: [a]", ":1:7: host: expected text, not a list"),
+        ("host: {a: 1}", ":1:7: host: expected text, not a mapping"),
+        ("data_dir: [a]", ":1:11: data_dir: expected a path, not a list"),
+        ("inputs: a", ":1:9: inputs: expected a list, each a mapping, not a"),
+        ("login: me", ":1:8: login: expected a mapping, not me"),
+        ("login: {user: a}", ":1:8: login.password: is required: text"),
+        ("inputs:\n - topic: a\n -", ":3:3: inputs[1].topic: is required: text"),
         (
             "configs: {a: [1]}",
-            ":1: configs.a: expected a whole number or true or false or text, not a list",
+            ":1:14: configs.a: expected a whole number or true or false or text, not a list",
         ),
         (
             "topic_defaults: {ratio: 0}",
-            ":1: topic_defaults.ratio: expected a number above 0 to 1, not 0",
+            ":1:25: topic_defaults.ratio: expected a number above 0 to 1, not 0",
         ),
         (
             "topic_defaults: {partitions: 0}",
-            ":1: topic_defaults.partitions: expected a whole number, 1 or more, not 0",
+            ":1:30: topic_defaults.partitions: expected a whole number, 1 or more, not 0",
         ),
-        ("token: short", ":1: token: expected text of 8 to 20 characters, not short"),
-        ("host: 0.0.0.0", ": host: an address other than 127.0.0.1 needs insecure: true"),
-        ("- a", ":1: expected a mapping of keys to values"),
-        ("word", ":1: expected a mapping of keys to values"),
-        ("id: 1\nid: 2", ":2: id: given twice, first at program.yaml:1"),
-        ("login: {user: a, user: b}", ":1: login.user: given twice, first at program.yaml:1"),
-        ("[a]: 1", ":1: a key must be text"),
-        ("a: &x 1", ":1: a: YAML's anchors (&) and aliases (*) are not supported"),
-        ("rack: *x", ":1: rack: YAML's anchors (&) and aliases (*) are not supported"),
-        ("&x a: 1", ":1: YAML's anchors (&) and aliases (*) are not supported"),
-        ("id: !!int 1", ":1: id: YAML's tags (!) are not supported"),
+        ("token: short", ":1:8: token: expected text of 8 to 20 characters, not short"),
+        ("host: 0.0.0.0", ":1:1: host: an address other than 127.0.0.1 needs insecure: true"),
+        ("- a", ":1:1: expected a mapping of keys to values"),
+        ("word", ":1:1: expected a mapping of keys to values"),
+        ("id: 1\nid: 2", ":2:1: id: given twice, first at program.yaml:1:1"),
+        (
+            "login: {user: a, user: b}",
+            ":1:18: login.user: given twice, first at program.yaml:1:9 (and 1 more)",
+        ),
+        ("[a]: 1", ":1:1: a key must be text"),
+        ("a: &x 1", ":1:4: a: YAML's anchors (&) and aliases (*) are not supported (and 1 more)"),
+        ("rack: *x", ":1:7: rack: YAML's anchors (&) and aliases (*) are not supported"),
+        ("&x a: 1", ":1:1: YAML's anchors (&) and aliases (*) are not supported (and 1 more)"),
+        ("id: !!int 1", ":1:5: id: YAML's tags (!) are not supported"),
         ("id: 1\n---\nid: 2", ": expected one YAML document, not several"),
-        ("id: [1", ":2: not YAML: did not find expected ',' or ']'"),
-        ("id: 1\n\tport: 2", ":2: not YAML: found a tab character that violates indentation"),
+        ("id: [1", ":2:1: not YAML: did not find expected ',' or ']'"),
+        ("id: 1\n\tport: 2", ":2:1: not YAML: found a tab character that violates indentation"),
         (b"id: 1\nrack: \xff", ":2: not UTF-8"),
         (
             b"rack: \x00",
             ": not YAML: unacceptable character #x0000: control characters are not allowed",
         ),
-        ("a: " + "[" * 50, ":1: more than 20 levels deep"),
+        ("a: " + "[" * 50, ":1:24: more than 20 levels deep"),
         ("#" * 1_000_001, ": more than 1,000,000 bytes"),
         (
             'inputs: [{topic: a, "a\\nb\\e": 1}]',
-            ":1: inputs[0].a\\nb\\x1b: unknown key; known keys are topic, paths",
+            ":1:21: inputs[0].a\\nb\\x1b: unknown key; known keys are topic, paths",
         ),
         (
             'port: "\\n\\e[2J"',
-            ':1: port: expected a whole number from 1 to 65535, not "\\n\\x1b[2J"',
+            ':1:7: port: expected a whole number from 1 to 65535, not "\\n\\x1b[2J"',
         ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(path: Path, text: str | bytes, line: str) -> None:
     assert error(path, text) == f"program.yaml{line}"
+
+
+SEVERAL = """\
+prot: 1
+id: &a nine
+inputs:
+  - topci: a
+  - {topic: b, paths: [[x]]}
+id: 3
+host: 0.0.0.0
+acks: 2
+login: {user: me, token: x}
+"""
+
+
+def test_all_mistakes_of_a_file_are_listed(path: Path) -> None:
+    path.write_text(SEVERAL)
+    with pytest.raises(ConfigurationError) as raised:
+        load(Program, path, ["port", "acks=1", "rack={a: *b}"])
+    assert [line.replace(f"{path}", "") for line in raised.value.mistakes] == [
+        ":2:5: id: YAML's anchors (&) and aliases (*) are not supported",
+        ":6:1: id: given twice, first at :2:1",
+        "--set port: expected key=value",
+        "--set rack:1:5: a: YAML's anchors (&) and aliases (*) are not supported",
+        ":1:1: prot: unknown key; did you mean port?",
+        ":4:5: inputs[0].topci: unknown key; did you mean topic?",
+        ":5:24: inputs[1].paths[0]: expected text, not a list",
+        ":9:19: login.token: unknown key; known keys are user, password",
+        ":9:8: login.password: is required: text",
+        "--set rack:1:1: rack: expected text, not a mapping",
+    ]
+    assert str(raised.value).endswith("(and 9 more)")
+    path.write_text("".join(f"x{number}: 1\n" for number in range(5000)))
+    with pytest.raises(ConfigurationError, match=r"x0: unknown key.*\(and 100 more\)") as raised:
+        load(Program, path)
+    assert raised.value.mistakes[-1] == "there are more mistakes: correct these first"
 
 
 def test_a_long_value_is_cut(path: Path) -> None:
@@ -242,10 +281,10 @@ def test_the_environment_is_data_and_not_yaml(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("rack: ${NONE}", ":1: rack: the environment has no variable NONE"),
-        ("rack: ${a b}", ":1: rack: expected ${NAME}; $${ stands for ${ itself"),
-        ("rack: ${A", ":1: rack: expected ${NAME}; $${ stands for ${ itself"),
-        ("port: ${A}", ":1: port: expected a whole number from 1 to 65535"),
+        ("rack: ${NONE}", ":1:7: rack: the environment has no variable NONE"),
+        ("rack: ${a b}", ":1:7: rack: expected ${NAME}; $${ stands for ${ itself"),
+        ("rack: ${A", ":1:7: rack: expected ${NAME}; $${ stands for ${ itself"),
+        ("port: ${A}", ":1:7: port: expected a whole number from 1 to 65535"),
     ],
 )
 def test_the_environment_is_never_shown(path: Path, text: str, line: str) -> None:
@@ -268,24 +307,24 @@ def test_a_key_of_the_program_that_ends_in_file_stays_itself(path: Path) -> None
 def test_what_can_be_wrong_with_a_secret_file(path: Path) -> None:
     folder = path.parent
     for content, text, line in (
-        (b"", "rack_file: /nowhere", ":1: rack_file: /nowhere: No such file or directory"),
-        (b"\xff", f"rack_file: {folder}/s", ":1: rack_file: s: not UTF-8"),
-        (b"x" * 70_000, f"rack_file: {folder}/s", ":1: rack_file: s: more than 65536 bytes"),
+        (b"", "rack_file: /nowhere", ":1:12: rack_file: /nowhere: No such file or directory"),
+        (b"\xff", f"rack_file: {folder}/s", ":1:12: rack_file: s: not UTF-8"),
+        (b"x" * 70_000, f"rack_file: {folder}/s", ":1:12: rack_file: s: more than 65536 bytes"),
         (
             b"hunter2",
             f"rack: a\nrack_file: {folder}/s",
-            ":2: rack_file: give either rack or rack_file, not both",
+            ":2:1: rack_file: give either rack or rack_file, not both",
         ),
         (
             b"hunter2",
             f"token_file: {folder}/s",
-            ":1: token_file: s: expected text of 8 to 20 characters",
+            ":1:13: token_file: s: expected text of 8 to 20 characters",
         ),
-        (b"", "rack_file: [a]", ":1: rack_file: expected the path of a file"),
+        (b"", "rack_file: [a]", ":1:12: rack_file: expected the path of a file"),
     ):
         (folder / "s").write_bytes(content)
         assert error(path, text) == f"program.yaml{line}"
-    assert error(path, "port_file: a").startswith("program.yaml:1: port_file: unknown key")
+    assert error(path, "port_file: a").startswith("program.yaml:1:1: port_file: unknown key")
 
 
 @pytest.mark.parametrize(
@@ -332,7 +371,7 @@ def test_overrides_lie_over_the_file_and_the_last_one_counts(path: Path) -> None
         ("port.x=1", "--set port.x: port has no keys of its own"),
         ("inputs.0=1", "--set inputs.0: inputs has no keys of its own"),
         ("port=abc", "--set port: port: expected a whole number from 1 to 65535, not abc"),
-        ("inputs=[", "--set inputs:2: not YAML: did not find expected node content"),
+        ("inputs=[", "--set inputs:2:1: not YAML: did not find expected node content"),
     ],
 )
 def test_an_override_can_be_wrong(path: Path, override: str, line: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from schemas.event_schemas import scaffold
 from tests.penstock.at_registry import AtRegistry
 from tests.penstock.running import penstock
 from tests.penstock.terminals import on_a_terminal
@@ -17,6 +18,8 @@ from tests.penstock.terminals import on_a_terminal
 HEADLESS = "no event for Penstock's agent and loader"
 URL = {"name": "url", "type": "string"}
 USER = {"name": "user", "type": ["null", "long"], "default": None}
+EVENT_HEADER = json.loads(scaffold("shop.Click"))["fields"][0]
+NO_SYMBOLS = {"type": "enum", "name": "Kind", "symbols": []}
 ZIP = {"name": "zip", "type": ["null", "string"], "default": None}
 
 
@@ -81,6 +84,19 @@ def test_a_change_that_is_not_compatible(
     said = schemas.refused("register", str(file), "-t", new_topic)
     assert said == f"{file} cannot be registered as {subject}: {reason.strip()}"
     assert schemas.json("show", subject)["version"] == 1
+    for fields, why in (
+        ([], "its first field must be header"),
+        (
+            [EVENT_HEADER, {"name": "next", "type": "shop.Click"}],
+            "next: no value fits record shop.Click",
+        ),
+        ([EVENT_HEADER, {"name": "of", "type": NO_SYMBOLS}], "of: no value fits"),
+    ):
+        file.write_text(record(*fields))
+        check = ["check", str(file), "-t", f"{new_topic}-new"]
+        assert f"no agent can write it: {why}" in schemas.run(*check).stderr
+        schemas.output(*check, "--any-writer")
+    file.write_text(record(URL, {"name": "age", "type": "int"}))
     difference = schemas.output("diff", str(file), "-t", new_topic)
     assert difference == f"{subject}: version 1 → {file}\n+ age: int\n"
     config = ["config", subject]

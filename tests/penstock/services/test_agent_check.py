@@ -47,7 +47,7 @@ def test_what_plain_lines_come_to(checking: Checking, new_topic: str) -> None:
     (folder / "data").mkdir()
     (folder / "data" / "journal.log").write_text("of the agent's own\n")
     of = inputs(new_topic, folder / "*.log", folder / "*.gz", folder / "data" / "*.log")
-    report = checking.report("--online", inputs=of, data_dir=str(folder / "data"))
+    report = checking.report(inputs=of, data_dir=str(folder / "data"))
     (check,) = report["inputs"]
     assert (check["files"], check["bytes"], check["problems"]) == (3, 29, [])
     assert (check["schema"], check["version"]) == (LOG_LINE, 1)
@@ -68,7 +68,7 @@ def test_what_would_be_registered_is(
     refused = checking.run(inputs=orders)
     assert (refused.returncode, "has no schema" in refused.stderr) == (1, True)
     assert "`auto_register` is off" in refused.stdout
-    (check,) = checking.report("--online", inputs=orders, auto_register=True)["inputs"]
+    (check,) = checking.report(inputs=orders, auto_register=True)["inputs"]
     assert (check["schema"], check["version"]) == ("shop.Order", 1)
     assert schemas.json("show", f"{new_topic}-value")["version"] == 1
 
@@ -77,7 +77,7 @@ def test_an_input_that_does_not_fit_its_topics_schema(checking: Checking, new_to
     (checking.folder / "order.avsc").write_text(ORDER)
     form = {"format": "json", "schema": "order.avsc", "add_fields": {"colour": "red"}}
     orders = inputs(new_topic, "/x", **form)
-    report = checking.report("--online", inputs=orders, auto_register=True, exit_code=1)
+    report = checking.report(inputs=orders, auto_register=True, exit_code=1)
     ((problem,),) = [check["problems"] for check in report["inputs"]]
     assert "colour" in problem
 
@@ -90,20 +90,9 @@ def test_files_of_inputs_dir_are_checked(checking: Checking, new_topic: str) -> 
     ended = checking.run(inputs=inputs(new_topic, "/x"), inputs_dir="agent.d")
     assert (ended.returncode, f"{new_topic}-2" in ended.stdout) == (1, True)
     assert ended.stderr == (
-        f"penstock: {checking.path}: {folder}/wrong.yaml: line 1: inputs[0].topci: unknown key; "
-        "did you mean topic?\n"
+        f"penstock: {checking.path}: {folder}/wrong.yaml: line 1, column 24: inputs[0].topci: "
+        "unknown key; did you mean topic?\n"
     )
-
-
-def test_nobody_answers(alone: Checking) -> None:
-    of = inputs("t", "/x")
-    ended = alone.run(inputs=of)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert "note: schemas are not checked: no registry at" in ended.stdout
-    assert "note: topics are not checked: no broker at" in ended.stdout
-    assert "not checked" not in alone.said(OFFLINE, inputs=of)
-    ended = alone.run("--online", inputs=of)
-    assert (ended.returncode, "schemas are not checked" in ended.stderr) == (1, True)
 
 
 def test_what_can_be_seen_without_a_schema_is(alone: Checking) -> None:
@@ -130,6 +119,7 @@ def test_a_file_for_inputs_dir_is_checked_before_it_is_there(tmp_path: Path) -> 
     named = "inputs: [{paths: [/var/log/shop/*.log], topic: shop, name: shop}]\n"
     ended = check_inputs(file, named)
     assert (ended.returncode, ended.stderr) == (0, "")
+    assert f"{file}: valid" in ended.stdout
     assert "no file matches at present" in ended.stdout
     ended = check_inputs(file, "inputs: [{paths: [/x], topci: shop}]\n")
     assert ended.returncode == 2
@@ -152,23 +142,8 @@ def test_a_file_for_inputs_dir_is_checked_beside_what_is_there(alone: Checking) 
     for taken in ("till", "main"):
         ended = check_inputs(file, text.format(taken), *beside)
         assert (ended.returncode, f"duplicate input {taken}" in ended.stderr) == (2, True)
-    ended = check_inputs(file, text.format("shop"), *beside)
+    ended = check_inputs(file, text.format("shop"), *beside, OFFLINE)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert "absent.pem" in ended.stdout  # for information
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("agent {file} --offline --online", "not both"),
-        ("broker {file} --offline", "are for agent, inputs"),
-        ("inputs {file} --online", "--beside"),
-        ("audit {file} --beside {file}", "--beside is for inputs"),
-    ],
-)
-def test_options_that_mean_nothing_are_refused(tmp_path: Path, words: str, said: str) -> None:
-    file = tmp_path / "shop.yaml"
-    file.write_text("inputs: [{paths: [/x], topic: shop}]\n")
-    ended = penstock("check-config", *(word.format(file=file) for word in words.split()))
-    (line,) = ended.stderr.splitlines()
-    assert (ended.returncode, said in line) == (2, True), line
+    assert "note: `security.tls`" in ended.stdout
+    ended = check_inputs(file, text.format("shop"), *beside)
+    assert (ended.returncode, "problem: schemas are not checked" in ended.stdout) == (1, True)

@@ -6,7 +6,6 @@ import pytest
 
 from harness.broker_process import BrokerProcess
 from harness.registry_process import RegistryProcess
-from harness.server_process import free_ports
 from penstock.services.audit_check import problems_of_ledger
 from tests.penstock.services.checking import Checking
 
@@ -29,29 +28,15 @@ def test_what_is_there(
         "inventory": str(inventory),
         "alerts": {"webhook": "https://chat.example.org/hooks/secret"},
     }
-    report = audit.report("--online")
+    report = audit.report()
     assert report["configuration"]["alerts"]["webhook"] == "…"
     (found,) = report["clusters"]
     assert (found["name"], found["brokers"], report["hosts"]) == ("dc1", 1, 2)
     shown = audit.said()
     assert "secret" not in shown
     assert "inventory: 2 hosts\n" in shown
-    no_ledger = "note: cluster dc1: there is no topic _audit: nobody has written a ledger yet\n"
+    no_ledger = "note: cluster dc1: topic _audit does not exist: no program has written a ledger"
     assert (no_ledger in shown) == (found["partitions"] == 0)
-
-
-def test_who_does_not_answer_is_a_problem_only_if_he_must(audit: Checking) -> None:
-    broker, registry = free_ports(2)
-    at = {"brokers": [f"127.0.0.1:{broker}"], "registry": f"http://127.0.0.1:{registry}"}
-    audit.settings |= at
-    asked = audit.said()
-    unchecked = f"cluster local: the ledger is not checked: no broker at 127.0.0.1:{broker}"
-    assert f"note: {unchecked}" in asked
-    assert "note: cluster local: the ledger's schema is not checked" in asked
-    must = audit.said("--online", exit_code=1)
-    assert f"problem: {unchecked}" in must
-    assert must.endswith("(and 1 more)\n")
-    assert "not checked" not in audit.said("--offline")
 
 
 @pytest.mark.parametrize(

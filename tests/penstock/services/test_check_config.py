@@ -2,15 +2,21 @@
 
 import json
 import re
+import socket
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from cluster.errors import NoJava
 from cluster.jars import find_java
+from harness.broker_process import BrokerProcess
 from harness.certificates import Authority
+from harness.registry_process import RegistryProcess
+from harness.server_process import free_ports
 from penstock.config.reference import KINDS
-from tests.penstock.running import REPOSITORY, penstock
+from tests.penstock.running import REPOSITORY, Ended, penstock, running
 
 SAMPLES = REPOSITORY / "docs" / "samples"
 
@@ -18,16 +24,19 @@ SAMPLES = REPOSITORY / "docs" / "samples"
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_sample_with_every_key_is_valid(kind: str, tmp_path: Path) -> None:
     """(That the minimal ones are, too: tests/penstock/config/test_pages.py.)"""
-    if kind == "loader":
-        try:
-            find_java()
-        except NoJava as error:
-            pytest.skip(str(error))
-    offline = ["--offline"] if kind in {"agent", "loader", "audit"} else []
+    if kind == "loader" and not has_java():
+        pytest.skip("no Java")
     sample = SAMPLES / f"{kind}.yaml"
     sample = with_its_files(sample, tmp_path)
-    ended = penstock("check-config", kind, str(sample), "--json", *offline)
+    ended = penstock("check-config", kind, str(sample), "--json", "--offline")
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def has_java() -> bool:
+    try:
+        return bool(find_java())
+    except NoJava:
+        return False
 
 
 def with_its_files(sample: Path, directory: Path) -> Path:
@@ -57,55 +66,19 @@ def with_its_files(sample: Path, directory: Path) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("kind", ["registry", "broker"])
-def test_files_that_cannot_be_used_are_named(kind: str, tmp_path: Path) -> None:
-    ended = penstock("check-config", kind, str(SAMPLES / f"{kind}.yaml"), "--json")
+def test_files_that_cannot_be_used_are_named() -> None:
+    ended = penstock(
+        "check-config", "registry", str(SAMPLES / "registry.yaml"), "--json", "--offline"
+    )
     assert ended.returncode == 1
     problems = json.loads(ended.stdout)["problems"]
     named = [each.partition("`: ")[0].removeprefix("`") for each in problems]
-    assert named == BROKEN[kind]
+    assert named == [
+        *("security.tls", "security.login.password_file", "zookeeper_security.tls"),
+        *("zookeeper_security.password_file", "tls", "users_file", "tokens_file"),
+        *("forwarding_security.tls", "forwarding_security.password_file"),
+    ]
     assert all("no such file" in each for each in problems)
-
-
-BROKEN = {
-    "registry": [
-        "security.tls",
-        "security.login.password_file",
-        "zookeeper_security.tls",
-        "zookeeper_security.password_file",
-        "tls",
-        "users_file",
-        "tokens_file",
-        "forwarding_security.tls",
-        "forwarding_security.password_file",
-    ],
-    "broker": [
-        "listeners[0].tls",
-        "listeners[1].tls",
-        "between_brokers.security.tls",
-        "between_brokers.security.login.password_file",
-        "http.tls",
-        "http.tokens_file",
-        "zookeeper_security.tls",
-        "zookeeper_security.password_file",
-        "registry_security.tls",
-        "registry_security.password_file",
-    ],
-}
-
-
-def test_a_user_who_is_none_is_found_in_the_registrys_file(tmp_path: Path) -> None:
-    (tmp_path / "users").write_text("alice:scrypt:16384:8:1:c2FsdHNhbHQ=:c2hvcnQ=\n")
-    path = tmp_path / "registry.yaml"
-    path.write_text(
-        f"users_file: {tmp_path}/users\n"
-        "permissions: [{principal: alice, subjects: '*', may: [read]}]\n"
-    )
-    ended = penstock("check-config", "registry", str(path))
-    assert ended.returncode == 1
-    said = f"`users_file`: {tmp_path}/users, line 1: not `name:scrypt:…`"
-    assert f"problem: {said}" in ended.stdout
-    assert ended.stderr == f"penstock: {path}: {said}\n"
 
 
 def test_what_a_file_comes_to(tmp_path: Path) -> None:
@@ -114,13 +87,15 @@ def test_what_a_file_comes_to(tmp_path: Path) -> None:
         "id: 7\ndata_dir: /d\nzookeeper: zk:2181\nzookeeper_secret: hunter2\n"
         "topic_defaults: {retention.ms: 5}\n"
     )
-    ended = penstock("check-config", "broker", str(path), "--json")
+    ended = penstock("check-config", "broker", str(path), "--json", "--offline")
     effective = json.loads(ended.stdout)["configuration"]
     assert effective["id"] == 7
     assert effective["port"] == 9092
     assert effective["topic_defaults"] == {"retention.ms": 5}
     assert effective["zookeeper_secret"] == "…"
-    shown = penstock("check-config", "broker", str(path)).stdout
+    check = ("check-config", "broker", str(path), "--offline")
+    assert penstock(*check).stdout == f"{path}: valid\n"
+    shown = penstock(*check, "--show").stdout
     rows = [line.split() for line in shown.splitlines()]
     assert ["id", "7"] in rows
     assert ["topic_defaults.retention.ms", "5"] in rows
@@ -131,5 +106,92 @@ def test_what_is_wrong_with_a_file(tmp_path: Path) -> None:
     path = tmp_path / "broker.yaml"
     path.write_text("id: 7\nprot: 9092\n")
     ended = penstock("check-config", "broker", str(path))
-    assert ended.returncode == 2
-    assert ended.stderr == f"penstock: {path}:2: prot: unknown key; did you mean port?\n"
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        f"penstock: {path}:2:1: prot: unknown key; did you mean port?\n"
+        f"penstock: {path}: data_dir: is required: text\n"
+    )
+
+
+CONFIGURATIONS = {
+    "agent": "brokers: [{broker}]\nregistry: {registry}\ninputs: [{{paths: [/x], topic: t}}]\n",
+    "audit": "data_dir: /d\nbrokers: [{broker}]\nregistry: {registry}\n",
+    "loader": "root: file:///d\nbrokers: [{broker}]\nregistry: {registry}\ntopics: [t]\n",
+    "broker": "id: 1\ndata_dir: /d\nzookeeper: {broker}\nregistry: {registry}\n",
+    "registry": "brokers: [{broker}]\n",
+    "client": "brokers: [{broker}]\nregistry: {registry}\nzookeeper: {broker}\n",
+    "mirror": "name: m\ndata_dir: /d\nsource: {{cluster: a, brokers: [{broker}]}}\n"
+    "target: {{cluster: b, brokers: [{broker}], registry: {registry}, zookeeper: {broker}}}\n",
+}
+
+
+def check(folder: Path, kind: str, broker: str, registry: str, *options: str) -> Ended:
+    path = folder / f"{kind}.yaml"
+    path.write_text(CONFIGURATIONS[kind].format(broker=broker, registry=registry))
+    return penstock("check-config", kind, str(path), *options)
+
+
+@pytest.mark.parametrize("kind", CONFIGURATIONS)
+def test_servers_must_answer_unless_offline(kind: str, tmp_path: Path) -> None:
+    broker, registry = (f"127.0.0.1:{port}" for port in free_ports(2))
+    ended = check(tmp_path, kind, broker, f"http://{registry}")
+    assert ended.returncode == 1
+    texts = CONFIGURATIONS[kind]
+    for name, address, is_needed in (
+        ("broker", broker, "brokers:" in texts),
+        ("registry", f"http://{registry}", "registry:" in texts),
+        ("ZooKeeper", broker, "zookeeper:" in texts),
+    ):
+        refused = f"no {name} at {address}: connection refused"
+        assert (refused in ended.stdout) == is_needed, ended.stdout
+    if kind != "loader" or has_java():
+        offline = check(tmp_path, kind, broker, f"http://{registry}", "--offline")
+        assert (offline.returncode, offline.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("kind", ["agent", "client"])
+def test_swapped_ports_are_told_apart(
+    kind: str, tmp_path: Path, running_broker: BrokerProcess, running_registry: RegistryProcess
+) -> None:
+    broker, registry = running_broker.bootstrap, running_registry.url.removeprefix("http://")
+    ended = check(tmp_path, kind, registry, f"http://{broker}")
+    assert ended.returncode == 1
+    assert f"{registry} answers HTTP: is this the registry's port?" in ended.stdout
+    assert f"{broker} answers Kafka's protocol: is this a broker's port?" in ended.stdout
+    # Other commands say the same.
+    for command, option, address in (
+        ("topics", "-b", registry),
+        ("schemas", "-r", f"http://{broker}"),
+        ("status", "-r", f"http://{broker}"),
+    ):
+        words = () if command == "status" else ("list",)
+        ended = penstock(command, *words, option, address)
+        assert "port?" in ended.stdout + ended.stderr
+
+
+@pytest.mark.not_quick("waits three seconds")
+def test_a_server_that_hangs_is_named_after_three_seconds(
+    tmp_path: Path, running_broker: BrokerProcess, new_topic: str
+) -> None:
+    """By all commands that ask a registry, and by what asks brokers of a file."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, ExitStack() as stack:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        (tmp_path / "registry.yaml").write_text(f"registry: http://{address}\n")
+        (tmp_path / "brokers.yaml").write_text(f"brokers: ['{address}']\n")
+        began = time.monotonic()
+        commands = [
+            stack.enter_context(running(*words.split()))
+            for words in (
+                f"check-config client {tmp_path}/registry.yaml",
+                f"schemas list -r http://{address}",
+                f"consume {new_topic} --events -b {running_broker.bootstrap} -r http://{address}",
+                f"status -r http://{address}",
+                f"check-config client {tmp_path}/brokers.yaml",
+            )
+        ]
+        assert [command.wait() for command in commands] == [1] * 5
+        assert time.monotonic() - began >= 3.0
+        said = [(each.stdout.read() + each.stderr.read()).decode() for each in commands]
+    for text in said[:4]:
+        assert f"no registry at http://{address}: no answer within 3 s" in text
+    assert f"{address}: no answer in time" in said[4]

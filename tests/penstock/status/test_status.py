@@ -1,7 +1,9 @@
 """`penstock status`: what it prints, and its exit codes."""
 
 import json
+import os
 import re
+import signal
 from pathlib import Path
 
 import msgspec
@@ -24,7 +26,7 @@ from penstock.status.values import (
     TopicStanding,
 )
 from tests.penstock.answering_audit import Query, answering
-from tests.penstock.running import REPOSITORY, Ended, penstock
+from tests.penstock.running import FORKS, REPOSITORY, Ended, penstock, running
 from tests.penstock.status.made_up import (
     LOAD,
     NOW,
@@ -35,6 +37,7 @@ from tests.penstock.status.made_up import (
     topic,
     topic_row,
 )
+from tests.penstock.terminals import opened, read_until
 
 NOBODY = "http://127.0.0.1:1"
 WITHIN = 60.0
@@ -133,20 +136,27 @@ def test_what_the_loader_of_an_up_cannot_load_is_said_without_an_audit(tmp_path:
     assert re.search("^! t is not loaded, for .*: all is dead$", ended.stdout, re.MULTILINE)
 
 
-def test_wrong_usage(tmp_path: Path) -> None:
-    (tmp_path / "up.json").write_text("{}")
-    for wrong in (
-        ["--dir", str(tmp_path / "nothing")],
-        ["--dir", str(tmp_path)],
-        ["--bootstrap", "a:b"],
-        ["--registry", "ftp://a"],
-        ["--audit", "a"],
-        ["--agent", "a b"],
-        ["--broker-http", "a:1"],
-    ):
-        ended = penstock("status", *wrong)
-        assert (ended.returncode, ended.stdout) == (2, ""), wrong
-        assert len(ended.stderr.splitlines()) == 1
+SERVERS = (f"--{name}={NOBODY}" for name in ("agent", "audit", "registry"))
+WATCH = ["status", "--watch", "0.2", "--bootstrap", "127.0.0.1:1", *SERVERS]
+
+
+def test_watching_repeats_until_ctrl_c() -> None:
+    """In a pipe with a blank line behind each output, on a terminal in place."""
+    with running(*WATCH) as process:
+        once = [process.stdout.readline() for _ in range(8)]
+        assert once[-1] == b"\n"
+        assert [process.stdout.readline() for _ in range(8)] == once
+        assert process.end(signal.SIGINT) == 130
+        assert process.stderr.read() == b""
+    with opened() as (main, terminal), open(os.devnull) as nothing:  # noqa: PTH123
+        streams = (nothing.fileno(), terminal, terminal)
+        call = FORKS.call(WATCH, streams, TERM="xterm")
+        os.close(terminal)
+        first = read_until(main, b"\x1b[?1049h", b"no audit answers", b"\x1b[J\x1b[H", b"\x1b[J")
+        assert b"\x1b[2J" not in first
+        call.send_signal(signal.SIGTERM)
+        assert b"no audit answers" in read_until(main, b"\x1b[?1049l", b"Nothing runs here")
+        assert call.wait(WITHIN) == 128 + signal.SIGTERM
 
 
 def test_every_field_is_documented() -> None:

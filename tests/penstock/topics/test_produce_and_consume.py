@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import time
+from datetime import datetime
 from pathlib import Path
 from struct import pack
 
@@ -106,8 +107,10 @@ def test_where_reading_begins_and_ends(at: At, new_topic: str) -> None:
 
 
 def test_what_does_not_exist(at: At, new_topic: str) -> None:
-    assert at.refused("consume", new_topic) == f"penstock: no topic {new_topic}"
     at.output("topics", "create", new_topic)
+    for command in ("consume", "topics describe"):
+        said = at.refused(*command.split(), f"{new_topic}s")
+        assert said == f"penstock: no topic {new_topic}s; did you mean {new_topic}?"
     for command in ("consume", "produce"):
         said = at.refused(command, new_topic, "--partition", "7", stdin="x\n")
         assert said == f"penstock: topic {new_topic}: it has no partition 7, only 0 to 0"
@@ -148,7 +151,11 @@ def test_what_a_terminal_has(at: At, new_topic: str, tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"a\x1b[2Jb\xff\tc\n")
     at.output("produce", new_topic, "--file", str(path))
-    assert on_a_terminal(*at.arguments(*all_of(new_topic))) == "a\\x1b[2Jb\\xff\tc\r\n"
+    time, line = on_a_terminal(*at.arguments(*all_of(new_topic))).split("  ")
+    assert line == "a\\x1b[2Jb\\xff\tc\r\n"
+    (message,) = [at.json(*all_of(new_topic))]
+    assert datetime.fromisoformat(time).timestamp() * 1000 == message["timestamp"]
+    assert time.endswith("Z")
     drawn = on_a_terminal(*at.arguments("topics", "describe", new_topic))
     assert "─" in drawn
     assert "partition" in drawn
@@ -159,7 +166,11 @@ def test_what_a_terminal_has(at: At, new_topic: str, tmp_path: Path) -> None:
 def test_whoever_types_messages_is_told_how_to_end(at: At, new_topic: str) -> None:
     with typed("typed\n\x04") as terminal:
         ended = at.run("produce", new_topic, stdin=terminal)
-    said = "Each line is sent as it is typed; Ctrl-D ends.\n"
+    said = (
+        "Each line is sent as it is typed; Ctrl-D ends.\n"
+        f"penstock: created topic {new_topic}: 1 partition; if the name is a typo: "
+        f"penstock topics delete {new_topic}\n"
+    )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", said)
     assert at.output(*all_of(new_topic)) == "typed\n"
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from penstock.directory.places import Addresses, Places, Ports
 from penstock.status.values import FailingLoadStanding, PipelineStatus
@@ -123,6 +124,9 @@ def test_figures_come_each_minute_and_when_something_is_wrong() -> None:
     (line,) = watched.shows(programs(), wrong)
     assert line.startswith("missing: 3 events have not arrived; 1 topic; ")
     assert watched.shows(programs(), wrong) == []
+    hangs = "no registry at http://h:1: no answer within 2 s"
+    silent = replace(wrong, problems=(hangs, "audit: it reads slowly"))
+    assert [watched.shows(programs(), silent) for _ in range(2)] == [[hangs], []]
 
 
 def test_a_table_that_cannot_be_loaded_is_said_at_once_and_once() -> None:

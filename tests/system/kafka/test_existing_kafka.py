@@ -80,7 +80,8 @@ def follow(reader: Reader) -> None:
         said = reader.type("penstock check-config agent agent.yaml", exit_code=1)
         assert "auto.create.topics.enable is false: penstock topics create shop\n" in said
         reader.next("export PENSTOCK_BOOTSTRAP=")
-        said = reader.next("penstock registry ")
+        reader.next("penstock registry ")
+        said = reader.next("penstock check-config ")
         assert "problem:" not in said
         written = append(reader.logs / "a.log", range(LINES))
         written += append(reader.logs / "b.log", range(1))
