@@ -421,7 +421,7 @@ def test_a_copy_leaves_to_the_original_what_is_the_originals(tmp_path: Path) -> 
     copy, state = open_journal(tmp_path / "copy")
     assert state.is_copy_of == original.agent_id != copy.agent_id
     assert state.copied is not None
-    assert "1 batches with 5 events" in state.copied
+    assert "1 unacknowledged batches with 5 events" in state.copied
     assert str(tmp_path / "original") in state.copied
     assert state.damage is None
     assert not state.open

@@ -187,7 +187,7 @@ def test_a_file_that_cannot_be_registered_is_named(
     path = tmp_path / "order.avsc"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(NoSchema, match=f"the schema {path} is not registered: .*{why}"):
+    with pytest.raises(NoSchema, match=f"cannot register the schema {path}: .*{why}"):
         register_files(registry, of_fields(topic), [str(path)])
     assert registry.latest(f"{topic}-value") is None
 
