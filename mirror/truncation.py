@@ -2,8 +2,7 @@
 mirror demote --cut`. Blocks.
 
     compared ─▶ confirmed ─▶ offsets of groups beyond the cut are reset ─▶ one change of the topic's
-    configs marks it as a copy and orders the cut ─▶ its leaders cut (broker/log_cuts.py)
-    ─▶ verified
+    configs marks it as a copy and orders the cut ─▶ leaders cut (broker/log_cuts.py) ─▶ verified
 
 The logs are equal up to some offset and differ after it, so a binary search over batch headers
 finds it. After a crash at any point, run it again: completed steps persist, and the leaders finish

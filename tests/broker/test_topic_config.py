@@ -110,7 +110,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_known() -> None:
         ("remote.storage.enable", "true", "must be false: Penstock has no remote storage"),
         ("confluent.value.schema.validation", "true", "would enable a feature that Penstock"),
         ("confluent.placement.constraints", '{"version": 2}', "would enable a feature"),
-        ("confluent.anything", "x" * 1001, "1001 characters, 1000 are allowed"),
+        ("confluent.anything", "x" * 1001, "has 1001 characters, at most 1000 are allowed"),
         ("min.cleanable.dirty.ratio", "1.5", "must be between 0 and 1"),
         ("min.cleanable.dirty.ratio", "nan", "must be between 0 and 1"),
         ("min.cleanable.dirty.ratio", "half", "not a number"),

@@ -174,7 +174,7 @@ def test_a_broker_holds_so_many_partitions_and_no_more() -> None:
     snapshot = cluster(1, 2, topics=[topic("old", (1, 2), (1, 2))])
     being_made = [((1,), (2,))]
     check_room(((1,), (2,)), snapshot, being_made, 4)
-    told = "broker 2 has 3 partitions, and 4 are allowed"
+    told = "broker 2 has 3 partitions, at most 4 are allowed"
     with refused(ErrorCode.invalid_partitions, told) as error:
         check_room(((1,), (2,), (2,)), snapshot, being_made, 4)
     assert "`limits.partitions`" in error.value.message

@@ -117,7 +117,7 @@ def test_an_acknowledged_end_that_is_cut_is_said_to_be_lost(
     said = f"lost: {new_topic}-"
     lost = [line for line in broker.http("/readyz")[1].splitlines() if line.startswith(said)]
     assert len(lost) == len(CUT)
-    assert all("messages 6 to 8 are gone, leader epoch 1" in line for line in lost)
+    assert all("acknowledged messages 6 to 8, leader epoch 1" in line for line in lost)
     check_goes_on(broker, new_topic, len(CUT))
 
 

@@ -177,7 +177,7 @@ def test_a_directory_that_is_removed_while_the_broker_is_down(
     status, page = broker.http("/readyz")
     assert status == 200
     assert f"lost: {new_topic}-0 has lost" in page
-    assert "messages 0 to 349 are gone" in page
+    assert "acknowledged messages 0 to 349" in page
     metrics = broker.http("/metrics")[1]
     assert f'withdrawn_offsets{{partition="0",topic="{new_topic}"}} 350.0' in metrics
     at = f"http://127.0.0.1:{broker.http_port}"

@@ -75,7 +75,7 @@ def test_the_directory_of_an_earlier_life_is_not_adopted(
     assert topic_id(broker, "restored") != first
     for file in segments(broker.partition_dir("restored")):
         assert b"first life" not in file.read_bytes()
-    assert "messages 0 to 1 are gone" in broker.http("/readyz")[1]
+    assert "acknowledged messages 0 to 1" in broker.http("/readyz")[1]
 
 
 def test_deleted_while_it_is_written_to(broker: BrokerProcess) -> None:

@@ -160,13 +160,13 @@ def test_a_signature_that_is_none() -> None:
         (token(key=RSA, kid="p256"), "names key 'p256'"),
         (signed_by_hand({"alg": "RS256", "kid": "rsa", "x": 1}), ""),
         (signed_by_hand({"alg": "RS256", "kid": "rsa", "x": 1, "crit": ["x"]}), "is invalid"),
-        ("", "no token"),
-        ("x", "no token"),
-        ("a.b.c", "no token"),
-        ("." * 3, "no token"),
-        (unsigned({"kid": "rsa"}), "no token"),
-        (unsigned({"alg": ["RS256"], "kid": "rsa"}), "no token"),
-        (unsigned({"alg": "RS256", "kid": {"a": 1}}), "no token"),
+        ("", "not a token"),
+        ("x", "not a token"),
+        ("a.b.c", "not a token"),
+        ("." * 3, "not a token"),
+        (unsigned({"kid": "rsa"}), "not a token"),
+        (unsigned({"alg": ["RS256"], "kid": "rsa"}), "not a token"),
+        (unsigned({"alg": "RS256", "kid": {"a": 1}}), "not a token"),
     ):
         if reason:
             assert reason in why(shown), shown
@@ -260,7 +260,7 @@ async def test_a_page_that_fails_leaves_the_old_keys(caplog: pytest.LogCaptureFi
             with pytest.raises(LoginRefused) as refusal:
                 await say(BearerExchange(shown), token())
             assert refusal.value.is_ours
-            assert "answers with 500" in refusal.value.why
+            assert "answered with status 500" in refusal.value.why
             clock.now += AGAIN_S
         page.status = 200
         assert (await shown.check(token())).principal == "alice"
