@@ -12,11 +12,11 @@ import pytest
 from harness.hosts import Host
 from tests.fleet.fleet import Fleet
 from tests.fleet.marked import plays_on_hosts
+from tests.fleet.releases import next_commit
 from tests.fleet.sites import TOPIC, Site
 
 FIRST: Final = "dc1-a"
 WEB: Final = "web-1"
-BEFORE: Final = "0.0.9"  # the version of the first release, which is of this tree, too
 LINES_A_FILE: Final = 60  # of some 20 lines a second
 
 pytestmark = plays_on_hosts(2_400)
@@ -27,7 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     hosts = {FIRST: Host(java=True), WEB: Host()}
     with Fleet(tmp_path_factory.mktemp("fleet"), hosts) as fleet:
         site = Site(fleet, zookeepers=[FIRST], brokers=list(hosts), registries=[FIRST], audit=FIRST)
-        site.release(BEFORE)
+        site.release()
         site.play("site").must_succeed()
         yield site
 
@@ -35,11 +35,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def test_an_upgrade_and_a_roll_back(site: Site) -> None:
     site.write(lines_a_file=LINES_A_FILE)
     site.must_serve(FIRST, WEB)
-    new = site.release()
+    (before,) = set(site.versions().values())
+    new = site.release(next_commit())
+    assert new != before
     site.play("site").must_succeed()
     assert set(site.versions().values()) == {new}
     site.play("rollback").must_succeed()
-    assert set(site.versions().values()) == {BEFORE}
+    assert set(site.versions().values()) == {before}
     must_be_proven(site)
 
 
