@@ -72,7 +72,7 @@ def test_home_is_known_even_in_quotes() -> None:
         ("=x", "no topic can be called ''"),
         ("a=", "names no file"),
         ("_mine=x", "Penstock's own"),
-        ("logs.dead=x", "Penstock itself"),
+        ("logs.dead=x", "reserved for Penstock"),
         (f"{'t' * 246}=x", "too long"),
         ("a\0b", "names no file"),
         ("x" * 5000, "too long"),

@@ -117,15 +117,15 @@ def test_keys_over_what_the_file_says(write: Callable[[str], Path]) -> None:
         ("  - {topic: c}", "inputs[1].paths: is required"),
         ("  - {paths: [c], topic: c}", "inputs[1]: `paths`: c is not absolute"),
         ("  - {paths: [/c], topic: a}", "duplicate input a"),
-        ("  - {paths: [/c], topic: a.dead}", "inputs[1]: `topic: a.dead` belongs to Penstock"),
-        ("  - {paths: [/c], topic: _audit}", "inputs[1]: `topic: _audit` belongs to Penstock"),
-        ("  - {paths: [/c], topic: c, start: soon}", "inputs[1]: `start: soon` is neither"),
+        ("  - {paths: [/c], topic: a.dead}", "inputs[1]: `topic: a.dead` is reserved"),
+        ("  - {paths: [/c], topic: _audit}", "inputs[1]: `topic: _audit` is reserved"),
+        ("  - {paths: [/c], topic: c, start: soon}", "inputs[1]: `start: soon`: must be beginning"),
         ("  - {paths: [/c], topic: c, format: regex}", "inputs[1]: `pattern` and"),
         ("  - {paths: [/c], topic: c, encoding: utf-77}", "inputs[1]: `encoding: utf-77`"),
         ("  - {paths: [/c], topic: c, time: {field: x}}", "inputs[1]: `time` needs fields"),
         (
             "  - {paths: [/c], topic: c, format: json, time: {field: x, format: when}}",
-            "inputs[1].time: `format: when` is neither",
+            "inputs[1].time: `format: when`: must be one of",
         ),
         (
             "  - {paths: [/c], topic: c, format: json, time: {field: x, zone: Mars}}",
@@ -166,7 +166,7 @@ def test_a_mistake_is_one_line_that_names_it(
     with pytest.raises(ConfigurationError) as caught:
         load_agent(path, ())
     (line,) = caught.value.mistakes
-    position = r"" if said.startswith("two inputs") else r":3:\d+"
+    position = r"" if said.startswith("duplicate") else r":3:\d+"
     assert re.match(f"{re.escape(str(path))}{position}: {re.escape(said)}", line)
     assert len(line.splitlines()) == 1
 
