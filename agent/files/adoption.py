@@ -5,7 +5,8 @@ even if it was renamed, compressed or deleted. Fingerprint and mark are compared
 file; one that was truncated meanwhile starts at its beginning.
 
 A file that this agent would not open under its link rules is closed and given back: the earlier
-process may have had other rules. So is a file that is neither a source of this journal nor was
+process may have had other rules. What it holds is reported as unknown, or as lost if it is a
+source. Also closed is a file that is neither a source of this journal nor was
 undecided: the data directory was deleted, or the source has ended.
 """
 
@@ -154,7 +155,12 @@ def _taken(input_files: InputFiles, left: _Left, shared: SharedByInputs) -> bool
         return False
     if known is not None and known.finished and size <= known.progress.position:
         return False
-    shared.handles.check_kept(left.fd, left.path if known is None else known.path)
+    try:
+        shared.handles.check_kept(left.fd, left.path if known is None else known.path)
+    except OSError:
+        if known is None:
+            input_files.not_clear(_seen_now(left.path, left, shared), "refused (follow_links)")
+        raise
     if known is None:
         followed = _seen_now(left.path, left, shared)
     elif kept(known, content.beside(known)) is IdentityVerdict.SAME:

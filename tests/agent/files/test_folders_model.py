@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.file_inputs import FileInput
-from agent.files.happenings import Lost
+from agent.files.happenings import Lost, Unreadable
 from agent.history.blind_times import Traces
 from penstock.up.descriptor_store import ProgramDescriptors
 from tests.agent.files.journalled_files import JournalledFiles
@@ -239,6 +239,8 @@ class World:
         """Of that time, of where it was, or of a folder above."""
         above = (folder for place in file.places for folder in place.parents)
         paths = {str(each) for each in (*file.places, *above)}
+        if any(each.path == str(file.path) for each in self.followed.of(Unreadable)):
+            return True  # the rules of links refuse it after a restart
         return any(each.followed.path in paths for each in self.followed.of(Lost)) or any(
             each.path in paths
             and file.lines[line] <= each.to_millis + 1

@@ -250,6 +250,24 @@ def test_what_an_earlier_agent_had_open_is_judged_again(
     assert bool(kept_files(store)) == bool(read)
 
 
+def test_what_a_new_file_held_is_unknown_where_it_is_refused(
+    host: Host, store: ProgramDescriptors
+) -> None:
+    """It was empty when the earlier agent met it, so it has no source that could be lost."""
+    to_a_file(host)
+    (target,) = (path for path in host.etc.iterdir() if path.is_file())
+    target.write_text("")
+    files = host.follow(Opening(FollowLinks.ALWAYS), store)
+    files.turn()
+    removed(host)
+    target.write_text("more\n")
+    files.files.close()
+    files.opening = Opening()
+    files.restart_closed()
+    assert files.turn(6.0) == b""
+    assert "app.log" in "".join(each.reason for each in files.unwatched if "refused" in each.reason)
+
+
 def test_all_links_are_followed_where_that_is_said_but_for_penstocks_own_secrets(
     host: Host,
 ) -> None:
