@@ -202,7 +202,7 @@ USAGE = [
     ("broker", "give --config FILE, or every key with --set KEY=VALUE"),
     ("broker --config /nowhere.yaml", "penstock: /nowhere.yaml: No such file"),
     ("broker --set id=1 --set prot=1", "--set prot: unknown key; did you mean"),
-    ("broker --set id=1 --set data_dir=x", "`zookeeper` is missing: say"),
+    ("broker --set id=1 --set data_dir=x", "`zookeeper` is missing: use"),
     ("zookeeper", "give --config FILE, or every key with --set"),
     ("zookeeper --data-dir x --host 0.0.0.0", "set `insecure: true`"),
     ("zookeeper --data-dir {here}/text.avsc", "is a file"),

@@ -198,6 +198,7 @@ def test_only_what_is_looked_for() -> None:
     assert [row.split()[0] for row in ended.stdout.splitlines()[1:]] == [
         "inputs[].multiline.start",
         "inputs[].multiline.indentation",
+        "inputs[].multiline.max_lines",
     ]
 
 
