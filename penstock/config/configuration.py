@@ -207,7 +207,7 @@ class _Reader(msgspec.Struct, frozen=True):
     ) -> dict[str, Value] | _Wrong:
         """The values, if the struct's own `__post_init__` accepts them."""
         try:
-            msgspec.convert(values, struct.cls, dec_hook=_construct)
+            msgspec.convert(values, known_type(struct.cls), dec_hook=_construct)
         except msgspec.ValidationError as error:
             message = str(error)
             named = (name for match in _NAMED_KEY.finditer(message) for name in match.groups())

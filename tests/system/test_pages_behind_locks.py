@@ -90,7 +90,7 @@ def agent_of(directory: Path, **settings: object) -> Iterator[AgentProcess]:
 def test_an_agents_status_is_for_those_who_are_known(tmp_path: Path, site: Site) -> None:
     with agent_of(tmp_path, http=site.http) as agent:
         # There is no file of tokens yet: it follows its files, and says why nobody can ask.
-        assert agent.said("warning", "no pages", "`http.tokens_file`", "no such file")
+        assert agent.said("warning", "cannot serve pages yet", "`http.tokens_file`", "no such file")
         site.write_tokens()
         wait_until(lambda: site.serves(agent.http_port), what="serving pages")
         config = str(agent.config)

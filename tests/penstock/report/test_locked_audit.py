@@ -120,4 +120,4 @@ def test_a_loader_gets_in(locked: LockedAudit, token_file: Path) -> None:
     assert "nothing is known yet of a topic x" in str(said)
     nobody = HttpSecurity(tls=Tls(ca=str(locked.ca)))
     said = Audit(locked.url, "test", security=nobody).ask([ASKED])[ASKED]
-    assert "answers with HTTP 401: authentication required" in str(said)
+    assert "answered HTTP 401: authentication required" in str(said)

@@ -58,7 +58,9 @@ def with_its_files(sample: Path, directory: Path) -> Path:
     copy.write_text(
         re.sub(
             r"^( *)(\w+): /etc/penstock/\S+",
-            lambda found: f"{found[1]}{found[2]}: {meant[found[2]]}",
+            lambda found: (
+                f"{found[1]}{found[2]}: {meant[found[2]]}" if found[2] in meant else found[0]
+            ),
             text,
             flags=re.MULTILINE,
         )
