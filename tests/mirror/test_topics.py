@@ -5,7 +5,6 @@ from types import MappingProxyType
 from mirror.batches import Gap
 from mirror.topics import (
     Alter,
-    Create,
     Enlarge,
     Names,
     Standing,
@@ -43,12 +42,6 @@ def test_names() -> None:
     assert Names("dc1.", schemas=True).here("_schemas") == "dc1._schemas"
     back = Names("", strip="dc1.")
     assert (back.here("dc1.t"), back.here("t"), back.here("dc1.")) == ("t", None, None)
-
-
-def test_a_copy_is_made_with_the_mark_and_the_sources_own_configs() -> None:
-    source = there(retention_ms="5", min_insync_replicas="2", partitions=7)
-    change = Create("dc1.t", 7, {"retention.ms": "5", MIRROR_OF: f"dc1/t/{ID}"})
-    assert planned(source, {}).changes == (change,)
 
 
 def test_partitions_and_configs_are_followed() -> None:
