@@ -118,18 +118,6 @@ def test_the_latest_version_is_used(client: SchemaRegistryClient, new_topic: str
     assert client.get_versions(subject) == [1, 2]
 
 
-def test_nothing_registers_itself_where_that_is_forbidden(
-    client: SchemaRegistryClient, new_topic: str
-) -> None:
-    client.register_schema(f"{new_topic}-value", Schema(VIEW))
-    known = {"auto.register.schemas": False}
-    assert serialized(client, new_topic, VIEW, VIEWS[0], **known)
-    with pytest.raises(SchemaRegistryError, match="Schema not found") as error:
-        serialized(client, new_topic, VIEW_2, {**VIEWS[0], "user": None}, **known)
-    assert refused(error) == (404, 40403)
-    assert client.get_versions(f"{new_topic}-value") == [1]
-
-
 def test_normalized_schemas_are_one(client: SchemaRegistryClient, new_topic: str) -> None:
     """In one subject they are anyway; in two they have one id only if both are normalized."""
     one = record("R", field("a", {"type": "string"}, x=1, b=2))
@@ -165,26 +153,6 @@ def test_a_schema_that_refers_to_others(client: SchemaRegistryClient, new_topic:
     with pytest.raises(SchemaRegistryError) as error:
         client.delete_version(page, 1)
     assert refused(error) == (422, 42206)
-
-
-def test_an_incompatible_change_is_refused(client: SchemaRegistryClient, new_topic: str) -> None:
-    subject = f"{new_topic}-value"
-    client.register_schema(subject, Schema(VIEW))
-    changed = record("View", field("page", "int"), field("ip", "string"), namespace="shop")
-    with pytest.raises(SchemaRegistryError) as error:
-        serialized(client, new_topic, changed, {"page": 1, "ip": "::1"})
-    assert refused(error) == (409, 40901)
-    said = error.value.error_message
-    assert subject in said
-    assert "The type (path '/fields/0/type') of a field in the new schema does not match" in said
-    assert "The field 'ip' at path '/fields/1' in the new schema has no default value" in said
-    assert client.test_compatibility(subject, Schema(VIEW_2)) is True
-    assert client.test_compatibility(subject, Schema(changed)) is False
-    assert client.test_compatibility_all_versions(subject, Schema(changed), verbose=True) is False
-    client.set_compatibility(subject, "NONE")
-    assert client.test_compatibility_all_versions(subject, Schema(changed)) is True
-    serialized(client, new_topic, changed, {"page": 1, "ip": "::1"})
-    assert client.get_versions(subject) == [1, 2]
 
 
 @pytest.mark.parametrize("name", NAMES)
