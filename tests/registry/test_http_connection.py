@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -13,7 +13,6 @@ from registry.http.connection import HttpConnection, Unread
 from registry.http.messages import HttpRequest, HttpResponse, answer, long_answer
 from registry.http.request_reader import Bodies
 
-Serve = Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse]]
 LONG = [{"number": number, "text": "x" * 1000} for number in range(20_000)]
 
 

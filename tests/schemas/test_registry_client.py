@@ -398,31 +398,6 @@ def test_what_is_registered_is_found(registry: RegistryClient, space: str) -> No
     assert (refused.value.status, refused.value.code) == (409, 40901)
 
 
-def test_what_is_deleted_is_gone_in_two_steps(registry: RegistryClient, space: str) -> None:
-    registry.register(space, '"int"')
-    assert registry.delete_version(space, 1) == 1
-    assert registry.latest(space) is None
-    assert registry.lookup(space, '"int"') is None
-    assert registry.lookup(space, '"int"', deleted=True) is not None
-    assert space not in registry.subjects()
-    assert space in registry.subjects(deleted=True)
-    assert registry.delete_subject(space, permanent=True) == [1]
-    assert space not in registry.subjects(deleted=True)
-
-
-def test_levels(registry: RegistryClient, space: str) -> None:
-    assert (registry.level(), registry.level(space), registry.mode(space)) == (
-        "BACKWARD",
-        "BACKWARD",
-        "READWRITE",
-    )
-    assert registry.own_level(space) is None
-    registry.set_level(space, "FULL")
-    assert (registry.level(space), registry.own_level(space)) == ("FULL", "FULL")
-    registry.reset_level(space)
-    assert registry.own_level(space) is None
-
-
 def test_what_is_not_avro_is_said_to_be_none() -> None:
     """As Confluent's registry may hold it."""
     answer = {"schemaType": "PROTOBUF", "schema": 'syntax = "proto3";'}

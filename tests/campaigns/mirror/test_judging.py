@@ -44,8 +44,8 @@ BEFORE = (batch(0), batch(2), batch(4), batch(6, [b"x"]))
 OTHER_EPOCH = (SOURCE[0], of_epoch(SOURCE[1], 5), SOURCE[2])
 
 
-def of_one(source: Sequence[Batch], copy: Sequence[Batch]) -> Copy:
-    return Copy(source, [Replica(1, copy)])
+def of_one(*batches: Batch) -> Copy:
+    return Copy(batches, [Replica(1, batches)])
 
 
 def behind_a_gap(*batches: Batch) -> Copy:
@@ -66,7 +66,7 @@ COPIES: dict[str, tuple[Copy, set[str]]] = {
         copied(batch(0, [b"a", b"b", b"c"]), SOURCE[2]),
         {"changed", "missing"},
     ),
-    "holes of compaction": (of_one((batch(0), batch(7)), (batch(0), batch(7))), set()),
+    "holes of compaction": (of_one(batch(0), batch(7)), set()),
     "thrown away since": (
         Copy(SOURCE[1:], [Replica(1, SOURCE)], before=SOURCE[:1]),
         set(),

@@ -7,11 +7,8 @@ import pytest
 import yaml
 
 from harness.certificates import Authority
-from loader.tables import Hour
 from tests.audit.http.locked import ALICE, TOKEN, LockedAudit
 from tests.penstock.running import penstock
-
-ASKED = ("x", Hour(0))
 
 
 @pytest.fixture(scope="module")
