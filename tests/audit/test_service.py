@@ -3,8 +3,6 @@
 Entries are written as agents, brokers and loaders write them; each test has topics of its own.
 """
 
-import json
-import socket
 import time
 import uuid
 from collections.abc import Iterator
@@ -378,25 +376,6 @@ def test_one_audit_has_one_directory(audit: AuditProcess, tmp_path: Path) -> Non
         ):
             assert each.process.wait(within=60) != 0
             assert why in each.log()
-
-
-def test_pages_are_told_when_something_is_new(cluster: LedgerCluster, audit: AuditProcess) -> None:
-    with socket.create_connection(("127.0.0.1", audit.port), timeout=20) as connection:
-        connection.sendall(b"GET /api/v1/stream HTTP/1.1\r\nHost: a\r\n\r\n")
-        lines = connection.makefile("rb")
-
-        def version() -> int:
-            for line in lines:
-                if line.startswith(b"data: "):
-                    number: int = json.loads(line.removeprefix(b"data: "))["version"]
-                    return number
-            raise AssertionError("the stream ended")
-
-        before = version()
-        cluster.write(said("streamed").entries())
-        while version() <= before:
-            pass
-        lines.close()
 
 
 # Tables that no load commits anything of: never green, told with the cure

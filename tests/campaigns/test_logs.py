@@ -6,9 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tests.campaigns.cluster import events as of_cluster
 from tests.campaigns.groups import events as of_groups
-from tests.campaigns.history import Done, History, Notebook, Trouble
+from tests.campaigns.history import Done, History, Notebook
 from tests.campaigns.logs import content_of, name_of, read_replica
 from tests.system.crash import value_of
 from tests.system.raw import record_batch
@@ -42,15 +41,6 @@ def test_a_value_says_whose_it_is() -> None:
     assert content_of(value) == name_of("to-1/0", 12) == "to-1/0 12"
     assert content_of(value + b"!").startswith("not as made")
     assert content_of(b"").startswith("not as made")
-
-
-def test_a_history_outlives_the_run(tmp_path: Path) -> None:
-    history = History()
-    for each in (of_cluster.Failed("i", 9, "no answer"), Done("kill 1"), Trouble("stuck: it is")):
-        history.note(each)
-    history.save(tmp_path / "history.jsonl.gz")
-    found = History.load(tmp_path / "history.jsonl.gz", of_cluster.Event)
-    assert found.events == history.events
 
 
 def test_notebooks_are_read_but_for_a_line_that_was_not_finished(tmp_path: Path) -> None:

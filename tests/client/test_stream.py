@@ -8,7 +8,7 @@ from client.identity import LAST_EPOCH, Identity
 from client.patience import FIRST_PAUSE, NEVER, Pauses
 from client.stream import PAUSE_SECONDS, Numbering, Stream
 from tests.client.partition_model import TARGET, answer, batch_of
-from wire.batch import MAX_SEQUENCE, check_batch
+from wire.batch import check_batch
 from wire.errors import ErrorCode
 from wire.records import records
 
@@ -101,15 +101,6 @@ def test_after_a_pause_the_first_goes_alone_again() -> None:
     sender.now += PAUSE_SECONDS
     sender.submit(2)
     assert len(sender.under_way) == 1
-
-
-def test_sequences_wrap_around() -> None:
-    sender = Sender(sequence=MAX_SEQUENCE - 2)
-    sender.submit(3)
-    sender.answer()
-    sent = sender.send()
-    assert [each.base_sequence for each in sent] == [MAX_SEQUENCE, 1]
-    assert sent[0].last_sequence == 0
 
 
 def test_lost_batches_are_sent_again_byte_for_byte_one_before_the_others() -> None:
@@ -288,18 +279,6 @@ def test_after_the_last_epoch_comes_another_id() -> None:
     assert not sender.stream.takes(Identity(7, 0))
 
 
-def test_a_stream_goes_on_where_another_stopped_byte_for_byte() -> None:
-    sender = Sender()
-    sender.steady(2)
-    journalled = [each.data for each in sender.under_way]
-    restarted = Sender()
-    restarted.stream.renew(ME, 2, first=sender.batches[1:3])
-    sent = restarted.send()
-    restarted.answer()
-    sent += restarted.send()
-    assert [each.data for each in sent] == journalled
-
-
 def test_only_what_stands_still_or_has_nothing_open_is_renewed() -> None:
     sender = Sender()
     sender.submit(1)
@@ -309,18 +288,6 @@ def test_only_what_stands_still_or_has_nothing_open_is_renewed() -> None:
     sender.stream.renew(Identity(8, 0), 5)
     sender.submit(1)
     assert (sender.under_way[0].identity, sender.under_way[0].base_sequence) == ((8, 0), 5)
-
-
-def test_a_lent_epoch_ends_with_what_is_refused() -> None:
-    sender = Sender(Numbering.LENT)
-    sender.steady(2)
-    (rejected,) = sender.answer(TOO_LARGE)
-    (unsettled,) = sender.answer(OUT_OF_ORDER)
-    assert isinstance(rejected, Rejected)
-    assert isinstance(unsettled, Unsettled)
-    assert [each.batch for each in unsettled.batches] == [sender.batches[2]]
-    with pytest.raises(ValueError, match="must not be changed"):
-        sender.stream.renew()
 
 
 def test_without_numbers_one_at_a_time_as_they_are() -> None:

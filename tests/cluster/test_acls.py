@@ -15,7 +15,6 @@ from cluster.operations import Create, Node, Set
 from cluster.session import Session
 from cluster.values import ClusterSnapshot
 from cluster.view import ClusterView
-from harness.crowding import Patience
 from tests.cluster.conftest import Connect
 from tests.cluster.proxy import Proxy
 from wire.acls import (
@@ -102,20 +101,6 @@ def test_more_than_zookeeper_takes_is_refused(session: Session) -> None:
     with pytest.raises(ClusterError, match="allowed"):
         acls.add(session, VIEWS, many)
     assert acls.standing(session, VIEWS) == ()
-
-
-def test_a_view_follows_within_a_second(session: Session, view: ClusterView) -> None:
-    prefixed = ResourcePattern(ResourceType.GROUP, "team-a.", PatternType.PREFIXED)
-    for pattern, act, expected in (
-        (VIEWS, acls.add, {VIEWS: (READ,)}),
-        (prefixed, acls.add, {VIEWS: (READ,), prefixed: (READ,)}),
-        (VIEWS, acls.remove, {prefixed: (READ,)}),
-        (VIEWS, acls.add, {VIEWS: (READ,), prefixed: (READ,)}),
-    ):
-        second = Patience(1.0)
-        act(session, pattern, [READ])
-        view.wait_for(lambda map_, expected=expected: map_.acls == expected)
-        assert not second.is_over()
 
 
 def test_a_view_keeps_its_acls_where_nothing_of_them_changes(

@@ -1,21 +1,18 @@
 """Who writes a schemas topic: one registry at a time, each in an epoch of its own."""
 
 import itertools
-import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from cluster import nodes, paths
+from cluster import nodes
 from cluster.errors import InvalidTopicName, MapDisagrees
-from cluster.nodes import WriterEpochNode, WriterNode
-from cluster.operations import Set
+from cluster.nodes import WriterNode
 from cluster.registry_writer import LAST_PRODUCER_EPOCH, WriterCandidate, WriterOffice, after
 from cluster.session import Session
 from cluster.values import WriterEpoch
 from harness.waiting import wait_until
-from tests.cluster.conftest import Connect, expire
-from tests.cluster.proxy import Proxy
+from tests.cluster.conftest import Connect
 
 TOPIC = "_schemas"
 
@@ -76,20 +73,6 @@ def test_writers_share_a_producer_and_count_its_epochs(connect: Connect, office:
     assert {epoch.retired_id for epoch in epochs} == {None}
 
 
-def test_of_many_at_once_one_is_elected(connect: Connect, office: Office) -> None:
-    runs = [(connect(), office(f"host-{number}:8081")) for number in range(6)]
-    elected: list[WriterEpoch | None] = []
-    threads = [
-        threading.Thread(target=lambda run=run: elected.append(run[1].elect(run[0])))
-        for run in runs
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len([epoch for epoch in elected if epoch is not None]) == 1
-
-
 def test_the_node_of_the_same_registry_s_dead_process_is_taken_over(
     connect: Connect, office: Office
 ) -> None:
@@ -114,16 +97,6 @@ def test_one_that_runs_takes_nothing_from_another_of_the_same_address(
     assert first.elect(session) is None
 
 
-def test_a_lost_answer_to_an_election_elects_once(
-    proxied: Session, proxy: Proxy, office: Office
-) -> None:
-    one = office("host-1:8081")
-    before = one.current(proxied)
-    proxied.read(one.path)
-    proxy.swallow_the_next_answer()
-    assert won(one.elect(proxied)).epoch == before.epoch + 1
-
-
 def test_each_kafka_cluster_has_registries_of_its_own(session: Session, office: Office) -> None:
     office("host-1:8081", "kafka-1").elect(session)
     with pytest.raises(MapDisagrees, match="cluster kafka-1, this one's is kafka-2"):
@@ -143,38 +116,6 @@ def test_the_last_producer_epoch_is_nobody_s() -> None:
     assert epoch == WriterEpoch(70_002, 8, 0, 7, 7)
     epoch = after(epoch, lambda: 9)
     assert epoch == WriterEpoch(70_003, 8, 1, 7, 8)  # the old one is kept out for good
-
-
-def test_when_epochs_run_out_there_is_a_new_producer(connect: Connect, office: Office) -> None:
-    session = connect()
-    old = won(office("host-1:8081").elect(session))
-    worn = WriterEpochNode(
-        cluster_id="kafka-1",
-        epoch=old.epoch,
-        producer_id=old.producer_id,
-        producer_epoch=LAST_PRODUCER_EPOCH - 1,
-        retired_id=None,
-    )
-    session.write([Set(paths.registry_epoch(TOPIC), nodes.encode(worn))])
-    session.close()
-    new = won(office("host-2:8081").elect(connect()))
-    assert (new.epoch, new.producer_epoch) == (old.epoch + 1, 0)
-    assert new.producer_id != new.retired_id == old.producer_id
-
-
-def test_candidates_succeed_each_other_and_all_know_the_writer(careers: list[Career]) -> None:
-    first, second, third = careers
-    first.candidate.start()
-    wait_until(lambda: first.told == [1])
-    second.candidate.start()
-    third.candidate.start()
-    wait_until(lambda: all(each.holders[-1:] == ["host-1:8081"] for each in careers))
-    expire(first.session)
-    wait_until(lambda: first.told[:2] == [1, None])
-    wait_until(lambda: sum(each.candidate.epoch is not None for each in careers) == 1)
-    writer = next(each for each in careers if each.candidate.epoch is not None)
-    address = f"host-{careers.index(writer) + 1}:8081"
-    wait_until(lambda: all(each.holders[-1:] == [address] for each in careers))
 
 
 def test_one_that_stands_back_leaves_it_to_another_until_it_stands_again(

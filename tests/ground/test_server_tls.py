@@ -89,17 +89,6 @@ def test_a_certificate_that_was_revoked(tmp_path: Path) -> None:
         meet(server, Tls(ca=ca, certificate=str(lost.both)))
 
 
-def test_nothing_older_than_tls_1_2(tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
-    certificate, key = shown(authority.sign("server"))
-    context = ServerTls(ListenerTls(certificate=certificate, key=key)).context
-    assert context.minimum_version is ssl.TLSVersion.TLSv1_2
-    names = [str(each["name"]) for each in context.get_ciphers()]
-    assert names
-    assert all(name.startswith(("TLS_", "ECDHE-")) and "SHA1" not in name for name in names)
-    assert not any("CBC" in name or "RC4" in name or "3DES" in name for name in names)
-
-
 @pytest.mark.parametrize("key", ["certificate", "client_ca", "revoked"])
 def test_a_file_that_is_none(key: str, tmp_path: Path) -> None:
     authority = Authority(tmp_path)

@@ -45,13 +45,6 @@ def test_topics_can_be_at_different_times() -> None:
     assert until(agents, "x") == until(agents, "y") == {"a": 30}
 
 
-def test_an_entry_that_comes_again_or_too_late_changes_nothing() -> None:
-    agents = folded(said("a", 5, beat(50, "x")), said("a", 4, beat(40, "y")))
-    agents.take(said("a", 5, beat(60, "x")))
-    assert until(agents, "x") == {"a": 50}
-    assert not until(agents, "y")
-
-
 def test_the_latest_counts_even_if_it_says_less() -> None:
     """As when a clock was set back."""
     agents = folded(said("a", 0, beat(5000, "x")), said("a", 1, beat(10)))

@@ -90,21 +90,6 @@ def test_apache_kafka_as_the_source(
             assert len(controls) == 2  # a commit and an abort
 
 
-def test_it_goes_on_where_the_copy_ends_after_a_kill(
-    there: Brokers, here: Brokers, new_topic: str, mirror: Worker
-) -> None:
-    admin.create_topic(there, new_topic, partitions=1)
-    for turn in range(3):
-        mirror.start()
-        write(there, new_topic, values(turn * 1000, 1000))
-        mirror.kill()
-        write(there, new_topic, values(turn * 1000, 10))
-    mirror.start()
-    wait_copied(there, here, new_topic)
-    assert batches(here, f"dc1.{new_topic}") == batches(there, new_topic)
-    assert mirror.terminate() == 0
-
-
 def test_what_retention_took_before_the_first_copy_is_no_gap(
     there: Brokers, here: Brokers, new_topic: str, mirror: Worker
 ) -> None:

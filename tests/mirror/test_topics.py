@@ -1,11 +1,8 @@
 """Which topics are copied, and what has to be done so that they can be."""
 
-from types import MappingProxyType
-
 from mirror.batches import Gap
 from mirror.topics import (
     Alter,
-    Create,
     Enlarge,
     Names,
     Standing,
@@ -15,7 +12,7 @@ from mirror.topics import (
     gaps_text,
     plan,
 )
-from wire.mirrored import MIRROR_OF, PAUSED
+from wire.mirrored import MIRROR_OF
 
 ID, OTHER_ID = "5QDhz2mVQt6JbSHYXm9lKg", "6QDhz2mVQt6JbSHYXm9lKg"
 NAMES = Names("dc1.")
@@ -45,12 +42,6 @@ def test_names() -> None:
     assert (back.here("dc1.t"), back.here("t"), back.here("dc1.")) == ("t", None, None)
 
 
-def test_a_copy_is_made_with_the_mark_and_the_sources_own_configs() -> None:
-    source = there(retention_ms="5", min_insync_replicas="2", partitions=7)
-    change = Create("dc1.t", 7, {"retention.ms": "5", MIRROR_OF: f"dc1/t/{ID}"})
-    assert planned(source, {}).changes == (change,)
-
-
 def test_partitions_and_configs_are_followed() -> None:
     found = planned(
         there(partitions=4, retention_ms="5"), copy(segment_ms="9", min_insync_replicas="2")
@@ -78,15 +69,6 @@ def test_what_is_not_its_copy_is_left_alone() -> None:
 def test_an_unknown_id_is_no_other_topic() -> None:
     assert planned(there(""), copy()).standing is Standing.COPIED
     assert planned(there(), copy("dc1/t/")).standing is Standing.COPIED
-
-
-def test_one_that_is_paused_is_followed_and_not_copied() -> None:
-    paused = copy()
-    paused["dc1.t"] = paused["dc1.t"]._replace(
-        configs=MappingProxyType({**paused["dc1.t"].configs, PAUSED: "true"})
-    )
-    found = planned(there(), paused)
-    assert (found.standing, found.changes) == (Standing.PAUSED, ())
 
 
 def test_two_topics_cannot_have_one_copy() -> None:

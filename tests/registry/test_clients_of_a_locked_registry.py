@@ -10,26 +10,16 @@ import msgspec
 import pytest
 import yaml
 
-from broker.config import Checks
-from broker.counting.reports import Task
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.offsets import End, start_offsets
-from client.security import Security
-from harness.agent_process import AgentProcess
 from harness.broker_process import BrokerProcess
 from harness.made_secrets import made_secret
 from harness.penstock_process import REPOSITORY
 from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
-from ledger.counting.publishing import LedgerWriter
 from loader.errors import OptionRefused
 from loader.landing.task_spec import LandingJob, unpacked
 from loader.landing.writer_schemas import WriterSchemas
 from loader.source.description import describe
 from loader.source.description import unpacked as unpacked_description
 from loader.source.options import read_options
-from schemas.errors import RegistryRefused
 from schemas.remote.address import RegistryAddress
 from tests.loader.landing.decoded_batches import a_spec
 from tests.registry.locked import Locks
@@ -66,48 +56,6 @@ def alice(registry: RegistryProcess, locks: Locks) -> RegistryAddress:
     return RegistryAddress(registry.url, locks.login("alice"))
 
 
-def test_an_agent_ships_by_a_login(
-    registry: RegistryProcess,
-    alice: RegistryAddress,
-    running_broker: BrokerProcess,
-    new_topic: str,
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "a.log").write_text("first\nsecond\n")
-    password = Path(alice.security.password_file)
-    password.write_text("not yet the right one")
-    agent = AgentProcess(
-        tmp_path / "host",
-        brokers=running_broker.bootstrap,
-        registry=registry.url,
-        inputs=[{"name": "main", "topic": new_topic, "paths": [f"{tmp_path}/*.log"]}],
-        settings={
-            "auto_register": True,
-            "registry_security": msgspec.to_builtins(alice.security),
-        },
-    )
-    try:
-        agent.process.spawn()
-        wait_until(lambda: "Unauthorized" in agent.log(), within=60, what="the agent is refused")
-        password.write_text(SECRET)
-        with Brokers(Bootstrap.of(running_broker.bootstrap)) as brokers:
-            wait_until(
-                lambda: _end(brokers, new_topic) > 0, within=60, what="the lines are shipped"
-            )
-        assert "not yet the right one" not in agent.log()
-        assert SECRET not in agent.log()
-    finally:
-        agent.kill()
-
-
-def _end(brokers: Brokers, topic: str) -> int:
-    known = brokers.refresh(None).topics
-    if topic not in known:
-        return 0
-    partitions = range(len(known[topic].partitions))
-    return sum(start_offsets(brokers, topic, partitions, End()).values())
-
-
 def test_commands_are_told_in_a_file(
     alice: RegistryAddress, registry: RegistryProcess, tmp_path: Path
 ) -> None:
@@ -129,25 +77,6 @@ def test_commands_are_told_in_a_file(
     wrong = penstock("list", "--registry-security", str(path))
     assert wrong.returncode == 2
     assert SECRET not in wrong.stdout + wrong.stderr
-
-
-def test_a_ledger_is_written_by_a_login(
-    alice: RegistryAddress, running_broker: BrokerProcess, locks: Locks, registry: RegistryProcess
-) -> None:
-    task = Task(
-        "/none", running_broker.bootstrap, Security(), alice, "dc1", "h", 60_000, 10.0, Checks()
-    )
-    told = msgspec.msgpack.decode(msgspec.msgpack.encode(task), type=Task)
-    nobody = RegistryAddress(registry.url, locks.login("bob"))
-    header = {"time": 1, "host": "h", "app": "a", "source": "s", "seq": 0, "position": 0}
-    entry = {"header": header, "version": 1, "tier": "operator", "cluster": "test"}
-    bootstrap = Bootstrap.of(running_broker.bootstrap)
-    writer = LedgerWriter(bootstrap, nobody, client_id="test")
-    with pytest.raises(RegistryRefused, match="Forbidden"):
-        writer.send(entry)
-    writer = LedgerWriter(bootstrap, told.registry, client_id="test")
-    writer.send(entry)
-    writer.close()
 
 
 def test_executors_read_secrets_where_they_run(

@@ -4,29 +4,25 @@ import http.client
 import json
 import socket
 import ssl
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
-from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from ground.http_client import HttpClient, HttpError, parse_url
 from ground.http_security import HttpSecurity
 from ground.tls import Tls
 from harness.broker_process import BrokerProcess
 from harness.certificates import Authority
-from harness.made_secrets import made_secret
 from harness.registry_process import RegistryProcess
 from harness.waiting import wait_until
 from registry.http.routes import _TABLE, NEEDED
 from schemas.errors import RegistryNotReachable, RegistryRefused
 from schemas.registry_client import RegistryClient
 from schemas.remote.address import RegistryAddress
-from tests.registry.locked import SCHEMA, STRING, Locks, ask, log_of, outdated
+from tests.registry.locked import SCHEMA, Locks, ask, log_of, outdated
 from tests.schemas.answering import answering, says
 
 
@@ -140,17 +136,6 @@ def test_what_is_wrong_is_refused_in_one_line_without_the_secret(
     assert secret not in str(body)
 
 
-def test_failures_of_one_user_keep_nobody_else_out(registry: RegistryProcess, locks: Locks) -> None:
-    wrong = locks.login("bob", "wrong")
-    with client_of(registry, wrong) as guessing:
-        for _ in range(5):
-            with pytest.raises(RegistryRefused):
-                guessing.subjects()
-    began = time.monotonic()
-    assert ask(registry, locks.login("alice"), "GET", "/subjects")[0] == 200
-    assert time.monotonic() - began < 20
-
-
 def test_a_user_who_is_taken_out_of_the_file_is_out(
     own: Locks, own_registry: RegistryProcess
 ) -> None:
@@ -203,28 +188,6 @@ def test_plain_http_gets_nothing_from_the_port_of_tls(registry: RegistryProcess)
     plain = parse_url(registry.url.replace("https:", "http:"))
     with HttpClient(plain) as client, pytest.raises(HttpError):
         client.ask("GET", "/subjects", within=20)
-
-
-def test_confluents_client_registers_and_reads(registry: RegistryProcess, locks: Locks) -> None:
-    def client(password: str) -> SchemaRegistryClient:
-        return SchemaRegistryClient(
-            {
-                "url": registry.url,
-                "ssl.ca.location": str(locks.authority.ca),
-                "basic.auth.user.info": f"alice:{password}",
-                "max.retries": 0,
-            }
-        )
-
-    with client(made_secret("alice")) as right:
-        schema_id = right.register_schema("pay-confluent", Schema(STRING, "AVRO"))
-        assert right.get_schema(schema_id).schema_str == STRING
-        with pytest.raises(SchemaRegistryError) as refused:
-            right.register_schema("other", Schema(STRING, "AVRO"))
-    assert (refused.value.http_status_code, refused.value.error_code) == (403, 40301)
-    with client("wrong") as wrong, pytest.raises(SchemaRegistryError) as refused:
-        wrong.get_subjects()
-    assert (refused.value.http_status_code, refused.value.error_code) == (401, 40101)
 
 
 # What each may

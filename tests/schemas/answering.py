@@ -127,13 +127,3 @@ def sends(*parts: bytes, every: float = 0, for_ever: bool = False) -> Answer:
 
 def hangs_up(handler: Handler) -> None:
     handler.close_connection = True
-
-
-def says_and_hangs_up(document: object) -> Answer:
-    """As a server does that tires of an idle connection: without announcing it."""
-
-    def answer(handler: Handler) -> None:
-        says(document)(handler)
-        handler.close_connection = True
-
-    return answer

@@ -4,9 +4,7 @@ The broker is alive afterwards, has grown by little, and its other clients have 
 What is cut, spoilt or random within a frame: test_mutated_frames.py.
 """
 
-import random
 import re
-import socket
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,14 +20,11 @@ from tests.system.raw import (
     FETCH,
     METADATA,
     PRODUCE,
-    Closed,
     RawConnection,
     advertised,
     int16,
     int32,
     int64,
-    metadata_body,
-    produce_body,
     request,
     string,
 )
@@ -79,28 +74,6 @@ def ends_with_one_complaint(broker: BrokerProcess, data: bytes) -> None:
 @pytest.mark.parametrize("length", [-(2**31), -1, 0, 1, 7, 200_000_000, MOST])
 def test_a_length_no_request_can_have(broker: BrokerProcess, length: int) -> None:
     ends_with_one_complaint(broker, int32(length) + bytes(max(0, min(length, 100))))
-
-
-def test_random_bytes(broker: BrokerProcess) -> None:
-    for seed in range(150):
-        chance = random.Random(seed)
-        with RawConnection(broker.bootstrap) as connection:
-            try:
-                connection.send(chance.randbytes(chance.choice([1, 4, 10, 100, 5000])))
-                connection.socket.shutdown(socket.SHUT_WR)
-                connection.wait_closed()
-            except (Closed, OSError):
-                continue  # It hung up while we spoke.
-
-
-def test_a_request_cut_off_anywhere(broker: BrokerProcess) -> None:
-    body = produce_body("plain", 0, b"not a batch")
-    for whole in (request(PRODUCE, 7, body), request(METADATA, 1, metadata_body(["plain"]))):
-        for length in range(1, len(whole)):
-            with RawConnection(broker.bootstrap) as connection:
-                connection.send(whole[:length])
-                connection.socket.shutdown(socket.SHUT_WR)
-                connection.wait_closed()
 
 
 UVARINT_MOST = b"\xff\xff\xff\xff\x0f"

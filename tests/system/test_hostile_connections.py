@@ -39,7 +39,6 @@ from tests.system.raw import (
 from tests.system.topics import create
 
 MIB = 1024 * 1024
-REQUESTS_IN_MEMORY = 64 * MIB  # the default, beside one request of 32 MiB
 SLACK = 80 * MIB
 STALLED_SECONDS = 3.0
 LARGE_RECORDS = 60
@@ -163,20 +162,6 @@ def test_many_that_announce_much_and_say_little(broker: BrokerProcess) -> None:
         # Announcing costs nothing, so it must not take anything from those who send.
         write_a_large_record(broker, within=5)
     assert growth.most < SLACK
-
-
-def test_many_large_requests_that_are_never_finished(broker: BrokerProcess) -> None:
-    """800 MB of requests are begun: what is held at once has its limit, and others go on."""
-    most_of_it = memoryview(int32(25 * MIB) + bytes(20 * MIB))
-    with (
-        Growth(broker) as growth,
-        connections(broker, 40) as all_of_them,
-        pushing(all_of_them, most_of_it, 4.0),
-    ):
-        pass
-    assert growth.most < REQUESTS_IN_MEMORY + SLACK
-    # What was held is free again for those who finish.
-    write_a_large_record(broker, within=5)
 
 
 def test_half_sent_requests_bound_the_broker_and_hinder_nobody(broker: BrokerProcess) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import struct
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,23 +122,6 @@ async def test_aiokafka(secured: SecuredBroker, mechanism: str) -> None:
         await producer.send_and_wait("common", b"by aiokafka")
     finally:
         await producer.stop()
-
-
-def test_kcat(secured: SecuredBroker, tmp_path: Path) -> None:
-    settings = tmp_path / "kcat.conf"  # not its command, which everybody reads
-    pairs = secured.librdkafka("SCRAM-SHA-512").items()
-    settings.write_text("".join(f"{key}={value}\n" for key, value in pairs))
-
-    def kcat(*options: str, stdin: bytes = b"") -> bytes:
-        command = ["kcat", "-F", str(settings), "-t", "kcat", *options]
-        ended = subprocess.run(
-            command, input=stdin, capture_output=True, check=False, timeout=WITHIN
-        )
-        assert ended.returncode == 0, secured.broker.log()[-1500:]
-        return ended.stdout
-
-    kcat("-P", stdin=b"hello\n")
-    assert kcat("-C", "-p", "0", "-o", "beginning", "-e", "-q") == b"hello\n"
 
 
 # Who does not get in

@@ -11,7 +11,7 @@ from harness.broker_process import BrokerProcess
 from harness.waiting import wait_until
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.clients.stored import segments
-from tests.system.produce import must_produce, produce, read_values, wait_writable
+from tests.system.produce import must_produce, produce, read_values
 from tests.system.topics import create
 
 
@@ -76,18 +76,3 @@ def test_the_directory_of_an_earlier_life_is_not_adopted(
     for file in segments(broker.partition_dir("restored")):
         assert b"first life" not in file.read_bytes()
     assert "acknowledged messages 0 to 1" in broker.http("/readyz")[1]
-
-
-def test_deleted_while_it_is_written_to(broker: BrokerProcess) -> None:
-    """Kills between deletion and creation: whatever is there afterwards is of the last life."""
-    listed = LibrdkafkaAdmin().topics
-    for life in range(2):
-        create(broker.bootstrap, "torn")
-        must_produce(broker.bootstrap, "torn", [b"life %d" % life])
-        LibrdkafkaAdmin().delete_topic(broker.bootstrap, "torn")
-        broker.restart()
-        wait_until(lambda: "torn" not in listed(broker.bootstrap), what="it is unlisted")
-        wait_until(lambda: not broker.partition_dir("torn").exists(), what="its data is gone")
-    create(broker.bootstrap, "torn")
-    assert wait_writable(broker.bootstrap, "torn") == 0
-    assert set(read_values(broker.bootstrap, "torn").values()) == {b"try"}

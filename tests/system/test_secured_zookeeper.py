@@ -54,16 +54,3 @@ def test_they_get_in_and_say_until_when(
             for file in (authority.ca, mine):
                 assert f'penstock_certificate_expires_seconds{{file="{file}"}}' in page
         assert PASSWORD not in broker.log() + registry.log()
-
-
-def test_a_broker_that_does_not_believe_it_says_so_and_ends(
-    tmp_path: Path, locked: SecuredZooKeeper
-) -> None:
-    other = Authority(tmp_path / "other")
-    settings = {"zookeeper_security": {"tls": {"ca": str(other.ca)}}}
-    broker = BrokerProcess(tmp_path / "broker", zookeeper=locked.tls_address, settings=settings)
-    broker.spawn()
-    assert broker.process.wait(within=60) == 1
-    last = broker.log().splitlines()[-1]
-    assert last.startswith(f"penstock broker: ZooKeeper at {locked.tls_address}: ")
-    assert "its certificate is not trusted" in last

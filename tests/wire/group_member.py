@@ -1,6 +1,5 @@
 """A member of a consumer group that says each request itself, in versions of its choice."""
 
-from collections.abc import Callable
 from typing import TypeVar
 
 from harness.waiting import wait_until
@@ -76,12 +75,6 @@ class GroupMember:
 
     def sync(self, assignments: dict[str, Assignment] | None = None) -> Assignment:
         """Hand in what each member is to do, as the leader, and be told one's own part."""
-        told = self.try_to_sync(assignments)
-        assert told is not None
-        return told
-
-    def try_to_sync(self, assignments: dict[str, Assignment] | None = None) -> Assignment | None:
-        """Nothing if somebody has joined again before this was asked."""
         request = SyncGroupRequest(
             group_id=self.group,
             generation_id=self.generation,
@@ -94,8 +87,6 @@ class GroupMember:
             ),
         )
         answer = self.ask(sync_group.API, request)
-        if answer.error_code is ErrorCode.rebalance_in_progress:
-            return None
         assert answer.error_code is ErrorCode.none
         if self.version(sync_group.API) >= 5:
             assert (answer.protocol_type, answer.protocol_name) == (PROTOCOL_TYPE, self._protocol)
@@ -108,15 +99,6 @@ class GroupMember:
             member_id=self.member_id,
         )
         return self.ask(heartbeat.API, request).error_code
-
-    def wait_until_others_join(self, check: Callable[[], None]) -> None:
-        """`check` raises what others have failed with meanwhile."""
-
-        def is_rebalancing() -> bool:
-            check()
-            return self.beat() is ErrorCode.rebalance_in_progress
-
-        wait_until(is_rebalancing, within=_WITHIN, what=f"{self.group} rebalances", every=0.1)
 
     def leave(self) -> LeaveGroupResponse:
         leaves = MemberIdentity(member_id=self.member_id)

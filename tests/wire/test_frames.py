@@ -62,14 +62,6 @@ def test_frames_do_not_depend_on_how_bytes_arrive(
     assert memory.used == 0
 
 
-def test_byte_by_byte() -> None:
-    frames = reader()
-    sent = [b"12345678", b"x" * 100, b"y" * 20_000]
-    stream = b"".join(frame(body) for body in sent)
-    got = [bytes(one) for byte in stream for one in deliver(frames, bytes([byte]))]
-    assert got == sent
-
-
 @given(st.integers(0, 5), bodies)
 def test_a_suspended_reader_goes_on_where_it_was(stop_after: int, sent: list[bytes]) -> None:
     memory = FrameMemory(4 * LIMIT)

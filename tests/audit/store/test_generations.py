@@ -90,17 +90,6 @@ LOSSES: dict[str, tuple[list[Json], list[tuple[str, int, int]]]] = {
         ],
         [("hdfs", 400, 200)],
     ),
-    "the whole log": (
-        [
-            agent(0, shipped(0, 0, 600)),
-            broker(0, (0, 600, TIME, 0)),
-            loader(0, 0, 450, TIME, run("file", 0, 450)),
-            agent(1, shipped(600, 0, 700, time=LATER, epoch=1), time=LATER),
-            broker(1, (0, 700, LATER, 1), withdrawn=[withdrawn(0, 600, 1)]),
-            loader(1, 0, 700, LATER, run("file", 600, 700), epoch=1),
-        ],
-        [("hdfs", 450, 150)],
-    ),
     "both ends, under one leader epoch": (
         [
             agent(0, shipped(0, 0, 1_000)),
@@ -124,15 +113,6 @@ LOSSES: dict[str, tuple[list[Json], list[tuple[str, int, int]]]] = {
             ),
         ],
         [("hdfs", 50, 50), ("hdfs", 800, 200)],
-    ),
-    "twice": (
-        [
-            *lost_tail(told=True),
-            broker(2, (700, 50, LATER, 5), withdrawn=[withdrawn(700, 100, 5)]),
-            agent(2, shipped(1_000, 700, 50, time=LATER, epoch=5), time=LATER),
-            loader(2, 700, 50, LATER, run("file", 1_000, 50), epoch=5),
-        ],
-        [("hdfs", 400, 200)],
     ),
     "only a leader, twice": (
         [

@@ -34,8 +34,61 @@ def rules(*copies: Copy, said: str = "", troubles: Sequence[str] = ()) -> set[st
     return {each.rule for each in judge(Case(places, said, troubles))}
 
 
-def test_the_same_but_for_the_leader_epoch() -> None:
-    assert rules(copied(*(_of_epoch(each, 9) for each in SOURCE))) == set()
+def of_epoch(stored: Batch, epoch: int) -> Batch:
+    data = stored.data[:12] + epoch.to_bytes(4, "big") + stored.data[16:]
+    return replace(stored, data=data)
+
+
+# A gap is made behind the second batch.
+BEFORE = (batch(0), batch(2), batch(4), batch(6, [b"x"]))
+OTHER_EPOCH = (SOURCE[0], of_epoch(SOURCE[1], 5), SOURCE[2])
+
+
+def of_one(*batches: Batch) -> Copy:
+    return Copy(batches, [Replica(1, batches)])
+
+
+def behind_a_gap(*batches: Batch) -> Copy:
+    return Copy((batch(7),), [Replica(1, batches)], BEFORE, GAP)
+
+
+COPIES: dict[str, tuple[Copy, set[str]]] = {
+    "the same but for the leader epoch": (copied(*(of_epoch(each, 9) for each in SOURCE)), set()),
+    "left out": (copied(SOURCE[0], SOURCE[2]), {"missing", "hole"}),
+    "left out, and the rest numbered on": (copied(SOURCE[0], batch(2)), {"changed", "missing"}),
+    "without its end": (copied(*SOURCE[:2]), {"missing"}),
+    "more than the source had": (copied(*SOURCE, batch(5)), {"invented"}),
+    "other offsets": (
+        copied(batch(1000), batch(1002, [b"c"]), batch(1003)),
+        {"invented", "missing"},
+    ),
+    "two batches made one": (
+        copied(batch(0, [b"a", b"b", b"c"]), SOURCE[2]),
+        {"changed", "missing"},
+    ),
+    "holes of compaction": (of_one(batch(0), batch(7)), set()),
+    "thrown away since": (
+        Copy(SOURCE[1:], [Replica(1, SOURCE)], before=SOURCE[:1]),
+        set(),
+    ),
+    "brokers of other epochs": (
+        Copy(SOURCE, [Replica(1, SOURCE), Replica(2, OTHER_EPOCH)]),
+        {"replicas"},
+    ),
+    "brokers of other ends": (
+        Copy(SOURCE, [Replica(1, SOURCE), Replica(2, SOURCE[:2])]),
+        {"replicas"},
+    ),
+    "a gap that is leapt over": (behind_a_gap(*BEFORE[:2], batch(7)), {"beyond", "hole"}),
+    "a gap at which something is lost": (behind_a_gap(BEFORE[0]), {"back"}),
+    "nothing": (Copy((), []), {"nothing"}),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_breaks_these_rules(name: str) -> None:
+    copy, broken = COPIES[name]
+    assert rules(copy, said=SAID) == broken
 
 
 def test_each_other_byte_counts() -> None:
@@ -54,74 +107,17 @@ def test_a_batch_with_a_wrong_crc() -> None:
     assert "spoilt" in rules(copied(SOURCE[0], spoilt, SOURCE[2]))
 
 
-def test_a_batch_that_is_left_out() -> None:
-    assert rules(copied(SOURCE[0], SOURCE[2])) == {"missing", "hole"}
-
-
-def test_a_batch_that_is_left_out_and_the_rest_numbered_on() -> None:
-    assert rules(copied(SOURCE[0], batch(2))) == {"changed", "missing"}
-
-
-def test_the_end_that_is_missing() -> None:
-    assert rules(copied(*SOURCE[:2])) == {"missing"}
-
-
-def test_more_than_the_source_had() -> None:
-    assert rules(copied(*SOURCE, batch(5))) == {"invented"}
-
-
-def test_other_offsets() -> None:
-    shifted = [batch(1000), batch(1002, [b"c"]), batch(1003)]
-    assert rules(copied(*shifted)) == {"invented", "missing"}
-
-
-def test_two_batches_made_one() -> None:
-    found = rules(copied(batch(0, [b"a", b"b", b"c"]), SOURCE[2]))
-    assert found == {"changed", "missing"}
-
-
-def test_holes_of_compaction_are_no_fault() -> None:
-    compacted = (batch(0), batch(7))
-    copy = Copy(compacted, [Replica(1, compacted)])
-    assert rules(copy) == set()
-
-
-def test_a_source_that_has_thrown_away_what_was_copied() -> None:
-    copy = Copy(SOURCE[1:], [Replica(1, SOURCE)], before=SOURCE[:1])
-    assert rules(copy) == set()
-
-
-def test_brokers_of_the_target_that_differ() -> None:
-    other = (SOURCE[0], _of_epoch(SOURCE[1], 5), SOURCE[2])
-    assert rules(Copy(SOURCE, [Replica(1, SOURCE), Replica(2, other)])) == {"replicas"}
-    assert rules(Copy(SOURCE, [Replica(1, SOURCE), Replica(2, SOURCE[:2])])) == {"replicas"}
-
-
-def test_a_gap_at_which_it_stops() -> None:
-    before = (batch(0), batch(2), batch(4), batch(6, [b"x"]))
-    overtaken = Copy((batch(7),), [Replica(1, before[:2])], before, GAP)
-    assert rules(overtaken, said=SAID) == set()
-    assert rules(overtaken, said=SAID.replace("7", "8")) == {"silent"}
-    assert rules(overtaken, said=SAID.replace("clicks", "others")) == {"silent"}
-    assert rules(overtaken) == {"silent"}
-
-
-def test_a_gap_that_is_leapt_over() -> None:
-    before = (batch(0), batch(2), batch(4), batch(6, [b"x"]))
-    leapt = (*before[:2], batch(7))
-    assert rules(Copy((batch(7),), [Replica(1, leapt)], before, GAP), said=SAID) == {
-        "beyond",
-        "hole",
-    }
-
-
-def test_a_gap_at_which_something_is_lost() -> None:
-    before = (batch(0), batch(2), batch(4))
-    assert rules(Copy((batch(7),), [Replica(1, before[:1])], before, GAP), said=SAID) == {"back"}
-
-
-def test_nothing_was_copied() -> None:
-    assert rules(Copy((), [])) == {"nothing"}
+@pytest.mark.parametrize(
+    ("said", "broken"),
+    [
+        (SAID, set()),
+        (SAID.replace("7", "8"), {"silent"}),
+        (SAID.replace("clicks", "others"), {"silent"}),
+        ("", {"silent"}),
+    ],
+)
+def test_a_gap_at_which_it_stops(said: str, broken: set[str]) -> None:
+    assert rules(behind_a_gap(*BEFORE[:2]), said=said) == broken
 
 
 def test_what_went_wrong_in_a_run() -> None:
@@ -132,8 +128,3 @@ def test_what_went_wrong_in_a_run() -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_a_whole_copy_breaks_no_rule(rule: str) -> None:
     assert list(RULES[rule](copied(*SOURCE))) == []
-
-
-def _of_epoch(stored: Batch, epoch: int) -> Batch:
-    data = stored.data[:12] + epoch.to_bytes(4, "big") + stored.data[16:]
-    return replace(stored, data=data)

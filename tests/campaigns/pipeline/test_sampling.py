@@ -1,7 +1,6 @@
 """What a process and its files take is read, kept, and read again."""
 
 import gc
-import io
 import mmap
 import os
 import subprocess
@@ -12,14 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.campaigns.pipeline.flatness import Kind, Point
+from tests.campaigns.pipeline.flatness import Kind
 from tests.campaigns.pipeline.sampling import (
     Look,
-    Sampler,
     allocated,
     of_files,
     of_process,
-    read,
 )
 
 
@@ -90,24 +87,3 @@ def test_files_count_by_what_they_take_on_disk(tmp_path: Path) -> None:
     assert allocated(tmp_path / "gone") == 0
     (look,) = of_files("all", Kind.LOGS, lambda: [tmp_path / "deep", tmp_path / "b"])()
     assert look.value == allocated(tmp_path)
-
-
-def test_what_was_written_down_is_read_again(tmp_path: Path) -> None:
-    file = io.StringIO()
-    lives = iter(("7", "8"))
-    sampler = Sampler(
-        [
-            lambda: [Look("a memory", Kind.MEMORY, next(lives), 81_264_640)],
-            lambda: [Look("load", Kind.OTHER, "", 1.25)],
-        ],
-        file,
-        1.0,
-    )
-    sampler.look(0.0)
-    sampler.look(1.04)
-    path = tmp_path / "samples.csv"
-    path.write_text(file.getvalue())
-    memory, load = read(path)
-    assert (memory.name, memory.kind) == ("a memory", Kind.MEMORY)
-    assert memory.points == (Point(0.0, "7", 81_264_640), Point(1.0, "8", 81_264_640))
-    assert [each.value for each in load.points] == [1.25, 1.25]

@@ -3,6 +3,7 @@ one that is right, it does not."""
 
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from tests.campaigns.reading import DeadLetter, Row
@@ -29,9 +30,68 @@ from tests.campaigns.witness.judging import judge
 from tests.campaigns.witness.truth import NEVER, Blind, Change, File, Line, Truth
 from tests.campaigns.witness.verdict import Called, Cell, Seen, Verdict
 
+ALL, LOSING, TWO = landed(0, 1, 2, 3, 4), landed(0, 1, 4), landed(0, 1)
+THREE, DOUBLE = landed(0, 1, 2), [*landed(0, 1, 2), *landed(1, source="s2")]
+EXACT = red(missing(2, 2), missing=2)
+AROUND = replace(missing(0, 2, words="within bytes 0 to 50"), seq=-1, end_position=50)
+LOST = Called("lost", "3 lines were gone", path=PATH, position=20, end_position=40, events=3)
+TWICE = Called("duplicated", "twice", source="s1", seq=1, events=1)
+NOBODY = Called("duplicated", "206 events have arrived twice")
+UNNAMED = red(Called("unnamed", "2 events", events=2, from_time=0, to_time=10_000), missing=2)
+NAMELESS = replace(offsets(2, 2), events=-1)
+PENDING = Verdict(2, "pending", waits=("web-1: the agent is done up to …",))
+FLOW = {"read": 5, "shipped": 3, "filtered": 0, "dead": 0, "lost": 0}
 
-def test_all_landed_and_green_is_right() -> None:
-    assert rules(written(5), landed(0, 1, 2, 3, 4), GREEN) == []
+
+@pytest.mark.parametrize(
+    ("lines", "rows", "verdict", "broken"),
+    [
+        (5, ALL, GREEN, []),
+        (5, ALL, EXACT, ["not lost"]),
+        (5, ALL, replace(GREEN, findings=(replace(missing(2, 2), accepted="known"),)), []),
+        (5, ALL, UNNAMED, ["unexplained"]),
+        (5, LOSING, EXACT, []),
+        (5, LOSING, red(missing(1, 3), missing=3), ["not lost"]),
+        (5, LOSING, red(AROUND, missing=2), []),
+        (5, LOSING, red(replace(AROUND, events=3), missing=3), ["count"]),
+        (5, LOSING, red(LOST), ["count"]),
+        (5, LOSING, red(replace(LOST, events=2)), []),
+        (5, LOSING, red(offsets(2, 2), missing=2), []),
+        (5, landed(0, 1, 2, 4), red(offsets(2, 2), missing=2), ["not lost"]),
+        (5, LOSING, UNNAMED, []),
+        (5, landed(0, 1, 3, 4), UNNAMED, ["count"]),
+        # What is still waited for is no hole, and is stuck, whatever else is wrong.
+        (5, TWO, PENDING, ["stuck"]),
+        (
+            5,
+            landed(0, 1, 2, 3),
+            replace(red(missing(4, 1), missing=1), waits=PENDING.waits),
+            ["stuck"],
+        ),
+        (3, DOUBLE, GREEN, ["double", "green"]),
+        (3, DOUBLE, red(TWICE, state="duplicated"), []),
+        (3, DOUBLE, red(NOBODY, state="duplicated"), ["double", "not double"]),
+        (3, THREE, red(TWICE, state="duplicated"), ["not double"]),
+        (3, [*THREE, Row("part.parquet", "", 0, 0, 7, "line 9999")], GREEN, ["rows"]),
+        (3, [*TWO, replace(landed(2)[0], position=7)], GREEN, ["rows"]),
+        (3, THREE, replace(GREEN, exit_code=1), ["exit", "exit"]),
+        (3, THREE, replace(GREEN, state="missing"), ["exit"]),
+        (3, THREE, Verdict(4, "", stderr="no such topic"), ["stuck"]),
+        (3, [], Verdict(6, "empty"), ["green", "hole"]),
+        (0, [], Verdict(6, "empty"), []),
+        (5, LOSING, replace(EXACT, missing=201), ["sums"]),
+        (5, LOSING, replace(EXACT, hosts_missing=0), ["sums"]),
+        (5, LOSING, replace(EXACT, landed_events=5), ["sums"]),
+        (5, LOSING, red(NAMELESS, missing=2), []),
+        (5, LOSING, red(NAMELESS, missing=3), ["sums"]),
+        (5, LOSING, replace(EXACT, flow=FLOW), ["sums"]),
+        (5, LOSING, replace(EXACT, flow={**FLOW, "lost": 2}), []),
+    ],
+)
+def test_a_verdict_over_what_has_landed(
+    lines: int, rows: list[Row], verdict: Verdict, broken: list[str]
+) -> None:
+    assert rules(written(lines), rows, verdict) == broken
 
 
 def test_a_lost_line_under_a_green_verdict_is_named() -> None:
@@ -56,17 +116,6 @@ def test_a_line_without_end_is_a_line_or_none_where_lines_are_counted() -> None:
         assert rules(truth, landed(0, 1, 2), GREEN) == ["green", "hole"]
 
 
-def test_what_is_called_missing_exactly_is_right() -> None:
-    assert rules(written(5), landed(0, 1, 4), red(missing(2, 2), missing=2)) == []
-
-
-def test_what_is_still_waited_for_is_no_hole_and_is_stuck() -> None:
-    verdict = Verdict(2, "pending", waits=("web-1: the agent is done up to …",))
-    assert rules(written(5), landed(0, 1), verdict) == ["stuck"]
-    beside = replace(red(missing(4, 1), missing=1), waits=verdict.waits)
-    assert rules(written(5), landed(0, 1, 2, 3), beside) == ["stuck"], "whatever is wrong, too"
-
-
 def test_a_window_that_waits_holds_what_was_written_in_it_only() -> None:
     cells = (Cell(0, 3000, "pending"), Cell(3000, 5000, "missing"))
     verdict = replace(red(missing(4, 1), missing=1), cells=cells)
@@ -75,35 +124,6 @@ def test_a_window_that_waits_holds_what_was_written_in_it_only() -> None:
     assert found[0].kind == "not exact"
     both = replace(verdict, cells=(cells[0], replace(cells[1], waits=True)))
     assert judged(written(5), landed(2), both) == []
-
-
-def test_what_landed_is_not_missing() -> None:
-    assert rules(written(5), landed(0, 1, 2, 3, 4), red(missing(2, 2), missing=2)) == ["not lost"]
-
-
-def test_a_range_that_is_too_wide_holds_what_landed() -> None:
-    found = judged(written(5), landed(0, 1, 4), red(missing(1, 3), missing=3))
-    assert [each.rule for each in found] == ["not lost"]
-    assert numbers_of(found[0]) == [1]
-
-
-def test_a_range_around_them_says_how_many_they_are() -> None:
-    around = replace(missing(0, 2, words="within bytes 0 to 50"), seq=-1, end_position=50)
-    assert rules(written(5), landed(0, 1, 4), red(around, missing=2)) == []
-    too_many = replace(around, events=3)
-    assert rules(written(5), landed(0, 1, 4), red(too_many, missing=3)) == ["count"]
-
-
-def test_lost_lines_are_counted() -> None:
-    lost = Called("lost", "3 lines were gone", path=PATH, position=20, end_position=40, events=3)
-    assert rules(written(5), landed(0, 1, 4), red(lost)) == ["count"]
-    assert rules(written(5), landed(0, 1, 4), red(replace(lost, events=2))) == []
-
-
-def test_offsets_lead_to_lines() -> None:
-    gone = Called("missing", "offsets 2 to 3", partition=0, offset=2, offsets=2, events=2)
-    assert rules(written(5), landed(0, 1, 4), red(gone, missing=2)) == []
-    assert rules(written(5), landed(0, 1, 2, 4), red(gone, missing=2)) == ["not lost"]
 
 
 def test_what_others_wrote_may_be_missing_too() -> None:
@@ -197,20 +217,6 @@ def test_a_row_of_others_is_at_an_offset_where_it_was() -> None:
     there = theirs(3)
     elsewhere = replace(row_of(there), offset=4)
     assert of_others(written(3), GREEN, there, rows=[row_of(there), elsewhere]) == ["rows"]
-
-
-def test_a_double_line_under_a_green_verdict_is_named() -> None:
-    rows = landed(0, 1, 2) + landed(1, source="s2")
-    assert rules(written(3), rows, GREEN) == ["double", "green"]
-
-
-def test_what_is_called_duplicated_is_so() -> None:
-    twice = Called("duplicated", "twice", source="s1", seq=1, events=1)
-    rows = landed(0, 1, 2) + landed(1, source="s2")
-    assert rules(written(3), rows, red(twice, state="duplicated")) == []
-    assert rules(written(3), landed(0, 1, 2), red(twice, state="duplicated")) == ["not double"]
-    nothing = Called("duplicated", "206 events have arrived twice")
-    assert rules(written(3), rows, red(nothing, state="duplicated")) == ["double", "not double"]
 
 
 def test_what_was_in_two_rows_until_one_was_removed_is_called_duplicated() -> None:
@@ -415,14 +421,6 @@ def test_what_is_called_changed_or_unproven_was_spoilt() -> None:
         assert rules(truth, landed(0, 1, 2), called) == []
 
 
-def test_what_has_no_name_is_counted() -> None:
-    unnamed = Called("unnamed", "2 events", events=2, from_time=0, to_time=10_000)
-    truth = written(5)
-    assert rules(truth, landed(0, 1, 4), red(unnamed, missing=2)) == []
-    assert rules(truth, landed(0, 1, 3, 4), red(unnamed, missing=2)) == ["count"]
-    assert rules(truth, landed(0, 1, 2, 3, 4), red(unnamed, missing=2)) == ["unexplained"]
-
-
 def test_what_was_written_while_the_agent_was_dead_has_the_time_when_it_was_read() -> None:
     truth = written(5)
     unnamed = Called("unnamed", "2 events", events=2, from_time=60_000, to_time=70_000)
@@ -436,42 +434,3 @@ def test_a_spoilt_file_is_what_was_in_it() -> None:
     truth.landed["t/dt=1/hour=1/part.parquet"] = landed(3, 4)
     gone = Called("missing", "2 rows", tier="hdfs", path="t/dt=1/hour=1/part.parquet", events=2)
     assert rules(truth, landed(0, 1, 2), red(gone, missing=2)) == []
-
-
-def test_an_exit_code_agrees_with_the_state() -> None:
-    rows = landed(0, 1, 2)
-    assert rules(written(3), rows, replace(GREEN, exit_code=1)) == ["exit", "exit"]
-    assert rules(written(3), rows, replace(GREEN, state="missing")) == ["exit"]
-    empty = Verdict(6, "empty")
-    assert rules(written(0), landed(), empty) == []
-    assert rules(written(3), landed(), empty)[:1] == ["green"]
-    assert rules(written(3), rows, Verdict(4, "", stderr="no such topic")) == ["stuck"]
-
-
-def test_rows_are_what_was_written() -> None:
-    truth = written(3)
-    assert rules(truth, landed(0, 1, 2), GREEN) == []
-    others = Row("part.parquet", "", 0, 0, 7, "somebody else's")
-    made_up = replace(others, text="line 9999")
-    assert rules(truth, [*landed(0, 1, 2), made_up], GREEN) == ["rows"]
-    elsewhere = replace(landed(2)[0], position=7)
-    assert rules(truth, [*landed(0, 1), elsewhere], GREEN) == ["rows"]
-
-
-def test_sums_agree() -> None:
-    rows = landed(0, 1, 4)
-    exact = red(missing(2, 2), missing=2)
-    assert rules(written(5), rows, replace(exact, missing=201)) == ["sums"]
-    assert rules(written(5), rows, replace(exact, hosts_missing=0)) == ["sums"]
-    assert rules(written(5), rows, replace(exact, landed_events=5)) == ["sums"]
-    nameless = replace(offsets(2, 2), events=-1)
-    assert rules(written(5), rows, red(nameless, missing=2)) == []
-    assert rules(written(5), rows, red(nameless, missing=3)) == ["sums"]
-    flow = {"read": 5, "shipped": 3, "filtered": 0, "dead": 0, "lost": 0}
-    assert rules(written(5), rows, replace(exact, flow=flow)) == ["sums"]
-    assert rules(written(5), rows, replace(exact, flow={**flow, "lost": 2})) == []
-
-
-def test_an_accepted_fault_is_no_fault() -> None:
-    accepted = replace(missing(2, 2), accepted="known")
-    assert rules(written(5), landed(0, 1, 2, 3, 4), replace(GREEN, findings=(accepted,))) == []

@@ -48,6 +48,7 @@ def test_what_zookeeper_alone_knew_comes_back(
         at = At(broker.bootstrap)
         at.output("topics", "create", "kept", "--config", "retention.ms=777000")
         at.output("topics", "create", "gone", "--config", "retention.ms=1000")
+        at.output("produce", "kept", stdin="x\ny\n")
         with guarded_session(chroot) as session:
             acls.add(session, ON_KEPT, [ALLOWED])
         at.output("quotas", "set", "--client-id", "*", "--produce", "10e6")
@@ -65,8 +66,10 @@ def test_what_zookeeper_alone_knew_comes_back(
     lost = f"{zookeeper.address}/t{uuid.uuid4().hex[:12]}"  # an empty one in its place
     config = first.config
     config.write_text(config.read_text().replace(chroot, lost))
-    recovered = penstock("topics", "recover", "--config", str(config))
-    assert recovered.returncode == 0, recovered
+    recover = ("topics", "recover", "--config", str(config))
+    for became in ("created", "unchanged"):
+        recovered = penstock(*recover)
+        assert (recovered.returncode, f"  {became}: " in recovered.stdout) == (0, True), recovered
     arguments = ("backup", "restore", str(file), "--zookeeper", lost, *guarded, "--yes", "--json")
     restored = penstock(*arguments)
     assert restored.returncode == 1  # as one topic is not there
@@ -78,6 +81,7 @@ def test_what_zookeeper_alone_knew_comes_back(
     with first as broker:
         at = At(broker.bootstrap)
         assert "777000" in at.output("topics", "describe", "kept")
+        assert at.output("consume", "kept", "--from", "beginning", "--to-end") == "x\ny\n"
         assert "alice" in at.output("users", "list")
         with guarded_session(lost) as session:
             assert acls.standing(session, ON_KEPT) == (ALLOWED,)

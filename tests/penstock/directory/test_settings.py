@@ -16,7 +16,6 @@ from loader.config import LoaderConfig
 from loader.planning.table_selection import matching
 from mirror.config import MirrorConfig
 from penstock.config.configuration import load
-from penstock.directory.locks import Locks
 from penstock.directory.places import WINDOW_SECONDS, MirrorPorts, Places, Ports
 from penstock.directory.preparing import SETTINGS_HEADER, literal, settings, settings_text
 from penstock.services.agent_configuration import load_agent
@@ -80,38 +79,6 @@ def test_every_port_is_used_once(tmp_path: Path) -> None:
     zookeeper = int(broker.zookeeper.rpartition(":")[2])
     listening = (broker.port, broker.http_port, registry.port, audit.port, agent.http_port)
     assert Ports(zookeeper, *listening) == PORTS
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_behind_locks_each_program_takes_its_settings(tmp_path: Path, name: str) -> None:
-    directory = tmp_path / name
-    directory.mkdir()
-    locks = Locks.of(Places(directory))
-    broker, registry, agent, loader, audit = loaded(directory, secure=True).values()
-    (listener,) = broker.every_listener
-    assert (listener.protocol, listener.port) == ("SASL_SSL", PORTS.broker)
-    assert listener.tls is not None
-    assert listener.tls.certificate == str(locks.certificate("broker"))
-    assert broker.http_port == PORTS.broker_http
-    assert broker.authorization is not None
-    assert registry.tls
-    assert registry.users_file == str(locks.registry_users)
-    assert loader.audit == f"https://127.0.0.1:{PORTS.audit}"
-    assert loader.audit_security.token_file == str(locks.token("loader"))
-    assert audit.tls
-    assert audit.has_logins
-    clients = {
-        "broker": (broker.between.security, broker.registry_security),
-        "agent": (agent.security, agent.registry_security),
-        "loader": (loader.security, loader.registry_security),
-        "audit": (audit.security, audit.registry_security),
-    }
-    for user, (security, at_registry) in clients.items():
-        assert security.login is not None, user
-        assert security.tls is not None, user
-        assert (security.login.user, at_registry.user) == (user, user)
-        assert security.login.password_file == at_registry.password_file
-        assert security.tls == at_registry.tls
 
 
 @pytest.mark.parametrize("secure", [False, True])

@@ -6,15 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ground.http_security import HttpSecurity
-from ground.tls import Tls
 from harness.certificates import Authority
-from loader.hours.audit import Audit
-from loader.tables import Hour
 from tests.audit.http.locked import ALICE, TOKEN, LockedAudit
 from tests.penstock.running import penstock
-
-ASKED = ("x", Hour(0))
 
 
 @pytest.fixture(scope="module")
@@ -112,12 +106,3 @@ def test_no_secret_is_sent_in_the_clear(
     ended = penstock("report", "--audit", plain, "--audit-security", told)
     assert ended.returncode == 4
     assert "would be sent in the clear to an http:// URL" in ended.stderr
-
-
-def test_a_loader_gets_in(locked: LockedAudit, token_file: Path) -> None:
-    known = HttpSecurity(tls=Tls(ca=str(locked.ca)), token_file=str(token_file))
-    said = Audit(locked.url, "test", security=known).ask([ASKED])[ASKED]
-    assert "nothing is known yet of a topic x" in str(said)
-    nobody = HttpSecurity(tls=Tls(ca=str(locked.ca)))
-    said = Audit(locked.url, "test", security=nobody).ask([ASKED])[ASKED]
-    assert "answered HTTP 401: authentication required" in str(said)

@@ -118,9 +118,13 @@ def test_a_configuration_is_taken_if_it_is_valid(
 
     before = list(agent.settings["inputs"])  # type: ignore[call-overload]
     other = {"name": "other", "topic": new_topic, "paths": [f"{tmp_path}/logs/other"]}
+    (tmp_path / "logs" / "a.log").write_text("first\n")
     with agent:
+        wait_until(lambda: agent.status()["files"], what="the file is followed")
+        (file,) = agent.status()["files"]
         reload(inputs=[*before, other])
         wait_until(lambda: inputs(agent) == ["main", "other"], what="the new input is there")
+        assert [each["source"] for each in agent.status()["files"]] == [file["source"]]
         wait_until(lambda: agent.said("configuration loaded", "inputs=2"), what="that is said")
 
         reload(inputs=[{"paths": ["/x"]}])

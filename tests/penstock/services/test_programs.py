@@ -1,7 +1,6 @@
 """The programs that run until they are stopped, and what is done with their directories."""
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -50,38 +49,6 @@ def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
     )
     assert ended.returncode == 1
     assert "penstock broker: no ZooKeeper answers" in ended.stderr
-
-
-@pytest.mark.slow
-def test_the_map_of_topics_is_rebuilt_after_zookeeper_was_lost(
-    tmp_path: Path, zookeeper: EmbeddedZooKeeper
-) -> None:
-    lost, fresh = (f"{zookeeper.address}/{tmp_path.name}-{which}" for which in ("lost", "fresh"))
-    broker = BrokerProcess(tmp_path, zookeeper=lost)
-    at = At(broker.bootstrap)
-    recover = ["topics", "recover", "--config", str(broker.config)]
-    with broker:
-        before = [at.json("topics", "create", name, "--partitions", "2") for name in ("a", "b")]
-        at.output("produce", "a", "--partition", "1", stdin="x\ny\n")
-        in_use = penstock(*recover)
-        assert (in_use.returncode, "is in use" in in_use.stderr) == (1, True)
-    (broker.data_dir / "c-0").mkdir()
-    settings = ["--set", f"zookeeper={fresh}"]
-    first, second = penstock(*recover, *settings), penstock(*recover, *settings)
-    assert first.stderr.startswith("skipped: ")
-    assert "c-0" in first.stderr
-    assert "4 partitions found\n  created: a, b\n" in first.stdout
-    assert "  unchanged: a, b\n" in second.stdout
-    shutil.rmtree(broker.data_dir / "c-0")
-
-    broker.config.write_text(broker.config.read_text().replace(lost, fresh))
-    with broker:
-        listed = at.json("topics", "list")
-        assert [each["id"] for each in listed] == [each["id"] for each in before]
-        assert at.output("consume", "a", "--from", "beginning", "--to-end") == "x\ny\n"
-        at.output("produce", "a", "--partition", "1", stdin="z\n")
-        (_, partition) = at.json("topics", "describe", "a")["partitions"]
-    assert partition["next"] == 3
 
 
 def test_recovery_takes_no_other_brokers_directory(tmp_path: Path) -> None:

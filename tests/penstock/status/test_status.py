@@ -91,20 +91,6 @@ def test_something_is_missing(
     assert (standing.verdict, standing.problems) == ("missing", ())
 
 
-def test_what_a_broker_has_lost_is_a_problem(
-    running_broker: BrokerProcess, running_registry: RegistryProcess
-) -> None:
-    lost = "lost: t-0 has lost acknowledged messages 0 to 9"
-    with answering(lambda _path, _query: (200, f"ready\n{lost}\n".encode())) as page:
-        at = ("--broker-http", page.url)
-        ended = heard(running_broker, running_registry, state=State.COMPLETE, more=at)
-        assert f"! broker at {page.url}: {lost}" in ended.stdout.splitlines()
-        assert ended.returncode == 1
-        at_json = (*at, "--json")
-        ended = heard(running_broker, running_registry, state=State.COMPLETE, more=at_json)
-    assert json.loads(ended.stdout)["problems"] == [f"broker at {page.url}: {lost}"]
-
-
 def test_what_an_up_runs_is_found_by_its_directory(tmp_path: Path) -> None:
     """Of one with two clusters that one is asked where lines end."""
     ports = Ports(broker=2, registry=3, audit=4, agent_http=5, broker_http=6)

@@ -1,6 +1,5 @@
 """`penstock consume --group`, against a running broker and its ZooKeeper."""
 
-import signal
 from collections.abc import Iterator
 
 import pytest
@@ -8,12 +7,11 @@ import pytest
 from cluster import group_members, groups
 from cluster.group_offsets import read_offsets
 from cluster.session import Session
-from cluster.values import GroupInfo, GroupKind, TopicPartition
+from cluster.values import GroupInfo, GroupKind
 from harness.broker_process import BrokerProcess
 from harness.server_process import free_ports
-from harness.waiting import wait_until
 from tests.client.group.conftest import zookeeper_of
-from tests.penstock.running import At, Running
+from tests.penstock.running import At
 
 
 @pytest.fixture
@@ -35,10 +33,6 @@ def in_group(new_topic: str, address: str) -> list[str]:
     return ["consume", new_topic, *group, "--from", "beginning"]
 
 
-def lines_of(process: Running, count: int) -> list[str]:
-    return [process.stdout.readline().decode().rstrip("\n") for _ in range(count)]
-
-
 def owned(session: Session, group: str) -> dict[int, int]:
     """How many members have how many partitions each."""
     members = group_members.members(session, group, {})
@@ -53,28 +47,6 @@ def test_a_group_goes_on_where_it_stopped(at: At, new_topic: str, in_group: list
     at.output("produce", new_topic, stdin="e\n")
     documents = at.json(*in_group, "--count", "2")
     assert [each["value"] for each in documents] == ["d", "e"]
-
-
-def test_two_share_a_topic_and_one_leaves(
-    at: At, new_topic: str, in_group: list[str], session: Session
-) -> None:
-    at.output("topics", "create", new_topic, "--partitions", "2")
-    with at.running(*in_group) as one, at.running(*in_group) as two:
-        wait_until(lambda: owned(session, new_topic) == {2: 2}, within=120, what="two are in")
-        for partition in (0, 1):
-            to = ["--partition", str(partition)]
-            at.output("produce", new_topic, *to, stdin=f"{partition}\n" * 3)
-        shares = [lines_of(one, 3), lines_of(two, 3)]
-        assert sorted(shares) == [["0"] * 3, ["1"] * 3]
-        assert one.end(signal.SIGINT) == 130
-        assert (one.stdout.read(), one.stderr.read()) == (b"", b"")
-        # It has said goodbye: nobody waits for the end of its session.
-        wait_until(lambda: owned(session, new_topic) == {1: 2}, what="one has all")
-        partition = int(shares[0][0])
-        committed = read_offsets(session, new_topic)
-        assert committed[TopicPartition(new_topic, partition)].offset == 3
-        at.output("produce", new_topic, "--partition", str(partition), stdin="more\n")
-        assert lines_of(two, 1) == ["more"]
 
 
 def test_what_was_not_written_is_not_committed(

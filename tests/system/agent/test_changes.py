@@ -1,5 +1,5 @@
 """What changes between a crash and the resending of what was under way, and while all runs:
-configurations, partitions, topics, and what a broker remembers of a producer.
+configurations, partitions, and what a broker remembers of a producer.
 
 The broker is stopped in the middle of its work (SIGSTOP), so that batches are under way whose fate
 nobody knows: in the broker's socket, unread. Then the agent is killed.
@@ -16,10 +16,8 @@ from pathlib import Path
 from client import admin
 from harness.agent_process import AgentProcess
 from harness.broker_process import BrokerProcess
-from harness.recreated_topics import create_again
 from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
-from tests.system.agent.incarnations import LogFile, check_one_partition
+from tests.system.agent.incarnations import LogFile
 from tests.system.agent.shipped import Topic
 from tests.system.agent.site import Site, stop
 from tests.system.faults import Faults
@@ -135,85 +133,3 @@ def test_a_broker_that_has_forgotten_the_producer(
         topic.wait_for_count(ALL)
         stop(agent)
         site.check(topic, [log.life])
-
-
-def incompressible(chance: random.Random, size: int) -> str:
-    return f"{chance.getrandbits(8 * size):x}"[:size]
-
-
-def test_a_topic_for_small_batches(site: Site) -> None:
-    """Batches are made to fit; a line that fits into none is a dead letter."""
-    name = site.new_topic(configs={"max.message.bytes": "10000"})
-    topic, dead = site.topic(name), site.topic(f"{name}.dead")
-    chance = random.Random(6)
-    lines = [f"a {at} {incompressible(chance, 300)}" for at in range(1_000)]
-    lines[500] = f"a 500 {incompressible(chance, 50_000)}"
-    more = [f"a {at} {incompressible(chance, 300)}" for at in range(1_000, 1_500)]
-    log = site.file()
-    log.append("".join(f"{line}\n" for line in lines).encode())
-    with site.agent(site.reads(name)) as agent:
-        topic.wait_for_count(999)
-        dead.wait_for_count(1)
-        # It becomes smaller still while all runs.
-        admin.alter_topic(site.brokers, name, {"max.message.bytes": "3000"})
-        log.append("".join(f"{line}\n" for line in more).encode())
-        topic.wait_for_count(1_499)
-        stop(agent)
-    check_one_partition(topic.read_to_end().events)
-    assert topic.messages == lines[:500] + lines[501:] + more
-    (letter,) = dead.read_to_end().events
-    assert letter.value["offset"] == sum(len(line) + 1 for line in lines[:500])
-    assert (lines[500] + "\n").encode().startswith(letter.value["raw"])
-    assert letter.value["size"] in {len(lines[500]), len(lines[500]) + 1}
-    (account,) = site.accounts(topic).values()
-    assert (account.end, account.all_lines) == (log.size, 1_500)
-    assert account.count("dead_lettered") == 1
-
-
-def test_a_topic_that_does_not_exist_and_one_that_is_made_anew(site: Site) -> None:
-    """The broker creates the one when it is asked for it. Of the other the log tells, and what
-    comes goes to the new one."""
-    missing, name = f"{site.new_topic()}-new", site.new_topic()
-    a, b = site.file(), site.file("b.log")
-    a.write(2)
-    b.write(1)
-    with site.agent(site.reads(missing, "a.log"), site.reads(name, "b.log")) as agent:
-        wait_until(
-            lambda: missing in site.brokers.refresh(None).topics, what="the topic is created"
-        )
-        created = site.topic(missing)
-        created.wait_for_count(2)
-        site.topic(name).wait_for_count(1)
-        former = site.brokers.topic(name)
-        admin.delete_topic(site.brokers, name)
-        create_again(site.brokers, name, partitions=2, after=former)
-        b.write(1)
-        topic = site.topic(name)
-        topic.wait_for_count(1)
-        stop(agent)
-    site.check(created, [a.life])
-    assert topic.read_to_end().messages == ["b 1 "]
-    assert topic.events[0].seq == 1
-    assert agent.said(name)
-
-
-def test_the_registry_comes_late(
-    running_broker: BrokerProcess, new_topic: str, tmp_path: Path
-) -> None:
-    """An agent that never met it waits for it, and says for what."""
-    registry = RegistryProcess(
-        tmp_path / "registry",
-        brokers=running_broker.bootstrap,
-        settings={"topic": f"_schemas_{new_topic}"},
-    )
-    with Site(running_broker, registry.url, tmp_path) as site:
-        topic = site.topic(site.new_topic())
-        site.file().write()
-        agent = site.agent(site.reads(topic))
-        agent.spawn()
-        wait_until(lambda: agent.said(registry.address), what="it says what it waits for")
-        assert agent.alive
-        with registry:
-            topic.wait_for_count(1)
-            stop(agent)
-            check_one_partition(topic.read_to_end().events)

@@ -51,21 +51,6 @@ def test_damage(topic: Topic, log: LogFile, agent: AgentProcess) -> None:
     assert numbers == set(range(120))
 
 
-def test_two_agents_with_one_directory(
-    site: Site, topic: Topic, log: LogFile, agent: AgentProcess
-) -> None:
-    """The second says so in one line and ends; the first is not disturbed."""
-    second = site.agent(site.reads(topic), settings={"data_dir": str(agent.data_dir)})
-    second.spawn()
-    assert second.process.wait(within=20) != 0
-    assert second.said(str(agent.data_dir)), second.log()
-    assert "Traceback" not in second.log()
-    log.write(10)
-    topic.wait_for_count(log.lines)
-    stop(agent)
-    site.check(topic, [log.life])
-
-
 def test_a_directory_that_was_copied_to_a_second_host(
     site: Site, topic: Topic, log: LogFile
 ) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -156,73 +155,6 @@ def test_a_restart_goes_on(site: Site, topic: Topic, running_registry: RegistryP
     site.check(topic, a.lives + b.lives)
 
 
-def test_reload(site: Site, topic: Topic) -> None:
-    """SIGHUP takes a configuration that is right, and says why it does not take another."""
-    other = site.topic(site.new_topic())
-    a, b = site.file(), site.file("b.log")
-    a.write(3)
-    b.write(4)
-    one, two = site.reads(topic, "a.log"), site.reads(other, "b.log")
-    with site.agent(one) as agent:
-        topic.wait_for_count(3)
-        agent.configure(inputs=[one, {**two, "format": "nonsense"}])
-        os.kill(agent.process.pid, signal.SIGHUP)
-        wait_until(lambda: agent.said("nonsense"), what="it says what is wrong")
-        agent.configure(inputs=[one, two])
-        os.kill(agent.process.pid, signal.SIGHUP)
-        other.wait_for_count(4)
-        # The input that stays goes on where it was.
-        a.write()
-        topic.wait_for_count(4)
-        stop(agent)
-    assert len(topic.read_to_end().events) == 4
-    assert len({event.source for event in topic.events}) == 1
-
-
-def test_a_directory_of_inputs(site: Site, topic: Topic) -> None:
-    """A bad file disables only itself, and is named until it is put right."""
-    site.file().write(3)
-    site.file("b.log").write(2)
-    inputs = site.directory / "agent.d"
-    inputs.mkdir()
-    (inputs / "bad.yaml").write_text("inputs: [{paths: relative/*.log, topic: x}]\n")
-    (inputs / "good.yaml").write_text(json.dumps({"inputs": [site.reads(topic, "a.log")]}))
-    agent = site.agent(settings={"inputs_dir": str(inputs)})
-    agent.spawn()
-    topic.wait_for_count(3)
-    assert agent.said("bad.yaml")
-    assert "bad.yaml" in agent.http("/readyz")[1]
-    other = site.reads(topic, "b.log", name="other")
-    (inputs / "bad.yaml").write_text(json.dumps({"inputs": [other]}))
-    topic.wait_for_count(5)
-    wait_until(agent.ready, what="all is well")
-    stop(agent)
-
-
-def test_what_it_says_of_itself(site: Site, topic: Topic) -> None:
-    log = site.file()
-    log.write(3)
-    with site.agent(site.reads(topic)) as agent:
-        topic.wait_for_count(3)
-        source = topic.events[0].source
-        assert [agent.http(page)[0] for page in ("/healthz", "/readyz")] == [200, 200]
-        assert "penstock_agent" in agent.http("/metrics")[1]
-
-        def caught_up() -> bool:
-            said = json.dumps(agent.status())
-            return str(log.path) in said and source in said
-
-        wait_until(caught_up, what="the status names file and source")
-        table = agent.command("agent", "--status", "--config", str(agent.config))
-        assert table.returncode == 0, table.stderr
-        assert str(log.path) in table.stdout
-        assert source in table.stdout
-        stop(agent)
-    checked = agent.command("check-config", "agent", str(agent.config))
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert topic.name in checked.stdout
-
-
 def test_the_ledger_of_an_agent_that_is_idle(site: Site, topic: Topic) -> None:
     """A heartbeat in every window; of a file that was emptied without a copy, nobody knows what was
     written to it just before."""
@@ -263,21 +195,6 @@ def _windows(site: Site) -> set[int]:
 
 def _has_in_a_row(windows: set[int], count: int) -> bool:
     return any(windows.issuperset(range(first, first + count)) for first in windows)
-
-
-def test_the_end_drains(site: Site, topic: Topic) -> None:
-    """SIGTERM: what was read is acknowledged before the process ends."""
-    log = site.file()
-    log.write(2_000)
-    settings = {"batches": {"linger": 60.0, "bytes": 64 * 1024 * 1024}}
-    with site.agent(site.reads(topic), settings=settings) as agent:
-        time.sleep(0.5)
-        stop(agent)
-        if len(topic.read_to_end().events) < 2_000:
-            agent.start()
-            topic.wait_for_count(2_000)
-            stop(agent)
-    site.check(topic, [log.life])
 
 
 def test_lines_go_to_partitions_by_file_or_by_field(site: Site) -> None:

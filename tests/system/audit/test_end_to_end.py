@@ -18,7 +18,6 @@ from audit.answers import TopicReport
 from audit.findings import FaultKind, State
 from client.consumer import Consumer
 from client.offsets import Beginning
-from client.producer import Producer
 from cluster.zookeeper import EmbeddedZooKeeper
 from harness.agent_process import AgentProcess
 from harness.waiting import wait_until
@@ -30,7 +29,6 @@ from schemas.registry_client import RegistryClient
 from tests.system.audit.pipeline import LEDGER, Pipeline, batch_at, delete, flip
 from tests.system.clients.librdkafka import LibrdkafkaAdmin
 from tests.system.clients.stored import stored_batches
-from wire.records import Codec
 
 TOPICS = (
     *("clean", "deleted", "truncated", "skipped", "removed", "doubled", "flipped"),
@@ -313,20 +311,3 @@ def test_an_entry_of_the_ledger_that_never_came_is_named(story: Story) -> None:
     tiers = {each.tier: each.events for each in report.tiers}
     assert tiers == {"agent": 6 * PART, "broker": 7 * PART, "hdfs": 7 * PART}
     assert report.unclaimed == PART
-
-
-def test_an_entry_that_comes_again_changes_nothing(story: Story) -> None:
-    pipeline = story.pipeline
-    before = pipeline.wait_for("clean", State.COMPLETE)
-    with (
-        pipeline.brokers() as brokers,
-        Consumer(brokers, LEDGER, Beginning(), to_end=True) as consumer,
-    ):
-        values = [each.record.value for each in consumer]
-        producer = Producer(brokers, LEDGER, codec=Codec.ZSTD)
-        for value in values:
-            producer.send(value, partition=0, timestamp=time.time_ns() // 1_000_000)
-        producer.flush()
-        end = time.time_ns() // 1_000_000
-    wait_until(lambda: pipeline.report().as_of >= end, within=20, what="the entries read again")
-    assert pipeline.verdict("clean") == before

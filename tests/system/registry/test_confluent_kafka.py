@@ -6,7 +6,6 @@ subjects: lists, deletions, levels, modes.
 """
 
 import json
-import uuid
 from io import BytesIO
 from typing import Any
 
@@ -119,18 +118,6 @@ def test_the_latest_version_is_used(client: SchemaRegistryClient, new_topic: str
     assert client.get_versions(subject) == [1, 2]
 
 
-def test_nothing_registers_itself_where_that_is_forbidden(
-    client: SchemaRegistryClient, new_topic: str
-) -> None:
-    client.register_schema(f"{new_topic}-value", Schema(VIEW))
-    known = {"auto.register.schemas": False}
-    assert serialized(client, new_topic, VIEW, VIEWS[0], **known)
-    with pytest.raises(SchemaRegistryError, match="Schema not found") as error:
-        serialized(client, new_topic, VIEW_2, {**VIEWS[0], "user": None}, **known)
-    assert refused(error) == (404, 40403)
-    assert client.get_versions(f"{new_topic}-value") == [1]
-
-
 def test_normalized_schemas_are_one(client: SchemaRegistryClient, new_topic: str) -> None:
     """In one subject they are anyway; in two they have one id only if both are normalized."""
     one = record("R", field("a", {"type": "string"}, x=1, b=2))
@@ -168,26 +155,6 @@ def test_a_schema_that_refers_to_others(client: SchemaRegistryClient, new_topic:
     assert refused(error) == (422, 42206)
 
 
-def test_an_incompatible_change_is_refused(client: SchemaRegistryClient, new_topic: str) -> None:
-    subject = f"{new_topic}-value"
-    client.register_schema(subject, Schema(VIEW))
-    changed = record("View", field("page", "int"), field("ip", "string"), namespace="shop")
-    with pytest.raises(SchemaRegistryError) as error:
-        serialized(client, new_topic, changed, {"page": 1, "ip": "::1"})
-    assert refused(error) == (409, 40901)
-    said = error.value.error_message
-    assert subject in said
-    assert "The type (path '/fields/0/type') of a field in the new schema does not match" in said
-    assert "The field 'ip' at path '/fields/1' in the new schema has no default value" in said
-    assert client.test_compatibility(subject, Schema(VIEW_2)) is True
-    assert client.test_compatibility(subject, Schema(changed)) is False
-    assert client.test_compatibility_all_versions(subject, Schema(changed), verbose=True) is False
-    client.set_compatibility(subject, "NONE")
-    assert client.test_compatibility_all_versions(subject, Schema(changed)) is True
-    serialized(client, new_topic, changed, {"page": 1, "ip": "::1"})
-    assert client.get_versions(subject) == [1, 2]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_names_survive_the_way(client: SchemaRegistryClient, subject: str, name: str) -> None:
     name = f"{subject} {name}"
@@ -197,69 +164,6 @@ def test_names_survive_the_way(client: SchemaRegistryClient, subject: str, name:
     assert client.get_version(name, 1).subject == name
     assert name in client.get_subjects_by_schema_id(schema_id)
     assert client.delete_subject(name) == [1]
-
-
-def test_a_subject_is_deleted_softly_and_for_ever(
-    client: SchemaRegistryClient, subject: str
-) -> None:
-    client.set_compatibility(subject, "NONE")
-    first = client.register_schema(subject, STRING)
-    second = client.register_schema(subject, BYTES)
-    assert client.get_versions(subject) == [1, 2]
-    assert client.delete_version(subject, 1) == 1
-    assert client.get_versions(subject) == [2]
-    with pytest.raises(SchemaRegistryError) as error:
-        client.get_version(subject, 1)
-    assert refused(error) == (404, 40402)
-    assert client.get_version(subject, 1, deleted=True).schema_id == first
-    assert client.get_latest_version(subject).schema_id == second
-    assert client.delete_subject(subject) == [2]
-    assert client.get_subjects(subject) == []
-    assert client.get_subjects(subject, deleted=True) == [subject]
-    with pytest.raises(SchemaRegistryError) as error:
-        client.get_versions(subject)
-    assert refused(error) == (404, 40401)
-    # What was written with it can still be read.
-    assert client.get_schema(first).schema_str == STRING.schema_str
-    assert client.delete_subject(subject, permanent=True) == [1, 2]
-    assert client.get_subjects(subject, deleted=True) == []
-
-
-def test_where_a_schema_is(client: SchemaRegistryClient, subject: str) -> None:
-    schema = Schema(f'{{"type": "fixed", "name": "F{uuid.uuid4().hex}", "size": 3}}')
-    names = [f"{subject}-{number}" for number in range(3)]
-    (schema_id,) = {client.register_schema(name, schema) for name in names}
-    assert client.get_subjects_by_schema_id(schema_id) == names
-    versions = client.get_schema_versions(schema_id)
-    assert [(each.subject, each.version) for each in versions] == [(name, 1) for name in names]
-    assert client.get_subjects(subject, offset=1, limit=1) == [names[1]]
-    assert client.get_schema_types() == ["AVRO"]
-    assert client.get_contexts() == ["."]
-
-
-def test_levels_and_modes_of_a_subject(client: SchemaRegistryClient, subject: str) -> None:
-    with pytest.raises(SchemaRegistryError) as error:
-        client.get_compatibility(subject)
-    assert refused(error) == (404, 40408)
-    client.set_compatibility(subject, "FULL_TRANSITIVE")
-    assert client.get_compatibility(subject) == "FULL_TRANSITIVE"
-    with pytest.raises(SchemaRegistryError) as error:
-        client.set_compatibility(subject, "SIDEWAYS")
-    assert refused(error) == (422, 42203)
-    assert client.get_config(subject).compatibility_level == "FULL_TRANSITIVE"
-    client.delete_config(subject)
-    assert client.get_compatibility() == "BACKWARD"
-
-    with pytest.raises(SchemaRegistryError) as error:
-        client.get_mode(subject)
-    assert refused(error) == (404, 40409)
-    assert client.update_mode(subject, "READONLY") == "READONLY"
-    with pytest.raises(SchemaRegistryError) as error:
-        client.register_schema(subject, STRING)
-    assert refused(error) == (422, 42205)
-    assert client.delete_mode(subject) == "READONLY"
-    assert client.register_schema(subject, STRING) > 0
-    assert client.get_global_mode() == "READWRITE"
 
 
 def test_one_of_its_addresses_is_enough(

@@ -115,20 +115,6 @@ def succeeds(tools: JavaTools, script: str, *arguments: str) -> str:
     return ended.output
 
 
-def test_topics(tools: JavaTools, topic: str) -> None:
-    succeeds(tools, "kafka-topics", "--create", "--topic", topic, "--partitions", "2")
-    assert "PartitionCount: 2" in succeeds(tools, "kafka-topics", "--describe", "--topic", topic)
-    assert {topic, TOPIC} <= set(succeeds(tools, "kafka-topics", "--list").splitlines())
-    seen_by_bob = tools.run("kafka-topics", BOB, "--list")
-    assert (seen_by_bob.status, seen_by_bob.output.strip()) == (0, "")
-    for what in (("--create", "--topic", f"{topic}-2"), ("--delete", "--topic", topic)):
-        refused = tools.run("kafka-topics", BOB, *what)
-        assert refused.status != 0
-        assert re.search(rf"{NOT_ALLOWED}|does not exist", refused.said)
-    succeeds(tools, "kafka-topics", "--delete", "--topic", topic)
-    assert topic not in succeeds(tools, "kafka-topics", "--list").splitlines()
-
-
 def test_rules(tools: JavaTools, topic: str) -> None:
     succeeds(tools, "kafka-topics", "--create", "--topic", topic)
     rule = ("--allow-principal", "User:bob", "--operation", "Write", "--topic", topic)
