@@ -20,6 +20,7 @@ from audit.alerting.conditions import (
     FAULTS,
     MOST_RAISED,
     OF_THIS_HOST,
+    SILENT,
     UNLOADED,
     AlertKey,
     Condition,
@@ -192,14 +193,17 @@ class Alerting:
                 yield each
 
     def _silent(self, as_of: Mapping[str, int]) -> Iterator[AgentRow]:
-        """Never heard counts once the ledgers have been read for as long as silence takes."""
+        """A host that was never heard counts once the ledgers have been read for as long as silence
+        takes. An alert about it that an earlier process raised stays until the host is heard."""
         for name, time in as_of.items():
             yield from self._agents("silent", time, name)
         if as_of.keys() < self._standing.clusters.keys():
             return
-        began = self._standing.read_since
-        if began and min(as_of.values()) - began >= self._config.alerts.silent * 1000:
-            yield from self._agents("never", min(as_of.values()), "")
+        now, began = min(as_of.values()), self._standing.read_since
+        is_due = began and now - began >= self._config.alerts.silent * 1000
+        for row in self._agents("never", now, ""):
+            if is_due or AlertKey(SILENT, row.cluster, "", row.host) in self._raised:
+                yield row
 
     def _agents(self, state: str, now: int, cluster: str) -> Iterator[AgentRow]:
         for page in range(1, _MOST_SILENT // _PAGE + 1):

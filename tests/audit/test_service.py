@@ -322,6 +322,7 @@ def test_alerts_are_told_once_whatever_is_killed(cluster: LedgerCluster, alarmed
     assert alert.resolved >= alert.raised
     assert alert.hour == BEGAN
     assert told() == ["raised", "resolved"]
+    assert "alert resolved kind=silent words='ghost" not in audit.log()
 
 
 def test_a_host_that_never_reported(alarmed: Alarmed) -> None:
