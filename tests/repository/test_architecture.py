@@ -32,7 +32,8 @@ PROGRAMS = [folder for layer in LAYERS for folder in layer.split(" | ")]
 BESIDE = ["tests", "bench", "harness", "deploy", "docs"]
 MODULES = sorted(chain.from_iterable((ROOT / folder).rglob("*.py") for folder in PROGRAMS))
 ALL_CODE = sorted({*MODULES, *chain.from_iterable((ROOT / each).rglob("*.py") for each in BESIDE)})
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+CODE_MAP = ROOT / "docs/code-map.md"  # made by `make reference` when somebody wants it
+PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {CODE_MAP})
 
 VAGUE = {"utils", "util", "common", "helpers", "helper", "misc", "base", "manager", "stuff"}
 # After comments and blank lines, and not empty.
