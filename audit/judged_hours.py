@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
+from audit.config import CommandsConfig
+from audit.cures import command_for
 from audit.findings import FaultKind, Finding, KindCount, Kinds, State, summed, worst
 from audit.joined import OF_ORIGIN
 from audit.picture import Tier, TopicKey
@@ -18,16 +21,17 @@ HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
 
 _LONGEST_WAITS: Final = 300
+_COMMANDS: Final = CommandsConfig()
 
 
 class HourVerdict(msgspec.Struct, frozen=True):
-    """One hour. `faults` has, by what is wrong, what is said of the first and how many more there
-    are, and `first` that one's id; of a copy without what was wrong before it was copied, as that
-    is said of its origin."""
+    """One hour. `faults` has, by what is wrong, what is said of the worst finding and how many more
+    there are, and `worst` that finding, with its command; of a copy without what was wrong before
+    it was copied, as that is said of its origin."""
 
     judged: JudgedHour
     faults: Mapping[State, str] = {}
-    first: Mapping[State, str] = {}
+    worst: Mapping[State, Finding] = {}
     hosts: Mapping[State, tuple[str, ...]] = {}  # by what is wrong, where
     events: Mapping[Tier, int] = {}  # by tier
     pending_since: int = -1  # the end of its first window that still waits
@@ -47,7 +51,9 @@ def hour_of(time: int) -> int:
     return time // HOUR * HOUR
 
 
-def by_hour(verdict: TopicVerdict, hours: Iterable[int]) -> list[HourVerdict]:
+def by_hour(
+    verdict: TopicVerdict, hours: Iterable[int], commands: CommandsConfig = _COMMANDS
+) -> list[HourVerdict]:
     """What it says of these hours, all of which lie in it."""
     windows: dict[int, list[WindowVerdict]] = defaultdict(list)
     for window in verdict.windows:
@@ -61,7 +67,12 @@ def by_hour(verdict: TopicVerdict, hours: Iterable[int]) -> list[HourVerdict]:
             for hour in _hours_of(finding, windows, verdict):
                 findings[hour].append(finding)
     return [
-        _hour(verdict, each, windows[each], findings[each], totals(begun[each])) for each in hours
+        _hour(
+            *(verdict, each, windows[each], findings[each]),
+            counted=totals(begun[each]),
+            commands=commands,
+        )
+        for each in hours
     ]
 
 
@@ -98,7 +109,9 @@ def _hour(
     hour: int,
     windows: Sequence[WindowVerdict],
     about: Sequence[Finding],
+    *,
     counted: Totals,
+    commands: CommandsConfig,
 ) -> HourVerdict:
     findings = [each for each in about if not each.accepted]
     pending = [each for each in windows if each.state is State.PENDING]
@@ -127,12 +140,15 @@ def _hour(
     by_state: dict[State, list[Finding]] = defaultdict(list)
     for each in told:
         by_state[each.kind.state].append(each)
-    first = {state: some[0].id for state, some in by_state.items()}
+    worst_of = {
+        state: replace(some[0], command=command_for(some[0], verdict.key, commands))
+        for state, some in by_state.items()
+    }
     hosts = {
         state: tuple(sorted({each.host for each in some if each.host}))
         for state, some in by_state.items()
     }
-    return HourVerdict(judged, _faults(faulty, by_state), first, hosts, events, since)
+    return HourVerdict(judged, _faults(faulty, by_state), worst_of, hosts, events, since)
 
 
 def _faults(

@@ -188,7 +188,7 @@ class Judging:
     def _judged(
         self, key: TopicKey, hours: list[int], as_of: Mapping[str, int]
     ) -> list[HourVerdict]:
-        found = by_hour(self._verdict(key, hours, as_of), hours)
+        found = by_hour(self._verdict(key, hours, as_of), hours, self._config.commands)
         for hour, each in zip(hours, found, strict=True):
             if each.is_open:
                 self._open[key, hour] = each

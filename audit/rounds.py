@@ -194,6 +194,7 @@ class Rounds:
             self._service.alerts_raised = self._alerting.raised
             self._service.alerts_waiting = self._alerting.waiting
             self._service.alert_groups = self._alerting.groups
+            self._service.alert_conditions = self._alerting.conditions
         if self._figures_due.is_due():
             since = max(as_of.values(), default=now) - DAY
             self._service.figures = figures_of(

@@ -153,6 +153,69 @@ ENTRIES: Final = (
             "Retire a host that is gone for good: `penstock audit retire HOST --reason REASON`.",
         ),
     ),
+    RunbookEntry(
+        kind="dead",
+        title="Dead letters",
+        meaning="Too many of a topic's lines do not parse, or do not fit its schema. They are in "
+        "its dead-letter topic (`TOPIC.dead`), each with the reason, and are not lost.",
+        steps=(
+            "See what is wrong with them: `penstock consume TOPIC.dead --from beginning`.",
+            "If the application writes another format since a release, change the agent's input "
+            "(docs/agent-configuration.md), or the schema: `penstock schemas check` says whether a "
+            "new one is compatible.",
+            "Lines that were rejected wrongly: ship their file again into a topic of its own "
+            "(docs/how-to/replay-a-day.md).",
+        ),
+    ),
+    RunbookEntry(
+        kind="altered",
+        title="Altered",
+        meaning="Too many of a topic's lines reached it with another text than their file has: "
+        "characters were invalid, lines were cut, or fields are not in the schema.",
+        steps=(
+            "The topic's page says what was altered, in which files, by which input.",
+            "Invalid characters: set `encoding` at that input, as the page suggests.",
+            "Lines cut: raise `max_line_bytes`. Fields dropped: register a schema that has them.",
+            "If it is meant, raise `alerts.altered`.",
+        ),
+    ),
+    RunbookEntry(
+        kind="away",
+        title="Away",
+        meaning="The ledger of a cluster cannot be read, a broker that holds replicas is away, or "
+        "a schema registry does not answer. The alert names it.",
+        steps=(
+            "A broker: `penstock status`, and `systemctl status penstock-broker` on its host. "
+            "Start it: it catches up by itself. Other brokers lead its partitions meanwhile.",
+            "The ledger: see from the audit's host whether the brokers can be reached, and whether "
+            "its login and certificates are still accepted. The audit reads on where it stopped.",
+            "A registry: `systemctl status penstock-registry` on its host. Agents and loaders go "
+            "on with the schemas that they know.",
+            "A broker that is gone for good: replace it (docs/how-to/run-a-cluster.md).",
+        ),
+    ),
+    RunbookEntry(
+        kind="certificate",
+        title="Certificate ends",
+        meaning="A certificate that this audit uses ends within `alerts.certificates`. The alert "
+        "names the file. After that, browsers or brokers reject the connection.",
+        steps=(
+            "Renew it and replace the file: the audit reads it again by itself.",
+            "Certificates that `penstock certificates` has issued: "
+            "`penstock certificates renew` (docs/secure-connections.md).",
+        ),
+    ),
+    RunbookEntry(
+        kind="disk",
+        title="Disk nearly full",
+        meaning="The disk with the audit's `data_dir` has less than `alerts.disk` left. Without "
+        "room the audit stops reading the ledger; agents, brokers and loaders go on.",
+        steps=(
+            "Make room on that disk, or give it more: `df`, `du`.",
+            "Keep less: a shorter `retention` in the audit's configuration. The database can also "
+            "be deleted while the audit is stopped: it is built anew from the ledger.",
+        ),
+    ),
 )
 
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from audit.alerting.conditions import WaitingCondition
+from audit.alerting.conditions import Conditions, WaitingCondition
 from audit.alerting.notes import AlertNotes
 from audit.alerting.notices import Group
 from audit.alerting.receivers import Receivers
@@ -48,6 +48,7 @@ class Service(msgspec.Struct):
     alerts_raised: int = 0
     alerts_waiting: Sequence[WaitingCondition] = ()  # what is known and not raised yet
     alert_groups: Mapping[str, Group] = {}  # what stands, as receivers are told, by id
+    alert_conditions: Conditions = {}  # what is known, raised or not
     notes: AlertNotes = msgspec.field(default_factory=AlertNotes)
     receivers: Receivers = msgspec.field(default_factory=Receivers)
     refused: Mapping[str, int] = {}  # requests, by why, since the start

@@ -98,6 +98,11 @@ class Alerting:
         return len(self._raised)
 
     @property
+    def conditions(self) -> Conditions:
+        """All that is known just now, raised or not."""
+        return self._conditions
+
+    @property
     def waiting(self) -> Sequence[WaitingCondition]:
         """What is known and not raised yet: what is due first comes first."""
         return self._waiting
@@ -109,7 +114,7 @@ class Alerting:
         late = int(self._config.alerts.late * 1000)
         conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
         conditions |= of_agents(self._silent(as_of))
-        conditions |= of_loads(self._failing(as_of))
+        conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= of_clusters(self._standing.clusters)
         conditions |= self._slowly_changing(as_of, now)
         raised = self._raised

@@ -21,7 +21,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from audit.answers import AgentRow, FailingLoad
-from audit.config import AlertsConfig
+from audit.config import AlertsConfig, CommandsConfig
+from audit.cures import command_in
 from audit.findings import State
 from audit.judged_hours import HourVerdict
 from audit.picture import TopicKey
@@ -63,8 +64,8 @@ class Condition(NamedTuple):
     words: str
     lines: int = -1  # concerned; -1: not known
     hosts: tuple[str, ...] = ()
-    command: str = ""  # that mends it
-    finding: str = ""  # the id of the first finding of the fault
+    command: str = ""  # that mends it, or accepts it
+    finding: str = ""  # the id of the worst finding of the fault
 
 
 Conditions = Mapping[AlertKey, Condition]
@@ -85,13 +86,15 @@ def of_hours(
         key = each.judged.key
         for state, words in each.faults.items():
             about = AlertKey(state.value, key.cluster, key.topic, "", each.judged.hour)
+            worst = each.worst.get(state)
             found.setdefault(
                 about,
                 Condition(
                     _fault(about, words),
                     each.lines(state),
                     each.hosts.get(state, ()),
-                    finding=each.first.get(state, ""),
+                    command=worst.command if worst else "",
+                    finding=worst.id if worst else "",
                 ),
             )
         overdue = as_of.get(key.cluster, 0) - late_millis
@@ -109,12 +112,13 @@ def of_hours(
     return found
 
 
-def of_loads(rows: Iterable[FailingLoad]) -> dict[AlertKey, Condition]:
+def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[AlertKey, Condition]:
     """Tables whose loads fail, whatever the destination: the first of it is told."""
     found: dict[AlertKey, Condition] = {}
     for each in rows:
         about = AlertKey(UNLOADED, each.cluster, each.topic, "")
-        found.setdefault(about, Condition(_short(_unloaded(each))))
+        command = command_in(each.cure, commands)
+        found.setdefault(about, Condition(_short(_unloaded(each)), command=command))
     return found
 
 

@@ -28,12 +28,13 @@ _MOST_MEMBERS: Final = 5_000
 _MOST_WORDS: Final = 3  # alerts whose words are in a notice
 _LONGEST: Final = 300  # letters of a name
 _LONGEST_VIEW: Final = 1_000  # letters
+_LONGEST_COMMAND: Final = 1_000  # of a rebuild of many hours that no message has room for
 _HOUR: Final = 3_600_000
 _ID_DIGITS: Final = 12
 # Where a host runs an agent, that is where to look.
 _OF_HOST: Final = frozenset({SILENT})
 
-# By kind: the severity, what is said, and the command that shows or mends it.
+# By kind: the severity, what is said, and the command that shows it.
 _REPORT: Final = "penstock report {topic} --hour {hour}"
 _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "missing": (Severity.CRITICAL, "lines are missing", _REPORT),
@@ -162,7 +163,7 @@ def _group(
     )
     counted = [each.lines for each in known if each.lines >= 0]
     lines = sum(counted) if counted else -1
-    severity, _, command = _KINDS[first.kind]
+    severity = severity_of(first.kind)
     return Group(
         Notice(
             id=name,
@@ -176,7 +177,7 @@ def _group(
             since=min(each.raised for each in alerts),
             summary=_summary(first, alerts, hosts, lines),
             words=tuple(one_line(each.words) for each in known[:_MOST_WORDS]),
-            command=known[0].command or _command(command, first, hosts),
+            command=command_of(key_of(first), known[0]),
             page=page and page + _view(first, alerts),
             runbook=runbook and f"{runbook}#{first.kind}",
         ),
@@ -202,11 +203,16 @@ def _summary(first: Alert, alerts: list[Alert], hosts: list[str], lines: int) ->
     return (f"{about}: {what}" if about else what) + (f" ({', '.join(more)})" if more else "")
 
 
-def _command(form: str, first: Alert, hosts: list[str]) -> str:
-    topic = shlex.quote(_name(first.topic))
-    hour = f"{datetime.fromtimestamp(max(first.hour, 0) / 1000, UTC):%Y-%m-%dT%H}"
-    command = form.format(topic=topic, hour=hour)
-    where = f"  # on {hosts[0]}" if command and first.kind in _OF_HOST and hosts else ""
+def command_of(about: AlertKey, condition: Condition | None) -> str:
+    """The cure of the worst finding; where it has none, the command that shows what is wrong."""
+    if condition is not None and 0 < len(condition.command) <= _LONGEST_COMMAND:
+        return condition.command
+    topic = shlex.quote(_name(about.topic))
+    hour = f"{datetime.fromtimestamp(max(about.hour, 0) / 1000, UTC):%Y-%m-%dT%H}"
+    command = _KINDS[about.kind][2].format(topic=topic, hour=hour)
+    where = (
+        f"  # on {shlex.quote(_name(about.host))}" if about.kind in _OF_HOST and about.host else ""
+    )
     return command + where
 
 

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from audit import runbook
+from audit.alerting.conditions import KINDS
 from audit.config import CommandsConfig
 from audit.cures import command_for, command_in
 from audit.findings import FaultKind, Finding
@@ -82,7 +83,7 @@ def test_a_shell_reads_the_variables_first() -> None:
 
 def test_every_kind_has_an_entry_in_the_runbook() -> None:
     kinds = [each.kind for each in runbook.ENTRIES]
-    assert set(kinds) == {*FaultKind, "unloaded", "late", "silent"}
+    assert set(kinds) == {*FaultKind, *KINDS}
     assert len(set(kinds)) == len(kinds)
     page = runbook.page()
     assert all(f'id="{each}"' in page for each in kinds)

@@ -178,7 +178,8 @@ def test_a_fault_is_told_by_its_first_finding_and_how_many_more_there_are() -> N
         State.MISSING: "lost here; and 2 more findings",
         State.CHANGED: "changed here",
     }
-    assert said.first == {State.MISSING: "lost-0", State.CHANGED: "changed-0"}
+    assert {each.id for each in said.worst.values()} == {"lost-0", "changed-0"}
+    assert said.worst[State.MISSING].command.startswith("penstock audit accept ")
 
 
 def test_figures_add_hours_up() -> None:

@@ -27,6 +27,7 @@ from harness.spark_kafka import VERSION as SPARK
 from harness.systemd_process import SYSTEMD, why_no_systemd
 from harness.tlc import VERSION as TLC
 from harness.tlc import tlc_classpath, why_no_tlc
+from tests.audit.page.browsing import AXE
 from tests.fixtures.kerberos import why_no_kerberos
 from tests.system.other_languages.programs import (
     FRANZ_GO,
@@ -36,6 +37,7 @@ from tests.system.other_languages.programs import (
     SARAMA,
     Client,
     ClientUnavailable,
+    node_modules,
 )
 from tests.system.registry.confluent_java import NEW, OLD, jar
 
@@ -101,6 +103,13 @@ def _client(client: Client, package: str) -> str:
     return f"{client.version}, {client.made}"
 
 
+def _axe() -> str:
+    try:
+        return str(node_modules(AXE))
+    except ClientUnavailable as why:
+        return f"its tests are skipped: {why} (apt install nodejs npm)"
+
+
 def _peers() -> str:
     here = [name for name, peer in PEERS.items() if peer.why_not() is None]
     return ", ".join(here) or "none"
@@ -140,6 +149,7 @@ def main() -> None:
     print(f"java          {_java_and_zookeeper()}")
     print(f"kcat          {_found('kcat', 'kcat')}")
     print(f"chromium      {_found('chromium', 'chromium')}")
+    print(f"axe-core      {_axe()}")
     print(f"promtool      {_found('promtool', 'prometheus')}")
     found = _found("prometheus-alertmanager", "prometheus-alertmanager")
     print(f"alertmanager  {found}")

@@ -107,16 +107,22 @@ export const agentWord = (state) => AGENTS[state]?.[1] ?? state;
 export const agentSign = (state) => sign(AGENTS[state]?.[0] ?? "unknown", 15);
 export const kindSign = (kind) => sign(KINDS[kind]?.[0] ?? "unknown", 15);
 
+// By kind: the sign's state, the word, the meaning.
 const ALERTS = {
-  unknown: ["unknown", "Unknown"],
-  unloaded: ["unloaded", "Not loaded"],
-  missing: ["missing", "Missing"],
-  duplicated: ["duplicated", "Duplicated"],
-  changed: ["changed", "Changed"],
-  late: ["pending", "Late"],
-  silent: ["missing", "Silent"],
+  ...Object.fromEntries(FAULTS.map((state) => [state, [state, WORDS[state], MEANINGS[state]]])),
+  unloaded: ["unloaded", "Not loaded", "the loads of a table fail"],
+  late: ["pending", "Late", "hours wait longer than they should"],
+  silent: ["missing", "Silent", "an agent has not been heard from"],
+  dead: ["unknown", "Dead letters", "many lines of a topic do not parse"],
+  altered: ["pending", "Altered", "many lines of a topic had to be altered"],
+  away: ["missing", "Away", "a broker, a registry or a ledger cannot be reached"],
+  certificate: ["unloaded", "Certificate", "a certificate of the audit ends soon"],
+  disk: ["unloaded", "Disk", "the audit's disk is nearly full"],
 };
-export const alertBadge = (kind) => badge(...(ALERTS[kind] ?? ["unknown", kind]));
+export const ALERT_KINDS = Object.keys(ALERTS);
+export const alertBadge = (kind) => badge(...(ALERTS[kind] ?? ["unknown", kind]).slice(0, 2));
+export const alertWord = (kind) => ALERTS[kind]?.[1] ?? kind;
+export const alertMeaning = (kind) => ALERTS[kind]?.[2] ?? "";
 
 /** Every fault among these states by its own badge, the worst first; the worst state if none is. */
 export function stateBadges(having, state, ...others) {

@@ -9,7 +9,15 @@ import { listenToKeys } from "./keyboard.js";
 import { Live } from "./live.js";
 import { plain, words } from "./names.js";
 import { go, here } from "./routes.js";
-import { sign, MEANINGS, STATES, stateBadge } from "./signs.js";
+import {
+  ALERT_KINDS,
+  MEANINGS,
+  STATES,
+  alertBadge,
+  alertMeaning,
+  sign,
+  stateBadge,
+} from "./signs.js";
 import { seconds, utc } from "./times.js";
 import { listenToZone } from "./zone.js";
 import { agents } from "./views/agents.js";
@@ -176,6 +184,10 @@ function selecting() {
 replace(
   document.getElementById("help-signs"),
   STATES.map((each) => h("li", {}, stateBadge(each), MEANINGS[each])),
+);
+replace(
+  document.getElementById("help-alerts"),
+  ALERT_KINDS.map((each) => h("li", { "data-kind": each }, alertBadge(each), alertMeaning(each))),
 );
 listenToKeys();
 listenToZone(showAnew);

@@ -19,7 +19,8 @@ from audit.alerting.conditions import (
     waiting,
 )
 from audit.answers import AgentRow, FailingLoad
-from audit.findings import FaultKind, KindCount, State
+from audit.config import CommandsConfig
+from audit.findings import FaultKind, Finding, KindCount, State
 from audit.judged_hours import HOUR, HourVerdict
 from audit.picture import TopicKey
 from audit.store.rows import Alert, JudgedHour
@@ -29,6 +30,8 @@ MISSING = AlertKey("missing", "east", "clicks", "", 2 * HOUR)
 ALERT = Alert("missing", "east", "clicks", "", "words", 1_120, hour=2 * HOUR)
 AFTER = {"missing": 120}
 WORDS = Condition("words")
+CURE = "run `penstock load --topics clicks`"
+WORST = Finding(id="f1", kind=FaultKind.LOST, words="gone", command="penstock load")
 
 
 def hour(
@@ -55,22 +58,23 @@ def test_each_hour_with_a_fault_has_an_alert() -> None:
 
 
 def test_a_table_that_is_not_loaded_has_one_alert_with_the_cure() -> None:
-    one = FailingLoad("east", "clicks", "file:///a", 60_000, 90_000, "all is dead", "raise it")
+    one = FailingLoad("east", "clicks", "file:///a", 60_000, 90_000, "all is dead", CURE)
     other = replace(one, destination="file:///b", cure="")
     key = AlertKey(UNLOADED, "east", "clicks", "")
     said = "east/clicks has not been loaded into {} since 1970-01-01T00:01Z: all is dead"
-    (words,) = of_loads([one, other]).values()
-    assert words.words == said.format("file:///a") + ". What to do: raise it"
-    assert of_loads([other]) == {key: Condition(said.format("file:///b"))}
+    (words,) = of_loads([one, other], CommandsConfig()).values()
+    assert words.words == said.format("file:///a") + f". What to do: {CURE}"
+    assert words.command == "penstock load --topics clicks"
+    assert of_loads([other], CommandsConfig()) == {key: Condition(said.format("file:///b"))}
 
 
 def test_an_alert_names_its_finding() -> None:
     """That of when it was raised, also when it is over."""
     counted = hour(2).judged._replace(kinds=(KindCount(kind=FaultKind.LOST, events=3),))
     hosts = {State.MISSING: ("web-1",)}
-    faulty = HourVerdict(counted, {State.MISSING: "gone"}, {State.MISSING: "f1"}, hosts)
+    faulty = HourVerdict(counted, {State.MISSING: "gone"}, {State.MISSING: WORST}, hosts)
     known = conditions.of_hours([faulty], {"east": 0}, 0, is_gone=set().__contains__)
-    assert known[MISSING][1:] == (3, ("web-1",), "", "f1")
+    assert known[MISSING][1:] == (3, ("web-1",), "penstock load", "f1")
     (alert,) = decide(known, {}, {}, now=1, after={}).changed
     assert alert.finding == "f1"
     (over,) = decide({}, {MISSING: alert}, {}, now=2, after={}).changed

@@ -25,6 +25,8 @@ def test_what_a_notice_says() -> None:
     said = notice(missing(), lines=4_711, hosts=("web-3",))
     assert said.title == "Critical: clicks: lines are missing (4,711 lines, web-3)"
     assert said.command == "penstock report clicks --hour 2026-11-20T07"
+    assert notice(missing(), command="penstock load").command == "penstock load"
+    assert notice(missing(), command="long " * 250).command == said.command
     assert said.runbook == "https://audit.example.org/runbook#missing"
     over = said.over(SEVEN + 7_500_000)
     assert over.title == "Resolved after 2 h 5 min: clicks: lines are missing (4,711 lines, web-3)"

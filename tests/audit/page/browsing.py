@@ -3,13 +3,15 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from harness.audit_process import AuditProcess
 from tests.audit.page.pipeline_said import Said
 
+AXE: Final = Path(__file__).parent / "axe"  # its lock file
 CHROMIUM: Final = "/usr/bin/chromium"
 ARGUMENTS: Final = (
     "--headless",
@@ -33,11 +35,20 @@ CLICKS: Final = Said("clicks", "web-3", "/var/log/shop/a.log", BEGAN, missing=(1
 ORDERS: Final = Said("orders", "web-4", "/var/log/shop/o.log", BEGAN, until=NOW)
 HOSTILE: Final = Said("hostile", SCRIPT, PICTURE, BEGAN, missing=(500, 503), until=NOW)
 
+# Of a topic that was deleted; another one has its name.
+REMADE: Final = Said(
+    *("remade", "web-5", "/var/log/shop/r.log", BEGAN),
+    missing=(300, 305),
+    until=NOW,
+    topic_id="KDgxFnW2R0a2uYd7rJ5T4g",
+)
+ALL_SAID: Final = (CLICKS, ORDERS, HOSTILE, REMADE)
+
 LOOKS: Final = {
     "light": ("light", 1280, 860),
     "dark": ("dark", 1280, 860),
-    "phone": ("light", 375, 812),
-    "dark-phone": ("dark", 375, 812),
+    "phone": ("light", 390, 812),
+    "dark-phone": ("dark", 390, 812),
 }
 VIEWS: Final = ("", "findings", "agents", "loads?cluster=test&topic=clicks", "brokers", "alerts")
 
@@ -80,3 +91,15 @@ def opened(
 def row_of(page: Page, name: str) -> Locator:
     """The first row of a table that has a link with that name."""
     return page.locator("tr", has=page.get_by_role("link", name=name)).first
+
+
+def log_in(page: Page, user: str, password: str) -> None:
+    page.get_by_label("Name").fill(user)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+
+
+def arrived(page: Page, user: tuple[str, str], place: str) -> None:
+    page.goto(place)
+    log_in(page, *user)
+    expect(page.locator("#account-name")).to_have_text(user[0])

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.audit.page.browsing import ARGUMENTS, CHROMIUM, PATIENCE_MILLIS, Keep
+from client.admin import create_topic
+from client.bootstrap import Bootstrap
+from client.brokers import Brokers
+from tests.audit.http.locked import LockedAudit
+from tests.audit.ledger_cluster import LedgerCluster
+from tests.audit.page.browsing import ALL_SAID, ARGUMENTS, CHROMIUM, PATIENCE_MILLIS, Keep
 
 
 @pytest.fixture(scope="module")
@@ -37,3 +42,16 @@ def keep() -> Keep:
         assert root.evaluate("root => root.scrollWidth - root.clientWidth") <= 0, name
 
     return looked_at
+
+
+@pytest.fixture(scope="module")
+def locked(
+    tmp_path_factory: pytest.TempPathFactory, cluster: LedgerCluster
+) -> Iterator[LockedAudit]:
+    with Brokers(Bootstrap.of(cluster.bootstrap)) as admin:
+        create_topic(admin, ALL_SAID[-1].topic)
+    cluster.write([entry for said in ALL_SAID for entry in said.entries()])
+    there = {"brokers": cluster.bootstrap, "registry": cluster.registry}
+    settings = {"grace": 3600, "alerts": {"after": 0}}
+    with LockedAudit(tmp_path_factory.mktemp("locked"), settings=settings, **there) as audit:
+        yield audit

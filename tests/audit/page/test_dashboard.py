@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from audit import answers
+from audit.alerting import conditions
 from audit.findings import FaultKind, KindCount
 from harness.audit_process import AuditProcess
 from harness.waiting import wait_until
@@ -148,6 +149,15 @@ def test_an_alert_leads_to_its_hour(browser: Browser, audit: AuditProcess) -> No
         row.get_by_role("link", name="clicks").click()
         expect(page).to_have_url(re.compile(f"from={BEGAN}&to={BEGAN + HOUR}"))
         expect(page.locator(".heat-row.verdicts .state-missing")).not_to_have_count(0)
+
+
+def test_every_kind_of_alert_has_a_label_and_help(browser: Browser, audit: AuditProcess) -> None:
+    with opened(browser, audit) as page:
+        page.goto("/")
+        page.keyboard.press("?")
+        for kind in conditions.KINDS:
+            row = page.locator(f"#help-alerts [data-kind={kind}]")
+            expect(row).to_have_text(re.compile("^[A-Z].{20}"))
 
 
 def test_hostile_names_are_text(browser: Browser, audit: AuditProcess, keep: Keep) -> None:

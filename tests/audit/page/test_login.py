@@ -1,5 +1,6 @@
 """People log in by the page, see the dashboard, and leave, under the page's own policy; an operator
-accepts a fault and retires a host, and who only reads sees no way to."""
+accepts a fault, retires a host, acknowledges and silences alerts, and who only reads sees no way
+to."""
 
 import re
 from collections.abc import Iterator
@@ -8,30 +9,9 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
 from tests.audit.http.locked import ALICE, OLGA, LockedAudit
-from tests.audit.ledger_cluster import LedgerCluster
 from tests.audit.page import browsing
-from tests.audit.page.browsing import (
-    BEGAN,
-    CLICKS,
-    FOUR_HOURS,
-    HOSTILE,
-    NOW,
-    ORDERS,
-    Keep,
-)
-from tests.audit.page.pipeline_said import Said
-
-# Of a topic that was deleted; another one has its name.
-REMADE = Said(
-    *("remade", "web-5", "/var/log/shop/r.log", BEGAN),
-    missing=(300, 305),
-    until=NOW,
-    topic_id="KDgxFnW2R0a2uYd7rJ5T4g",
-)
+from tests.audit.page.browsing import FOUR_HOURS, Keep, arrived, log_in, row_of
 
 # Why what is shown may not be what there is.
 HOW_IT_STANDS = """() => [
@@ -44,42 +24,13 @@ HOW_IT_STANDS = """() => [
 ]"""
 
 
-@pytest.fixture(scope="module")
-def locked(
-    tmp_path_factory: pytest.TempPathFactory, cluster: LedgerCluster
-) -> Iterator[LockedAudit]:
-    with Brokers(Bootstrap.of(cluster.bootstrap)) as admin:
-        create_topic(admin, REMADE.topic)
-    topics = (CLICKS, ORDERS, HOSTILE, REMADE)
-    cluster.write([entry for said in topics for entry in said.entries()])
-    with LockedAudit(
-        tmp_path_factory.mktemp("locked"),
-        settings={"grace": 3600},
-        brokers=cluster.bootstrap,
-        registry=cluster.registry,
-    ) as audit:
-        yield audit
-
-
 @contextmanager
 def opened(browser: Browser, audit: LockedAudit, look: str = "light") -> Iterator[Page]:
-    """A refused login, and a session that has ended, are answered with 401; and what cannot be
-    written just then with 503."""
-    expected = ["status of 401", "status of 503"]
+    """A refused login, and a session that has ended, are answered with 401; a silence of everything
+    with 400; and what cannot be written just then with 503."""
+    expected = ["status of 400", "status of 401", "status of 503"]
     with browsing.opened(browser, audit, look, expected=expected) as page:
         yield page
-
-
-def log_in(page: Page, user: str, password: str) -> None:
-    page.get_by_label("Name").fill(user)
-    page.get_by_label("Password").fill(password)
-    page.get_by_role("button", name="Log in").click()
-
-
-def arrived(page: Page, user: tuple[str, str], place: str) -> None:
-    page.goto(place)
-    log_in(page, *user)
-    expect(page.locator("#account-name")).to_have_text(user[0])
 
 
 def accepted(fault: Locator, audit: LockedAudit) -> None:
@@ -194,10 +145,25 @@ def test_an_operator_accepts_and_retires(browser: Browser, locked: LockedAudit, 
     assert "operator retired cluster=test operator='olga by session from 127.0.0.1'" in locked.log()
 
 
-def test_the_form_has_room_on_a_phone(browser: Browser, locked: LockedAudit, keep: Keep) -> None:
-    with opened(browser, locked, "dark-phone") as page:
-        arrived(page, OLGA, "/#/agents")
-        row = page.get_by_role("row").filter(has_text="web-4")
-        row.get_by_text("Retire…").click()
-        expect(row.get_by_label("Reason")).to_be_visible()
-        keep(page, "retiring-dark-phone")
+def test_an_operator_acknowledges_and_silences(browser: Browser, locked: LockedAudit) -> None:
+    with opened(browser, locked) as page:
+        arrived(page, OLGA, "/#/alerts")
+        row = row_of(page, "hostile")
+        expect(row.locator("code")).to_contain_text("--seqs 500-502 --reason REASON")
+        for said in ("Acknowledge", "Silence"):
+            row.get_by_text(f"{said}…").click()
+            row.get_by_label("Reason").locator("visible=true").fill('known <b>"')
+            row.get_by_role("button", name=said).click()
+            expect(row.locator(".meta b").last).to_have_text(f"{said.removesuffix('e')}ed")
+            expect(row.locator(".meta").last).to_contain_text('reason: known <b>"')
+        expect(row).to_contain_text("by olga by session from 127.0.0.1")
+        silences = page.get_by_role("region", name="Silences")
+        expect(silences.locator(".finding")).to_contain_text("topic hostile")
+        silences.get_by_text("Silence others…").click()
+        silences.get_by_label("Reason").fill("why")
+        silences.get_by_role("button", name="Silence", exact=True).click()
+        expect(silences).to_contain_text("say what is silenced: kind, cluster, topic or host")
+        silences.get_by_text("Silence others…").click()
+        silences.get_by_role("button", name="End").click()
+        expect(silences).to_contain_text("No alert is silenced.")
+        expect(row).to_contain_text("acknowledged")

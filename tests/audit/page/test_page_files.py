@@ -1,5 +1,5 @@
 """What holds for the files of the page without a browser: nothing from elsewhere, no HTML made of
-text, nothing that nobody loads, colours that can be read."""
+text, nothing that nobody loads. (test_accessibility.py looks at colours.)"""
 
 import re
 from pathlib import Path
@@ -15,8 +15,6 @@ STYLES: Final = sorted((PAGE / "css").glob("*.css"))
 DOCUMENTS: Final = [PAGE / "index.html", PAGE / "login.html"]
 OWN: Final = [*DOCUMENTS, *SCRIPTS, *STYLES]
 MOST_LINES: Final = 400
-STATES: Final = ("complete", "pending", "missing", "duplicated", "changed", "unknown")
-READABLE: Final = 4.5  # WCAG 2, level AA
 
 FORBIDDEN: Final = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser"
@@ -86,44 +84,3 @@ def test_the_chart_library_has_its_licence() -> None:
     folder = PAGE / "vendor" / "uplot"
     assert "Leon Sorokin" in (folder / "LICENSE").read_text()
     assert "uPlot.js" in (folder / "uPlot.esm.js").read_text()[:300]
-
-
-def _colours() -> dict[str, tuple[str, str]]:
-    """In light, in dark."""
-    text = (PAGE / "css" / "colours.css").read_text()
-    found = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", text)
-    return {name: (light, dark) for name, light, dark in found}
-
-
-def _luminance(colour: str) -> float:
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [
-        each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def _contrast(one: str, other: str) -> float:
-    dark, light = sorted((_luminance(one), _luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-TEXTS: Final = [
-    *(
-        (text, ground)
-        for text in ("ink", "soft", "accent")
-        for ground in ("ground", "surface", "raised")
-    ),
-    ("soft", "sunken"),
-    ("ink", "accent-tint"),
-    ("on-accent", "accent"),
-    *((f"{each}-ink", f"{each}-tint") for each in STATES),
-    *((f"{each}-ink", "surface") for each in STATES),
-]
-
-
-@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-@pytest.mark.parametrize(("text", "ground"), TEXTS)
-def test_text_can_be_read(text: str, ground: str, theme: int) -> None:
-    colours = _colours()
-    assert _contrast(colours[text][theme], colours[ground][theme]) >= READABLE

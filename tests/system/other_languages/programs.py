@@ -82,15 +82,21 @@ def _rskafka(task: str) -> Command:
 
 
 @functools.cache
-def _kafkajs(task: str) -> Command:
-    modules = _kept(_NODE, "node_modules", ("node", "npm"))
+def node_modules(package: Path) -> Path:
+    """What the lock file in a folder names, installed by npm. Raises ClientUnavailable."""
+    modules = _kept(package, "node_modules", ("node", "npm"))
     if not modules.exists():
         with tempfile.TemporaryDirectory(dir=modules.parent) as fresh:
             for name in ("package.json", "package-lock.json"):
-                shutil.copy(_NODE / name, fresh)
+                shutil.copy(package / name, fresh)
             command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
             _prepare(command, Path(fresh), {"TMPDIR": fresh})
             _put(Path(fresh) / modules.name, modules)
+    return modules
+
+
+def _kafkajs(task: str) -> Command:
+    modules = node_modules(_NODE)
     script = _NODE / f"{task}.js"
     return Command(["node", str(script)], {**os.environ, "NODE_PATH": str(modules)})
 

@@ -9,6 +9,7 @@ import { alertBadge, sign } from "../signs.js";
 import { ago } from "../times.js";
 import { cure } from "./cure.js";
 import { finding } from "./finding.js";
+import { noted } from "./noting.js";
 import { card } from "./pane.js";
 
 const HOUR = 3_600_000;
@@ -71,12 +72,19 @@ function alert(row) {
         row.host ? h("span", {}, "host ", name(row.host)) : null,
         h("span", {}, "raised ", ago(row.raised)),
       ),
-      cure(row.kind, ""),
+      noted(row),
+      cure(row.kind, row.command),
     ),
     row.topic
       ? h("a", { class: "onward", href: link("topic", hourOf(row)) }, "Topic ›")
-      : h("a", { class: "onward", href: link("agents", { search: row.host }) }, "Agent ›"),
+      : h("a", { class: "onward", href: placeOf(row) }, "See ›"),
   );
+}
+
+/** The view that shows more of an alert about no topic. */
+function placeOf({ kind, host }) {
+  if (kind === "silent") return link("agents", { search: host });
+  return link(kind === "away" ? "brokers" : "alerts");
 }
 
 /** The topic, and the hour that an alert is about. */

@@ -32,7 +32,7 @@ export function hourGrid(hours) {
         h("span", { class: "day" }, weekday(first)),
         Array.from({ length: 24 }, (_, hour) => cell(cells.get(hour), read)),
       ]),
-      h("span", {}),
+      h("span", { class: "corner" }),
       Array.from({ length: 24 }, (_, hour) =>
         h("span", { class: "mark" }, hour % 6 === 0 ? String(hour) : ""),
       ),

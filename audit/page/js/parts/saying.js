@@ -7,8 +7,9 @@ import { h, replace } from "../dom.js";
 
 const LONGEST = 1_000;
 
-/** Nothing for who only reads. `body` is what is said, but for the reason. */
-export function saying({ statement, title, what, button, body }) {
+/** Nothing for who only reads. `body` is what is said, but for the reason, or makes it of what
+    `fields` hold then. `done` is called once it is kept; without it, it counts later. */
+export function saying({ statement, title, what, button, body, fields = [], done = null }) {
   if (!isOperator() || body === null) return null;
   const said = h("p", { role: "status" });
   const reason = h("input", {
@@ -21,7 +22,7 @@ export function saying({ statement, title, what, button, body }) {
     placeholder: "Reason: it is shown",
   });
   const send = h("button", { type: "submit", class: "button" }, button);
-  const form = h("form", {}, h("p", {}, what), reason, send, said);
+  const form = h("form", {}, h("p", {}, what), fields, reason, send, said);
   const whole = h("details", { class: "saying" }, h("summary", {}, title), form);
   whole.addEventListener("toggle", () => {
     whole.toggleAttribute("data-held", whole.open);
@@ -32,9 +33,12 @@ export function saying({ statement, title, what, button, body }) {
     send.disabled = true;
     replace(said, "Writing…");
     try {
-      await say(statement, { ...body, reason: reason.value.trim() });
-      replace(form, h("p", { role: "status" }, "Written: it counts once it has been read back."));
+      const given = typeof body === "function" ? body() : body;
+      await say(statement, { ...given, reason: reason.value.trim() });
+      const counts = done ? "Kept." : "Written: it counts once it has been read back.";
+      replace(form, h("p", { role: "status" }, counts));
       whole.removeAttribute("data-held");
+      done?.();
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       replace(said, error.message);

@@ -1,13 +1,15 @@
-/* What was raised, and when it was resolved. */
+/* What was raised, when it was resolved, and what operators say of it: who knows of an alert, and
+   which ones receivers hear nothing of. */
 
 import { ask } from "../asking.js";
-import { h } from "../dom.js";
+import { h, replace } from "../dom.js";
 import { count, counted } from "../figures.js";
 import { name, words } from "../names.js";
 import { chips } from "../parts/controls.js";
 import { cure } from "../parts/cure.js";
 import { hourOf } from "../parts/headline.js";
 import { downloads } from "../parts/downloads.js";
+import { noted, noting, silencesCard } from "../parts/noting.js";
 import { Pane, empty } from "../parts/pane.js";
 import { pager, table } from "../parts/table.js";
 import { link } from "../routes.js";
@@ -19,10 +21,15 @@ const HOUR = 3_600_000;
 
 export function alerts(page) {
   const states = chips(page, "State", "state");
+  const silences = h("div", {});
+  const done = () => list.refresh();
   const list = new Pane(
     (signal) =>
       ask("alerts", { state: page.params.state, page: page.params.page, size: SIZE }, signal),
     (answer) => {
+      if (!silences.querySelector("[data-held]")) {
+        replace(silences, silencesCard(answer.silences, done));
+      }
       const soon = page.params.state === "resolved" ? null : waiting(answer);
       if (answer.items.length === 0) {
         if (soon) return soon;
@@ -34,7 +41,7 @@ export function alerts(page) {
       }
       return [
         soon,
-        table(page, { label: "Alerts", rows: answer.items, columns: COLUMNS }),
+        table(page, { label: "Alerts", rows: answer.items, columns: columns(done) }),
         pager(page, answer.page, "alert", { files: downloads("alerts", { state: page.params.state }) }),
       ];
     },
@@ -50,6 +57,7 @@ export function alerts(page) {
       ),
       h("div", { class: "toolbar" }, states.node),
       h("section", { class: "card", "aria-label": "Alerts" }, list.node),
+      silences,
     ],
     update(anew) {
       states.show([
@@ -102,9 +110,12 @@ function waiting({ waiting: list, waiting_total: total }) {
   ];
 }
 
+const heard = ({ acknowledged, silenced }) =>
+  acknowledged ? "acknowledged" : silenced ? "silenced" : "";
+
 const exact = (millis) => (sameDay(millis, Date.now()) ? seconds(millis) : moment(millis));
 
-const COLUMNS = [
+const columns = (done) => [
   {
     title: "Kind",
     class: "tight judged",
@@ -116,7 +127,7 @@ const COLUMNS = [
     cell: (row) =>
       row.resolved > 0
         ? h("span", { class: "soft" }, "resolved ", ago(row.resolved))
-        : h("span", { class: "bad" }, "still holds"),
+        : [h("span", { class: "bad" }, "still holds"), h("span", { class: "under" }, heard(row))],
   },
   {
     title: "About",
@@ -129,8 +140,12 @@ const COLUMNS = [
               ? h("span", { class: "under" }, stretch(row.hour, row.hour + HOUR))
               : null,
           ]
-        : name(row.host),
+        : name(row.host || row.cluster),
   },
-  { title: "What", class: "wide", cell: (row) => [words(row.words), cure(row.kind, "")] },
+  {
+    title: "What",
+    class: "wide",
+    cell: (row) => [words(row.words), noted(row), cure(row.kind, row.command), noting(row, done)],
+  },
   { title: "Raised", class: "tight", cell: (row) => at(row.raised) },
 ];

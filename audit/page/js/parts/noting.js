@@ -1,0 +1,172 @@
+/* What operators say of alerts: that one is acknowledged, that some are silenced. It changes no
+   verdict; receivers hear nothing more meanwhile. */
+
+import { isOperator } from "../account.js";
+import { Refusal, say } from "../asking.js";
+import { h, replace } from "../dom.js";
+import { name, plain, quoted } from "../names.js";
+import { ALERT_KINDS, alertBadge, alertWord } from "../signs.js";
+import { at, momentToSecond } from "../times.js";
+import { card } from "./pane.js";
+import { saying } from "./saying.js";
+
+const HOUR = 3_600_000;
+const TIMES = [
+  [1, "1 hour"],
+  [8, "8 hours"],
+  [24, "1 day"],
+  [7 * 24, "1 week"],
+  [30 * 24, "30 days"],
+];
+const LONGEST = 500; // of a pattern, as the service has it
+
+/** Who said what of an alert, until when and why. */
+export function noted({ acknowledged, silenced }) {
+  return [note("Acknowledged", acknowledged), note("Silenced", silenced)];
+}
+
+function note(what, said) {
+  if (!said) return null;
+  return h("div", { class: "meta" }, h("b", {}, what), meta(said));
+}
+
+function meta({ by, reason, time, until }) {
+  return [
+    h("span", {}, "by ", quoted(by), ", ", at(time, momentToSecond)),
+    h("span", {}, "until ", until < 0 ? "it is resolved" : at(until, momentToSecond)),
+    h("span", {}, "reason: ", quoted(reason)),
+  ];
+}
+
+/** Forms for what can be said of a raised alert. `done` is called once something is kept. */
+export function noting(row, done) {
+  if (row.resolved >= 0) return null;
+  return [row.acknowledged ? null : acknowledging(row, done), row.silenced ? null : muting(row, done)];
+}
+
+function acknowledging({ id, kind, cluster, topic }, done) {
+  const until = times([["", "until it is resolved"], ...TIMES.map(lasting)]);
+  return saying({
+    statement: "acknowledge",
+    title: "Acknowledge…",
+    what: `Receivers hear no more of ${about(kind, cluster, topic)} meanwhile. Nothing counts as repaired.`,
+    button: "Acknowledge",
+    fields: [until],
+    body: () => ({ id, ...(until.value ? { until: end(until) } : {}) }),
+    done,
+  });
+}
+
+function muting({ kind, cluster, topic, host }, done) {
+  const until = times(TIMES.map(lasting));
+  return saying({
+    statement: "silence",
+    title: "Silence…",
+    what: `Receivers hear nothing of ${about(kind, cluster, topic, host)} until then, also of those to come.`,
+    button: "Silence",
+    fields: [until],
+    body: () => ({ kind, cluster, topic, host: literal(host), until: end(until) }),
+    done,
+  });
+}
+
+/** Silences that stand, and for operators a form for another one; nothing where neither is. */
+export function silencesCard(silences, done) {
+  if (silences.length === 0 && !isOperator()) return null;
+  return card(
+    "Silences",
+    null,
+    silences.length > 0
+      ? h("ul", { class: "findings" }, silences.map((each) => silence(each, done)))
+      : null,
+    h("div", { class: "list-foot" }, silences.length > 0 ? null : "No alert is silenced.", silencing(done)),
+  );
+}
+
+function silence(said, done) {
+  const matched = ["cluster", "topic", "host"].filter((each) => said[each]);
+  return h(
+    "li",
+    { class: "finding" },
+    h("span", {}, said.kind ? alertBadge(said.kind) : "Any kind"),
+    h(
+      "div",
+      { class: "text" },
+      matched.length > 0
+        ? matched.map((each) => h("div", {}, `${each} `, name(said[each])))
+        : "of everything",
+      h("div", { class: "meta" }, meta(said)),
+    ),
+    isOperator() ? ending(said.id, done) : h("span", {}),
+  );
+}
+
+function ending(id, done) {
+  const said = h("span", { role: "status" });
+  const button = h(
+    "button",
+    {
+      type: "button",
+      class: "button",
+      "aria-label": "End this silence",
+      onclick: async () => {
+        button.disabled = true;
+        try {
+          await say("unsilence", { id });
+          done();
+        } catch (error) {
+          if (!(error instanceof Refusal)) throw error;
+          replace(said, error.message);
+          button.disabled = false;
+        }
+      },
+    },
+    "End",
+  );
+  return h("div", {}, button, said);
+}
+
+function silencing(done) {
+  const kind = options("Kind", [["", "any kind"], ...ALERT_KINDS.map((each) => [each, alertWord(each)])]);
+  const [cluster, topic, host] = ["Cluster", "Topic", "Host"].map((label) =>
+    h("input", { "aria-label": label, placeholder: label, maxlength: LONGEST, autocomplete: "off" }),
+  );
+  const until = times(TIMES.map(lasting));
+  return saying({
+    statement: "silence",
+    title: "Silence others…",
+    what: "Receivers hear nothing of alerts that match all of this; * and ? stand for any characters.",
+    button: "Silence",
+    fields: [kind, cluster, topic, host, until],
+    body: () => ({
+      kind: kind.value,
+      cluster: cluster.value.trim(),
+      topic: topic.value.trim(),
+      host: host.value.trim(),
+      until: end(until),
+    }),
+    done,
+  });
+}
+
+function options(label, list) {
+  return h(
+    "select",
+    { class: "pick", "aria-label": label },
+    list.map(([value, text]) => h("option", { value }, text)),
+  );
+}
+
+const times = (list) => options("How long", list);
+const lasting = ([hours, text]) => [hours, `for ${text}`];
+const end = (until) => Date.now() + Number(until.value) * HOUR;
+
+function about(kind, cluster, topic, host = "") {
+  const place = [cluster, topic, host].filter(Boolean).map(plain).join("/");
+  return `alerts “${alertWord(kind)}” of ${place}`;
+}
+
+/** A pattern that matches this name alone. */
+function literal(text) {
+  return text.replace(/[[*?]/g, "[$&]");
+}
