@@ -360,7 +360,7 @@ def test_no_broker_is_the_controller(cluster: Cluster, new_topic: str) -> None:
         change.delete(node)
         change.create(node, b'{"version":1,"broker_id":99}', ephemeral=True)
         assert not [each for each in change.commit() if isinstance(each, Exception)]
-        wait_until_each_says(cluster, "\nno controller: broker 99 was elected and is not registered")
+        wait_until_each_says(cluster, "\nno controller: broker 99 was elected and is not")
         (partition,) = at.json("topics", "describe", new_topic)["partitions"]
         must_produce(cluster.broker(partition["leader"]).bootstrap, new_topic, [b"all the same"])
         refused = at.run("topics", "create", f"{new_topic}2")
