@@ -37,6 +37,7 @@ _SLOWEST_BYTES_PER_SECOND = 256 * 1024
 _LEAST_BYTES_PER_LOOK = 64 * 1024  # of a request whose memory others wait for
 _PATIENCE_OF_OTHERS = 2.0  # seconds
 _LONGEST_TURN = 0.004  # seconds
+_REFUSAL_SECONDS = 0.1  # as Kafka waits after a failed login
 _PARTS_PER_REQUEST = 4
 
 Requests = Generator[memoryview, None, None]
@@ -153,11 +154,41 @@ class Connection:
     """The state of one client. `closed` is called once, at the end."""
 
     __slots__ = (
-        "_closed", "_complaints", "_dispatch", "_ending", "_exclusive", "_frames", "_held_before",
-        "_limits", "_login_due", "_loop", "_memory", "_muted_until", "_reading", "_replies",
-        "_request_began", "_sender", "_sending_soon", "_size_limit", "_starved_since", "_stopping",
-        "_transport", "_unmute", "_waiting", "_writing", "caller", "gate", "judged_by",
-        "last_active", "may_nothing", "open", "peer", "share", "share_of",
+        "_closed",
+        "_complaints",
+        "_dispatch",
+        "_ending",
+        "_exclusive",
+        "_frames",
+        "_held_before",
+        "_is_over",
+        "_limits",
+        "_login_due",
+        "_loop",
+        "_memory",
+        "_muted_until",
+        "_reading",
+        "_refusal",
+        "_replies",
+        "_request_began",
+        "_sender",
+        "_sending_soon",
+        "_size_limit",
+        "_starved_since",
+        "_stopping",
+        "_transport",
+        "_unmute",
+        "_waiting",
+        "_writing",
+        "caller",
+        "gate",
+        "judged_by",
+        "last_active",
+        "may_nothing",
+        "open",
+        "peer",
+        "share",
+        "share_of",
     )  # fmt: skip
 
     def __init__(
@@ -187,6 +218,8 @@ class Connection:
         self._transport = transport
         self._dispatch = dispatch
         self._closed = closed
+        self._refusal: asyncio.TimerHandle | None = None  # after which the socket is closed
+        self._is_over = False
         self._complaints = complaints
         self._loop = loop
         self._limits = limits
@@ -380,7 +413,7 @@ class Connection:
                         self._wait(requests)
                         return
         except ProtocolError as error:
-            self.close(f"error={str(error)!r}", like="not the Kafka protocol")
+            self.refuse(f"error={str(error)!r}", like="not the Kafka protocol")
             return
         except Exception as bug:  # noqa: BLE001  # whatever it is, it is told
             self._complaints.request_failed(self.caller.host, f"client={self.peer}", bug)
@@ -513,9 +546,29 @@ class Connection:
 
     def close(self, why: str = "", *, like: str = "") -> None:
         """Release everything; `why` is logged unless the client just disconnected. `like` groups
-        complaints whose `why` varies."""
-        if not self.open:
+        complaints whose `why` varies. At once, also what `refuse` has left."""
+        if self.open:
+            self._release(why, like)
+        self._hang_up()
+
+    def refuse(self, why: str, *, like: str = "") -> None:
+        """The client broke a rule of the protocol: release everything but the socket, which is
+        closed a moment later. So a client that connects again after each refusal cannot do so
+        often."""
+        if self.open:
+            self._release(why, like)
+            self._refusal = self._loop.call_later(_REFUSAL_SECONDS, self._hang_up)
+
+    def _hang_up(self) -> None:
+        if self._is_over:
             return
+        self._is_over = True
+        if self._refusal is not None:
+            self._refusal.cancel()
+        self._transport.close()
+        self._closed(self)
+
+    def _release(self, why: str, like: str) -> None:
         self.open = False
         if why:
             text = f"client={self.peer} {why}"
@@ -535,8 +588,6 @@ class Connection:
             if reply.dropped is not None:
                 reply.dropped()
         self._sender.clear()
-        self._transport.close()
-        self._closed(self)
 
     def _drop_waiting(self) -> None:
         requests, self._waiting = self._waiting, None

@@ -330,7 +330,7 @@ class Dispatcher:
         except Gone:
             pass
         except ProtocolError as error:
-            connection.close(f"error={str(error)!r}", like="not the Kafka protocol")
+            connection.refuse(f"error={str(error)!r}", like="not the Kafka protocol")
         except TooMuch as error:
             _refuse_too_much(connection, api, str(error))
         except Exception as bug:  # noqa: BLE001  # whatever it is, it is told
@@ -400,7 +400,7 @@ async def _noted(response: Awaitable[Any], ended: Ended | None) -> Any:
 
 
 def _refuse_too_much(connection: Connection, api: Api[Any, Any], what: str) -> None:
-    connection.close(f"api={api.name} error={what!r}", like="too many elements")
+    connection.refuse(f"api={api.name} error={what!r}", like="too many elements")
 
 
 def _cancel(task: "asyncio.Task[None]") -> None:
