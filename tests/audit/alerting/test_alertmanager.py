@@ -16,6 +16,7 @@ from tests.audit.alerting.alerts_made import HOSTILE, missing, silent, situation
 PROGRAM = shutil.which("prometheus-alertmanager")
 
 
+@pytest.mark.slow  # and its clock cannot be moved: it asks the kernel itself
 @pytest.mark.skipif(PROGRAM is None, reason="apt install prometheus-alertmanager")
 def test_alertmanager_takes_alerts(tmp_path: Path) -> None:
     (port,) = free_ports(1)
