@@ -57,6 +57,7 @@ class Asking:
         with socket.create_connection(self._address, timeout=_PATIENCE_S) as plain:
             if self._tls is None:
                 return _answer(plain)
+            plain.getpeername()  # raises if it was reset: wrap_socket would leave it open then
             with self._tls.current.wrap_socket(plain) as locked:
                 return _answer(locked)
 
