@@ -55,7 +55,7 @@ def _in_shell(words: list[str], commands: CommandsConfig) -> str:
 
 
 def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:
-    """What landed wrong is written anew from the brokers. A file that no load has written stays."""
+    """Rewrites hours with wrong rows from the brokers. A file that no load has written stays."""
     if finding.tier != TierKind.HDFS or finding.kind not in _LANDS:
         return []
     table, hours = key.topic, list(_hours(finding))

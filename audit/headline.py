@@ -74,7 +74,7 @@ class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
     a state without a fault."""
 
     state: State
-    findings: Sequence[TopicFinding] = ()  # that nobody has accepted, as many as are known
+    findings: Sequence[TopicFinding] = ()  # not accepted, as many as are known
     kinds: Kinds = ()  # all of them
     failing_loads: Sequence[FailingLoad] = ()
     events: int = -1  # that arrived

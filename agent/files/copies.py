@@ -104,8 +104,8 @@ def _unclear(
 
 def _is_sought(input_files: InputFiles, old: Followed) -> bool:
     """Whether a search makes sense: enough of the file is known, and no other source begins alike,
-    of which a copy could be instead. Checked before files are opened, since those without a source
-    may be many."""
+    whose copy could be mistaken for it. Checked before files are opened, since those without a
+    source may be many."""
     if old.fingerprint.size < FULL:
         return False
     followed = [*input_files.files.values(), *input_files.unpacking]

@@ -172,8 +172,8 @@ class InputFiles:
         self._told_from = self._shared.attention.millis
 
     def written_unread(self, since_ns: int, until_ns: int) -> dict[str, Traces]:
-        """Files of which nothing was read before, and that were written to or copied in that time,
-        perhaps briefly: they may have been emptied in between."""
+        """The unread files that were written to or copied in that time, perhaps briefly: they may
+        have been emptied in between."""
         written: dict[str, Traces] = {}
         begun = self._shared.attention.begun
         is_told = self.has_history_since(since_ns // 1_000_000)

@@ -17,8 +17,8 @@ longer than `hold_deleted`; if a process still may, its end was not seen. A rena
 once it has been quiet for a while; if it grows after that, it continues as a new source.
 
 The kernel tells whether a process may still write to a deleted file: it grants a read lease only if
-no process has the file open for writing. The lease is released at once; nobody notices it on a
-deleted file. A process that would break it causes a signal, which is ignored.
+no process has the file open for writing. The lease is released at once, and has no effect on other
+processes. A process that would break it causes a signal, which is ignored.
 """
 
 import errno

@@ -301,7 +301,7 @@ def may_hide(written_ns: int, away_ns: int, *, is_told: bool) -> Traces:
     emptied in place. `written_ns` and `away_ns` are the lengths of writing and of that time.
 
     If the history of names is complete (`is_told`), nothing else can have happened to the file, so
-    the verdict is `BRIEF`, which nobody has to accept. Otherwise only a moment is `BRIEF`.
+    the verdict is `BRIEF`, which needs no acceptance. Otherwise only a moment is `BRIEF`.
     """
     if written_ns <= 0:
         return Traces.UNCHANGED

@@ -6,7 +6,7 @@ shows where the batch is, and whether it is committed. Together:
     there   it is in the log: acknowledged, at a known or unknown offset
     again   it is not in the log, and its numbers are the next that the leader accepts: sent again
             byte for byte, so that the leader accepts only one of this and a copy still in flight
-    anew    it is not in the log, and its old numbers will never be accepted: sent under new ones
+    anew    it is not in the log, and the leader will never accept its old numbers: it gets new ones
 
 If the log's start has moved past the place where a batch may have been, and its producer is no
 longer known, it is unknown whether it was there. Then it is sent again: twice rather than never.

@@ -56,7 +56,7 @@ class Acknowledge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     id: Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$")]
     reason: Reason
     until: Time | None = None
-    by: Who = ""  # counts only where nobody logs in
+    by: Who = ""  # ignored where users log in
 
 
 class Mute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

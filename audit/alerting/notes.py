@@ -3,7 +3,7 @@
 An acknowledged alert is known to somebody: receivers hear no more of it until it is resolved. A
 silence mutes all alerts that match it, also those to come, until its end. Both have a name, a
 reason, and are kept in one file of the data directory, which is replaced as a whole; so they
-outlive a restart and a database that is built anew. Any thread.
+outlive a restart and a rebuilt database. Thread-safe.
 """
 
 import contextlib

@@ -2,8 +2,8 @@
 `POST /api/v1/acknowledge`, `/api/v1/silence` and `/api/v1/unsilence`.
 
 The latter are kept in the data directory (audit/alerting/notes.py), not in the ledger: they are
-about who is told, and change no verdict. Where nobody logs in, programs on this machine may say it,
-as they may write to the ledger.
+about who is told, and change no verdict. Without logins, programs on this machine may send them, as
+they may write to the ledger.
 """
 
 import logging

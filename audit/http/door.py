@@ -148,8 +148,8 @@ class Door:
         return ""
 
     def _is_local_note(self, scope: Scope) -> bool:
-        """Whether a program of this machine says something about alerts where nobody logs in. None
-        of a browser's requests is: a page elsewhere may have made it."""
+        """Whether a program on this machine acknowledges or silences alerts of an audit without
+        logins. Requests of browsers never count: a page from elsewhere may have made them."""
         is_program = not self._is_locked and not _is_from_a_browser(scope)
         return is_program and is_loopback(address_of(scope)) and scope["path"] in NOTE_PATHS
 
