@@ -18,6 +18,15 @@ class ListPage(msgspec.Struct, frozen=True, kw_only=True):
     total: int
 
 
+class Rate(msgspec.Struct, frozen=True):
+    """How fast logs grow: the messages that were appended between two looks at their ends, for each
+    second. `events` is -1 while it is not known."""
+
+    events: float = -1.0
+    measured: int = 0  # when the second look was; 0: there was none
+    over: int = 0  # milliseconds between the two
+
+
 class FailingLoad(msgspec.Struct, frozen=True):
     """A table that no load commits anything of, and what can be done."""
 
@@ -57,6 +66,7 @@ class TopicRow(msgspec.Struct, frozen=True, kw_only=True):
     partly_unseen: bool = False  # nobody watched for a time, and that is accepted
     having: list[State] = []  # all that its hours have anything of, the worst first
     kinds: Kinds = ()  # what nobody has accepted, each kind by itself
+    rate: Rate = Rate()
 
 
 class TopicFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +113,7 @@ class TopicsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     altered: list[AlteredTotal] = []  # of all topics of these hours
     having: dict[str, int] = {}  # how many topics have any of each: one may be counted in several
     headline: Headline | None = None  # on all topics of these hours, whatever is searched for
+    rate: Rate = Rate()  # of all topics of the clusters, whatever is searched for
 
 
 class TierTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,6 +211,7 @@ class TopicAnswer(msgspec.Struct, frozen=True, kw_only=True):
     remarks: list[Remark] = []  # the first hundred
     kinds: Kinds = ()  # what nobody has accepted, each kind by itself
     checks: LogChecks = LogChecks()
+    rate: Rate = Rate()
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -486,6 +498,74 @@ class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):
     now: int
     as_of: int
     topics: list[TopicReport]
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """A change on the time axis. Several of a kind within a minute are one: then `host` and `topic`
+    are empty where they differ."""
+
+    time: int
+    kind: str  # start, release, leader, broker, group, load, accepted, retired
+    cluster: str
+    topic: str = ""
+    host: str = ""
+    group: str = ""  # a consumer group
+    words: str
+
+
+class Marks(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/marks?cluster&topic&host&from&to`: the newest 500."""
+
+    from_time: int
+    to_time: int
+    marks: list[Mark]
+    total: int
+
+
+class DelayPoint(msgspec.Struct, frozen=True):
+    """Of the events of an hour: half of them, and 99 %, were there after so many milliseconds."""
+
+    hour: int
+    events: int
+    p50: int
+    p99: int
+
+
+class TierDelays(msgspec.Struct, frozen=True, kw_only=True):
+    """One tier by the hour of its events; hours without any are left out."""
+
+    tier: str
+    destination: str
+    points: list[DelayPoint]
+
+
+class LagPoint(msgspec.Struct, frozen=True):
+    """The greatest within a step."""
+
+    time: int  # when the step begins
+    amount: int  # bytes of an agent, messages otherwise
+    behind: int  # milliseconds; -1: not known
+
+
+class LagSeries(msgspec.Struct, frozen=True, kw_only=True):
+    """Steps without a point had no lag, if the kind was measured then."""
+
+    kind: str  # agent, group, files
+    topic: str
+    name: str  # of the host, the group, the destination
+    points: list[LagPoint]
+
+
+class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/history?cluster&topic&host&from&to`: delays and lags of a topic, or the lag of a
+    host, over time. The twelve series with most lag."""
+
+    from_time: int
+    to_time: int
+    step: int  # of lags
+    measured: dict[str, list[int]]  # when steps begin in which lags were, by kind
+    lags: list[LagSeries]
+    delays: list[TierDelays] = []
 
 
 class HourGate(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ from audit.inventory import InventoryFile
 from audit.judging import Judging
 from audit.metrics import AuditMetrics
 from audit.picture import TierKind
+from audit.rates import RatesLook
 from audit.registry_look import RegistryLook
 from audit.rounds import Rounds
 from audit.service import Service
@@ -85,7 +86,7 @@ def run(config: AuditConfig) -> int:
                     )
                 if not NATIVE:
                     log.warning(NOT_COMPILED)
-                _look_at_groups(service, ends)
+                _look_at_clusters(service, ends)
                 _work(service, certificates, told)
         except (AuditFailure, CannotListen) as error:
             print(f"penstock audit: {error}", file=sys.stderr)
@@ -110,16 +111,21 @@ def _service(config: AuditConfig, standing: Standing, ends: ExitStack) -> Servic
     return Service(config, standing, notes=AlertNotes(directory), receivers=receivers)
 
 
-def _look_at_groups(service: Service, ends: ExitStack) -> None:
-    """Whatever becomes of the database."""
+def _look_at_clusters(service: Service, ends: ExitStack) -> None:
+    """At groups and ends of logs, whatever becomes of the database."""
     config = service.config
-    if not config.groups.interval:
-        return
-    service.groups.update({name: GroupsSeen() for name in config.all_clusters})
-    looks = [
-        GroupsLook(name, cluster, every_seconds=config.groups.interval, found=service.note_groups)
+    looks: list[GroupsLook | RatesLook] = [
+        RatesLook(name, cluster, found=service.note_rates)
         for name, cluster in config.all_clusters.items()
     ]
+    if config.groups.interval:
+        service.groups.update({name: GroupsSeen() for name in config.all_clusters})
+        looks += [
+            GroupsLook(
+                name, cluster, every_seconds=config.groups.interval, found=service.note_groups
+            )
+            for name, cluster in config.all_clusters.items()
+        ]
     for each in looks:
         each.start()
         ends.callback(each.join)

@@ -134,6 +134,14 @@ class AlertsQuery(Paged, frozen=True, kw_only=True):
     state: Annotated[str, msgspec.Meta(pattern="^(raised|resolved)$")] | None = None
 
 
+class HistoryQuery(Timed, frozen=True, kw_only=True):
+    """Of a topic, of a host, or of all."""
+
+    cluster: Text = ""
+    topic: Text = ""
+    host: Text = ""
+
+
 class ReportQuery(Timed, frozen=True, kw_only=True):
     cluster: Text = ""
     topic: Text = ""

@@ -117,6 +117,13 @@ def lag(
     return lags
 
 
+def end_offsets(
+    brokers: Brokers, targets: Iterable[TopicPartition], *, within: float = WITHIN_SECONDS
+) -> dict[TopicPartition, int]:
+    """Returns where these partitions end; those whose leader does not answer are missing."""
+    return _Survey(brokers, within).listed(set(targets), LATEST)
+
+
 def _since(partial_lag: Lag, written: Written, now: float) -> Lag:
     match written:
         case Unknown(why):

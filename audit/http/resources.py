@@ -10,7 +10,7 @@ import msgspec
 
 from audit import answers, queries
 from audit.alerting.answers import Noted, NotedAlerts
-from audit.http import groups, lists, topics
+from audit.http import groups, history, lists, topics
 from audit.http.alerts import NOTE_KINDS, NoteKind, alerts
 from audit.http.statements import STATEMENTS, Kind, Written
 from audit.queries import Query
@@ -97,6 +97,20 @@ RESOURCES: Final = (
         groups.groups,
         answers.GroupsAnswer,
         "Consumer groups: who reads which topic, and how far behind.",
+    ),
+    Resource(
+        "/api/v1/marks",
+        queries.HistoryQuery,
+        history.marks,
+        answers.Marks,
+        "What changed: restarts, releases, changes of leaders, rebalances, loads, accepted faults.",
+    ),
+    Resource(
+        "/api/v1/history",
+        queries.HistoryQuery,
+        history.history,
+        answers.HistoryAnswer,
+        "Delays by hour, and the lag of agents, groups and loaders over time.",
     ),
     Resource(
         "/api/v1/alerts",

@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 26
+VERSION: Final = 27
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -170,6 +170,10 @@ CREATE TABLE agents (journal INTEGER PRIMARY KEY, cluster TEXT, host INT, seq IN
 CREATE TABLE agent_topics (name INT, journal INT, first_named INT, last_named INT, last_time INT,
     said_seq INT, until INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
 CREATE INDEX agent_topics_by_agent ON agent_topics (journal, name);
+-- When an agent's program was started, and its version (marks.py).
+CREATE TABLE agent_starts (journal INT, started INT, version TEXT, PRIMARY KEY (journal, started))
+    WITHOUT ROWID;
+CREATE INDEX agent_starts_by_time ON agent_starts (started);
 CREATE TABLE inventory (host TEXT, topic TEXT, since INT, PRIMARY KEY (host, topic)) WITHOUT ROWID;
 CREATE TABLE retired (cluster TEXT, host TEXT, agent TEXT, since INT, time INT, reason TEXT,
     operator TEXT, PRIMARY KEY (cluster, host, agent, time, since)) WITHOUT ROWID;
@@ -327,6 +331,17 @@ CREATE TABLE alerts (kind TEXT, cluster TEXT, topic TEXT, host TEXT, hour INT, r
     resolved INT, words TEXT, finding TEXT,
     PRIMARY KEY (kind, cluster, topic, host, hour, raised)) WITHOUT ROWID;
 CREATE INDEX alerts_by_time ON alerts (raised);
+
+-- What this audit saw of groups and brokers, which is in no ledger (marks.py).
+CREATE TABLE seen_marks (time INT, kind TEXT, cluster TEXT, topic TEXT, name TEXT, words TEXT,
+    PRIMARY KEY (time, kind, cluster, topic, name)) WITHOUT ROWID;
+-- Lags as this audit measured them, which are in no ledger (lags.py). `kind`: agent, group, files.
+-- A series without a name is the sum over its kind, and says that it was measured.
+CREATE TABLE lag_series (id INTEGER PRIMARY KEY, kind TEXT, cluster TEXT, topic TEXT, name TEXT,
+    UNIQUE (name, kind, cluster, topic));
+CREATE TABLE lags (series INT, time INT, amount INT, behind INT, PRIMARY KEY (series, time))
+    WITHOUT ROWID;
+CREATE INDEX lags_by_time ON lags (time);
 """
 
 

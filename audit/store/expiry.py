@@ -10,6 +10,7 @@ and texts go when nothing speaks of them any more; of texts, so many are looked 
 import sqlite3
 from typing import Final
 
+from audit.store import lags, marks
 from audit.store.database import changed
 
 AGENTS_KEPT: Final = 31 * 86_400_000
@@ -160,6 +161,7 @@ def expire(connection: sqlite3.Connection, now: int, retention_millis: int) -> i
     gone += changed(
         connection, "DELETE FROM silent WHERE last_time < ?", (min(hour, now - _SILENT_KEPT),)
     )
+    gone += lags.expire(connection, now, hour) + marks.expire(connection, hour)
     gone += _expire_topics(connection, hour) + _expire_names(connection)
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('floor', ?)", (hour,))
     return gone

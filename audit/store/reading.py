@@ -23,6 +23,7 @@ from audit.answers import (
     ListPage,
     Loads,
     LogChecks,
+    Mark,
     Remark,
     Sources,
 )
@@ -35,8 +36,22 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store import altered, files, fleet, loads, origins, pictures, scrubbed, shares, topics
+from audit.store import (
+    altered,
+    files,
+    fleet,
+    lags,
+    loads,
+    marks,
+    origins,
+    pictures,
+    scrubbed,
+    shares,
+    topics,
+)
 from audit.store.database import damage_said, open_for_reading
+from audit.store.lags import LagsAsked, LagsOverTime, MeasuredLag
+from audit.store.marks import MarksAsked
 from audit.store.rows import Alert, JournalRow, TopicShare
 from audit.store.topics import Delays, FaultyTopic, Overview
 
@@ -213,6 +228,27 @@ class StoreReading:
         """Of all topics, the lines since then: all, dead letters, altered ones."""
         with self._moment() as connection:
             return shares.shares(connection, from_time)
+
+    def delays_by_hour(self, key: TopicKey, from_time: int, to_time: int) -> dict[int, Delays]:
+        """As `delays`, of each hour that has any, in their order."""
+        with self._moment() as connection:
+            topic = pictures.Topic(connection, key)
+            return topics.delays_by_hour(connection, topic.id, topic.tiers, from_time, to_time)
+
+    def lags(self, asked: LagsAsked) -> LagsOverTime:
+        """As this audit measured them."""
+        with self._moment() as connection:
+            return lags.lags(connection, asked)
+
+    def agent_lags(self) -> list[MeasuredLag]:
+        """Of all hosts that have any, now."""
+        with self._moment() as connection:
+            return lags.agent_lags(connection)
+
+    def marks(self, asked: MarksAsked) -> list[Mark]:
+        """What changed, the newest first."""
+        with self._moment() as connection:
+            return marks.marks(connection, asked)
 
     def checks(self, key: TopicKey) -> LogChecks:
         """When brokers last read its logs again."""

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from audit.answers import Mark
 from audit.config import Inventory
 from audit.folding.columns import Entries, Numbers, numbers
 from audit.folding.keyed import grouped
@@ -37,6 +38,8 @@ from audit.store import (
     generations,
     histories,
     journals,
+    lags,
+    marks,
     offsets,
     origins,
     placed,
@@ -163,6 +166,18 @@ class AuditStore(msgspec.Struct):
             connection.executemany(
                 "INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
             )
+
+    def keep_measured(
+        self,
+        time: int,
+        measured: Sequence[tuple[str, str]],
+        found: Sequence[lags.MeasuredLag],
+        seen: Sequence[Mark],
+    ) -> None:
+        """Lags at a time, of the kinds and clusters that were measured, and what was seen."""
+        with self._transaction() as connection:
+            lags.keep(connection, self._numbers.lag_series, time, measured, found)
+            marks.keep_seen(connection, seen)
 
     def keep_alerts(self, alerts: Sequence[Alert]) -> None:
         """New ones, and known ones that have changed: kind, cluster, topic, host, hour and when it

@@ -38,6 +38,7 @@ from penstock.status.words import (
     duration,
     failing_words,
     load_words,
+    rate,
     shown,
     size,
     topic_words,
@@ -46,7 +47,16 @@ from penstock.status.words import (
 )
 
 _BROKERS: Final = ("broker", "address", "leads", "partitions", "remark")
-_TOPICS: Final = ("topic", "partitions", "stored", "events", "landed", "not_read", "verdict")
+_TOPICS: Final = (
+    "topic",
+    "partitions",
+    "stored",
+    "events",
+    "per_second",
+    "landed",
+    "not_read",
+    "verdict",
+)
 _AGENTS: Final = ("agent", "host", "state", "files", "not_read", "heard", "version")
 _FEW_AGENTS: Final = 20
 _STYLES: Final = {"silent": "red", "never": "red", "behind": "yellow"}
@@ -61,6 +71,13 @@ class Figure(int):
 
     def __str__(self) -> str:
         return count(self)
+
+
+class PerSecond(float):
+    """A rate; below 0 it is not known."""
+
+    def __str__(self) -> str:
+        return rate(self)
 
 
 def is_well(standing: PipelineStatus) -> bool:
@@ -130,6 +147,7 @@ def _topic(each: TopicStanding) -> dict[str, Any]:
         "partitions": Figure(each.partitions),
         "stored": Figure(each.stored),
         "events": Figure(each.end),
+        "per_second": PerSecond(each.rate),
         "landed": Figure(each.landed),
         "not_read": size(each.unread_bytes),
         "verdict": f"{state.mark} {state.text}".lstrip(),

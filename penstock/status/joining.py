@@ -105,6 +105,7 @@ def _topics(
             partitions=held.partitions if held else -1,
             stored=held.stored if held else -1,
             end=held.end if held else -1,
+            rate=row.rate.events if row else -1.0,
             landed=landed.get(name, unlanded),
             unread_bytes=-1 if unread is None else unread.get(name, 0),
             state=row.state if row else "",

@@ -35,6 +35,7 @@ class TopicStanding(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int = -1
     stored: int = -1  # messages that the brokers hold now
     end: int = -1  # of all partitions together: grows with each message, for rates
+    rate: float = -1.0  # messages a second, as the audit measured last
     landed: int = -1  # offsets that loaders have committed, all partitions together
     unread_bytes: int = -1  # of followed files, not acknowledged yet; of the agent that was asked
     state: str = ""  # the audit's word for the last day: complete, pending, unknown, missing …
