@@ -86,7 +86,7 @@ class RatesLook:
             self._cluster.bootstrap, client_id="penstock-audit", patience_seconds=_PATIENCE_S
         ) as brokers:
             targets: list[TopicPartition] = []
-            before: _Ends = {}
+            before: _Ends | None = None
             before_at = topics_at = float("-inf")
             while not self._stopping.is_set():
                 began = time.monotonic()
@@ -94,7 +94,7 @@ class RatesLook:
                     topics_at, targets = began, _partitions(brokers)
                 ends = end_offsets(brokers, targets, within=_ANSWER_S)
                 now = time.monotonic()
-                if before:
+                if before is not None:
                     millis = int((now - before_at) * 1000)
                     rates = rates_between(before, ends, targets, millis)
                     self._found(self._name, RatesSeen(time.time_ns() // 1_000_000, millis, rates))

@@ -229,6 +229,7 @@ def test_a_ledger_that_takes_long_to_be_read_holds_up_no_other(tmp_path: Path) -
     with closing(AuditStore.open(tmp_path)) as store, closing(store.reading()) as reading:
         judging = Judging(reading, config)
         alerting = Alerting(store, reading, config, standing)
+        service.reads(reading)
         rounds = Rounds(service, store, judging, alerting, None)
         working = threading.Thread(target=rounds.run, args=(told,))
         working.start()

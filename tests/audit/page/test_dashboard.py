@@ -409,6 +409,43 @@ def test_the_page_says_when_stored_data_was_checked(
             expect(shown).to_contain_text(lately)
 
 
+def test_what_changed_is_marked_on_the_time_axis(
+    browser: Browser, audit: AuditProcess, cluster: LedgerCluster, keep: Keep
+) -> None:
+    """On heat map and charts, and in words for those who cannot point at it."""
+    agent, *rest = Said("rolled", "web-9", "/var/log/r.log", BEGAN, until=NOW).entries()
+    beat = agent["heartbeats"][0] | {"program_version": "0.2.0", "started": BEGAN + HOUR}
+    cluster.write([agent, *rest, said_later(agent, 1, heartbeats=[beat])])
+    released = "Agent on web-9 restarted: version 0.2.0, before 0.1.0"
+    changes = "[aria-labelledby='card-what-changed'] li"
+    for look in LOOKS:
+        with opened(browser, audit, look) as page:
+            page.goto(FOUR_HOURS.replace("clicks", "rolled"))
+            expect(page.locator(changes)).to_have_count(3)  # and a load
+            expect(page.locator(changes).nth(1)).to_contain_text(released)
+            marked = page.locator(".heat-row.changes .marked")
+            expect(marked).to_have_count(3)
+            page.locator(".heat .cell[tabindex='0']").focus()
+            page.keyboard.press("Home")
+            for key in ("ArrowDown",) * 9 + ("ArrowRight",) * 12:
+                page.keyboard.press(key)
+            expect(page.locator(".heat .cell:focus")).to_have_attribute(
+                "aria-label", re.compile("What changed, .* Agent on web-9 started, version 0.1.0")
+            )
+            expect(page.locator(".tip")).to_contain_text("Agent on web-9 started")
+            delays = page.get_by_role("img", name=re.compile("^Delay after the event, by hour"))
+            expect(delays).to_have_attribute("aria-label", re.compile("Agents, half within"))
+            keep(page, f"changes-{look}")
+            page.goto("/#/host?cluster=test&host=web-9")
+            expect(page.locator(changes).first).to_contain_text(released)
+            expect(page.get_by_role("img", name=re.compile("^Lag over time"))).to_be_visible()
+            keep(page, f"host-changes-{look}")
+            page.goto("/")
+            expect(page.locator(".verdict .rate")).to_have_text(
+                re.compile(r"0 events/s at \d\d:\d\d:\d\d")
+            )
+
+
 def test_what_nobody_watched_is_neither_green_nor_missing(
     browser: Browser, audit: AuditProcess, cluster: LedgerCluster, keep: Keep
 ) -> None:

@@ -17,11 +17,14 @@ export class Pane {
   #given = null;
   #asking = null;
   #again = false;
+  #always;
 
-  /** `load(signal)` promises an answer, `render(answer)` makes nodes of it. */
-  constructor(load, render, { bones = 6 } = {}) {
+  /** `load(signal)` promises an answer, `render(answer)` makes nodes of it. `always(answer)` is told
+      of each: rates are other ones each time, and nothing else is made again for them. */
+  constructor(load, render, { bones = 6, always = () => {} } = {}) {
     this.#load = load;
     this.#render = render;
+    this.#always = always;
     this.node = h("div", { class: "pane" }, skeleton(bones));
   }
 
@@ -64,12 +67,14 @@ export class Pane {
 
   #show(answer) {
     const said = JSON.stringify(answer, (key, value) =>
-      key === "as_of" || key === "now" ? 0 : value,
+      key === "as_of" || key === "now" || key === "rate" ? 0 : value,
     );
-    if (said === this.#said) return;
-    this.#said = said;
-    this.#given = answer;
-    replace(this.node, this.#render(answer));
+    if (said !== this.#said) {
+      this.#said = said;
+      this.#given = answer;
+      replace(this.node, this.#render(answer));
+    }
+    this.#always(answer);
   }
 
   /** Shows the same answer again: something else has changed. */

@@ -7,6 +7,7 @@ import { name, plain, words } from "../names.js";
 import { chips, choice, searchBox } from "../parts/controls.js";
 import { downloads } from "../parts/downloads.js";
 import { Pane, empty } from "../parts/pane.js";
+import { rateCell, showRates, showRowRates } from "../parts/rates.js";
 import { sparkline } from "../parts/sparkline.js";
 import { notable, pager, table } from "../parts/table.js";
 import { altered } from "../parts/remarks.js";
@@ -27,6 +28,7 @@ export function overview(page) {
   const search = searchBox(page, "Search topics");
   const states = chips(page, "Verdict", "state");
   const cluster = choice(page, "Cluster", "cluster", "All clusters");
+  const rate = h("span", { class: "rate" });
   const several = () => cluster.node.options.length > 2;
   const load = async (signal) => {
     const [topics, raised] = await Promise.all([
@@ -43,7 +45,7 @@ export function overview(page) {
     load,
     (answer) => {
       const note = [
-        h("p", {}, census(answer)),
+        h("p", {}, census(answer), " ", rate),
         answer.altered.length > 0
           ? h("p", {}, `In the last 24 hours, ${altered(answer.altered)}.`)
           : null,
@@ -64,7 +66,13 @@ export function overview(page) {
         pager(page, answer.page, "topic", { files: downloads("topics", asked(page.params)) }),
       ];
     },
-    { bones: 10 },
+    {
+      bones: 10,
+      always(answer) {
+        showRates(rate, answer);
+        showRowRates(list.node, answer.items);
+      },
+    },
   );
   return {
     title: "Topics",
@@ -175,6 +183,7 @@ function columns(several) {
           row.events < 1e6 ? count(row.events) : short(row.events),
         ),
     },
+    { title: "Events/s", class: "number minor", cell: rateCell },
     { title: "Missing", sort: "missing", class: "number", cell: (row) => notable(row.missing) },
     { title: "Extra", sort: "excess", class: "number", cell: (row) => notable(row.excess, "more") },
     {
