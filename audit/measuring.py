@@ -37,8 +37,12 @@ class Measuring:
         lags: list[MeasuredLag] = []
         if minute != self._minute:
             kinds, lags = self._measured(now)
+        if not (kinds or self._marks):
+            return  # nothing is known yet
         self._store.keep_measured(now, kinds, lags, self._marks)
-        self._minute, self._marks = minute, []
+        self._marks = []
+        if kinds:
+            self._minute = minute
 
     def _measured(self, now: int) -> tuple[list[tuple[str, str]], list[MeasuredLag]]:
         """Kinds with their clusters, and what they lack. Of a cluster whose ledger is not read to

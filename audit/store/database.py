@@ -170,10 +170,10 @@ CREATE TABLE agents (journal INTEGER PRIMARY KEY, cluster TEXT, host INT, seq IN
 CREATE TABLE agent_topics (name INT, journal INT, first_named INT, last_named INT, last_time INT,
     said_seq INT, until INT, PRIMARY KEY (name, journal)) WITHOUT ROWID;
 CREATE INDEX agent_topics_by_agent ON agent_topics (journal, name);
--- When an agent's program was started, and its version (marks.py).
-CREATE TABLE agent_starts (journal INT, started INT, version TEXT, PRIMARY KEY (journal, started))
+-- When the programs of agents and brokers were started, and their versions (marks.py).
+CREATE TABLE starts (journal INT, started INT, version TEXT, PRIMARY KEY (journal, started))
     WITHOUT ROWID;
-CREATE INDEX agent_starts_by_time ON agent_starts (started);
+CREATE INDEX starts_by_time ON starts (started);
 CREATE TABLE inventory (host TEXT, topic TEXT, since INT, PRIMARY KEY (host, topic)) WITHOUT ROWID;
 CREATE TABLE retired (cluster TEXT, host TEXT, agent TEXT, since INT, time INT, reason TEXT,
     operator TEXT, PRIMARY KEY (cluster, host, agent, time, since)) WITHOUT ROWID;

@@ -36,6 +36,7 @@ from audit.folding.keyed import Mask, grouped
 from audit.picture import ExpectedAgent, TopicKey
 from audit.queries import AgentsQuery, order, pattern
 from audit.said_by import said_by
+from audit.store import marks
 from audit.store.chunks import Chunk
 from audit.store.rows import JournalRow
 from ledger.agents import LEFT_MILLIS
@@ -55,7 +56,6 @@ UPDATE agents SET version_seq = ?2, version = ?3 WHERE journal = ?1 AND version_
 _NAMED: Final = """
 UPDATE agents SET named_seq = ?2, named_time = ?3 WHERE journal = ?1 AND named_seq < ?2
 """
-_STARTED: Final = "INSERT OR IGNORE INTO agent_starts VALUES (?, ?, ?)"
 _TOPIC: Final = """
 INSERT INTO agent_topics VALUES (?, ?, ?, ?, ?, -1, 0)
 ON CONFLICT DO UPDATE SET first_named = min(first_named, excluded.first_named),
@@ -76,6 +76,7 @@ def keep(chunk: Chunk) -> None:
         return
     agent = entries.of_tier("agent")
     entry = parents(lists)
+    marks.keep_starts(chunk, entry, beats)
     at = np.flatnonzero(agent[entry])
     if len(at) < len(beats):
         beats, entry = beats.take(at), entry[at]
@@ -86,8 +87,6 @@ def keep(chunk: Chunk) -> None:
     if len(at):
         version = texts(beats.field("program_version").take(at)).take(np.arange(len(at)))
         _keep_names(chunk, entry[at], version)
-        started = np.clip(numbers(beats.field("started").take(at)), 0, entries.latest)
-        _keep_starts(chunk, entry[at], started, version)
         _keep_topics(chunk, entry, until, beats.field("topics"))
 
 
@@ -143,14 +142,6 @@ def _keep_names(chunk: Chunk, entry: Numbers, version: list[str]) -> None:
     chunk.connection.executemany(_NAMED, zip(journals.tolist(), seqs, times, strict=True))
     versions = [version[row] for row in last.tolist()]
     chunk.connection.executemany(_VERSION, zip(journals.tolist(), seqs, versions, strict=True))
-
-
-def _keep_starts(chunk: Chunk, entry: Numbers, started: Numbers, version: list[str]) -> None:
-    at = np.flatnonzero(started)
-    together = grouped(chunk.journal[entry[at]], started[at])
-    rows = at[together.order[together.begins]].tolist()
-    keys = (key.tolist() for key in together.keys)
-    chunk.connection.executemany(_STARTED, zip(*keys, [version[row] for row in rows], strict=True))
 
 
 def _keep_topics(chunk: Chunk, entry: Numbers, until: Numbers, topics: pa.ListArray) -> None:

@@ -1,5 +1,5 @@
-"""Marks on the time axis: when agents started and in which version, when leader epochs began, what
-was loaded, accepted and retired, and what this audit saw of groups and brokers.
+"""Marks on the time axis: when agents and brokers started and in which version, when leader epochs
+began, what was loaded, accepted and retired, and what this audit saw of groups and brokers.
 
 All but the last are in the ledger, and read from the tables that are made of it. What was seen is
 told nowhere else, and is gone with the database; `MOST_SEEN` of it are kept, the newest.
@@ -14,10 +14,13 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 
 from audit.answers import Mark
-from audit.folding.columns import cut
+from audit.folding.columns import Numbers, cut, numbers, texts
 from audit.said_by import said_by
+from audit.store.chunks import Chunk
 from audit.store.database import changed
 
 MOST_SEEN: Final = 20_000
@@ -29,13 +32,13 @@ _FEW: Final = 3  # names in a sentence
 
 # ?1 and ?2 are times, ?3 a cluster, ?4 a topic, ?5 a host; empty for any.
 _STARTS: Final = """
-SELECT started, agents.cluster, coalesce(text, ''), agent_starts.version,
-    coalesce((SELECT before.version FROM agent_starts AS before WHERE before.journal = agent_starts.journal
-        AND before.started < agent_starts.started ORDER BY before.started DESC LIMIT 1), '-')
-    FROM agent_starts JOIN agents USING (journal) LEFT JOIN names ON names.id = agents.host
-    WHERE started >= ?1 AND started < ?2 AND ?3 IN ('', agents.cluster) AND ?5 IN ('', text)
-    AND (?4 = '' OR journal IN (SELECT journal FROM agent_topics
-        JOIN topic_names ON topic_names.id = name WHERE topic_names.topic = ?4))
+SELECT started, cluster, coalesce(text, ''), tier, version,
+    coalesce((SELECT before.version FROM starts AS before WHERE before.journal = starts.journal
+        AND before.started < starts.started ORDER BY before.started DESC LIMIT 1), '-')
+    FROM starts JOIN journals ON journals.id = starts.journal LEFT JOIN names ON names.id = host
+    WHERE started >= ?1 AND started < ?2 AND ?3 IN ('', cluster) AND ?5 IN ('', text)
+    AND (?4 = '' OR starts.journal IN (SELECT journal_topics.journal FROM journal_topics
+        JOIN topic_names ON topic_names.id = name WHERE topic = ?4))
     ORDER BY started DESC LIMIT ?6
 """
 _LEADERS: Final = """
@@ -72,11 +75,11 @@ SELECT time, kind, cluster, topic, name, words FROM seen_marks
     AND (?4 IN ('', topic) OR kind = 'broker') ORDER BY time DESC LIMIT ?6
 """
 _OLD: Final = """
-DELETE FROM agent_starts WHERE (journal, started) IN (SELECT journal, started FROM (
+DELETE FROM starts WHERE (journal, started) IN (SELECT journal, started FROM (
     SELECT journal, started, row_number() OVER (PARTITION BY journal ORDER BY started DESC) AS place
-    FROM agent_starts) WHERE place > ?1 OR (place > 1 AND started < ?2))
+    FROM starts) WHERE place > ?1 OR (place > 1 AND started < ?2))
 """
-_FORGOTTEN: Final = "DELETE FROM agent_starts WHERE journal NOT IN (SELECT journal FROM agents)"
+_FORGOTTEN: Final = "DELETE FROM starts WHERE journal NOT IN (SELECT id FROM journals)"
 _TOO_MANY: Final = """
 DELETE FROM seen_marks WHERE time < ?1
     OR time < (SELECT min(time) FROM (SELECT time FROM seen_marks ORDER BY time DESC LIMIT ?2))
@@ -91,6 +94,19 @@ class MarksAsked(NamedTuple):
     cluster: str
     topic: str
     host: str
+
+
+def keep_starts(chunk: Chunk, entry: Numbers, beats: pa.StructArray) -> None:
+    """`entry` is the place of each heartbeat's."""
+    entries = chunk.entries
+    started = np.clip(numbers(beats.field("started")), 0, entries.latest)
+    speaks = entries.of_tier("agent") | entries.of_tier("broker")
+    at = np.flatnonzero((started > 0) & speaks[entry])
+    if not len(at):
+        return
+    version = texts(beats.field("program_version").take(at)).take(np.arange(len(at)))
+    rows = zip(chunk.journal[entry[at]].tolist(), started[at].tolist(), version, strict=True)
+    chunk.connection.executemany("INSERT OR IGNORE INTO starts VALUES (?, ?, ?)", set(rows))
 
 
 def keep_seen(connection: sqlite3.Connection, marks: Iterable[Mark]) -> None:
@@ -138,11 +154,13 @@ def _together(
 
 
 def _starts(rows: Iterable[tuple[Any, ...]]) -> Iterator[Mark]:
-    """Times, clusters, hosts, versions, versions before; `-` where no start before is known."""
-    for several in _together(rows, lambda row: (row[1], row[3], row[4])):
-        time, cluster, host, version, before = several[0]
+    """Times, clusters, hosts, tiers, versions, versions before; `-` where no start before is
+    known."""
+    for several in _together(rows, lambda row: (row[1], *row[3:])):
+        time, cluster, host, tier, version, before = several[0]
         hosts = sorted({row[2] for row in several})
-        subject = f"Agent on {hosts[0]}" if len(hosts) == 1 else f"Agents on {_listed(hosts)}"
+        program = tier.capitalize() if len(hosts) == 1 else f"{tier.capitalize()}s"
+        subject = f"{program} on {_listed(hosts)}"
         release = before not in {"-", version}
         if before == "-":
             what = f"started, version {version}" if version else "started"

@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 import sys
+import time
 from asyncio.subprocess import Process
 from collections import Counter
 from collections.abc import Sequence
@@ -118,6 +119,7 @@ class LedgerCounter:
             window_millis=config.window * 1000,
             interval=config.ledger_interval,
             checks=config.checks,
+            started=time.time_ns() // 1_000_000,
         )
         self._partitions = partitions
         self._withdrawals = withdrawals

@@ -35,6 +35,7 @@ FLEET = [
     started("a", 2, BEGIN + 2 * HOUR, "2"),
     started("a", 3, BEGIN + 2 * HOUR, "2"),  # named again by the same process
     started("e", 0, BEGIN + 2 * HOUR, topic="other"),
+    entry("broker", "x", 0, BEGIN + 3 * HOUR, heartbeats=[{"until": 0, "started": BEGIN + HOUR}]),
     entry("agent", "f", 0, BEGIN, heartbeats=[{"until": BEGIN, "topics": [TOPIC]}]),
 ]
 
@@ -53,6 +54,7 @@ def test_starts_and_releases_of_agents(way: str, tmp_path: Path) -> None:
         assert words(ledger, host="host-of-e", from_time=BEGIN + HOUR) == [
             ("start", "Agent on host-of-e started, version 1")
         ]
+        assert ("start", "Broker on host-of-x started") in words(ledger)
         assert found(ledger, to_time=BEGIN) == []
         assert found(ledger, cluster="elsewhere") == []
         # What is too old goes, but for the version that the next release replaces.
