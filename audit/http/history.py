@@ -3,7 +3,6 @@
 from typing import Final
 
 from audit import answers, queries
-from audit.errors import BadQuery
 from audit.http.asking import key_of
 from audit.http.topics import of_copy, percentile
 from audit.judged_hours import DAY
@@ -28,8 +27,6 @@ def marks(service: Service, query: queries.HistoryQuery) -> answers.Marks:
 
 
 def history(service: Service, query: queries.HistoryQuery) -> answers.HistoryAnswer:
-    if bool(query.topic) == bool(query.host):
-        raise BadQuery("give either `topic` or `host`")
     from_time, to_time = _between(service, query)
     cluster, topic = _place(service, query)
     lags = service.reading.lags(LagsAsked(cluster, topic, query.host, from_time, to_time))

@@ -213,6 +213,7 @@ def topic(
         partitions=1,
         stored=end,
         end=end,
+        rate=4.5,
         landed=end // 2,
         unread_bytes=2048,
         state=state,
