@@ -26,8 +26,8 @@ from audit.store.database import changed
 MOST_SEEN: Final = 20_000
 MOST_STARTS: Final = 100  # of an agent: the newest
 _MOST_READ: Final = 20_000  # rows of a table, for an answer
-_FEW_LOADS: Final = 48
 _MINUTE: Final = 60_000
+_HOUR: Final = 3_600_000
 _FEW: Final = 3  # names in a sentence
 
 # ?1 and ?2 are times, ?3 a cluster, ?4 a topic, ?5 a host; empty for any.
@@ -135,7 +135,8 @@ def marks(connection: sqlite3.Connection, asked: MarksAsked) -> list[Mark]:
     found = [*_starts(rows(_STARTS)), *_leaders(rows(_LEADERS), asked.host)]
     found += [_retired(row) for row in rows(_RETIRED) if not asked.topic]
     if not asked.host:
-        found += _loads(rows(_LOADS))
+        hours = (asked.to_time - asked.from_time) // _HOUR
+        found += _loads(rows(_LOADS), most=hours + 1)
         found += [_accepted(row) for row in rows(_ACCEPTED)]
         found += _seen(rows(_SEEN))
     return sorted(found, key=lambda mark: (-mark.time, mark.kind, mark.words))
@@ -194,12 +195,13 @@ def _leaders(rows: Iterable[tuple[Any, ...]], wanted: str) -> Iterator[Mark]:
         )
 
 
-def _loads(rows: Sequence[tuple[Any, ...]]) -> Iterator[Mark]:
-    """Times, clusters, topics, destinations, rows, rebuilt."""
+def _loads(rows: Sequence[tuple[Any, ...]], most: int) -> Iterator[Mark]:
+    """Times, clusters, topics, destinations, rows, rebuilt. Of more than so many, only those that
+    have rebuilt hours."""
     several_loads = list(_together(rows, lambda row: (row[1], row[3], row[5])))
     for several in several_loads:
         time, cluster, topic, destination, _, rebuilt = several[0]
-        if len(several_loads) > _FEW_LOADS and not rebuilt:
+        if len(several_loads) > most and not rebuilt:
             continue
         topics = sorted({row[2] for row in several})
         count = sum(row[4] for row in several)

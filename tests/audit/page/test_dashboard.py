@@ -444,6 +444,7 @@ def test_what_changed_is_marked_on_the_time_axis(
             expect(page.locator(".verdict .rate")).to_have_text(
                 re.compile(r"0 events/s at \d\d:\d\d:\d\d")
             )
+            keep(page, f"overview-rates-{look}")
 
 
 def test_what_nobody_watched_is_neither_green_nor_missing(

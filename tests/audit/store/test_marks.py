@@ -114,8 +114,9 @@ def test_what_operators_and_loads_did(ledger: AuditedLedger) -> None:
         ("retired", "Host web-9 was retired: sold (ada, 2025-10-09 11:00 UTC)"),
         ("accepted", f"A fault of {TOPIC} was accepted: the disk broke"),
     ]
-    ledger.fold(*(load(at, landed, time=BEGIN + 5 * HOUR + at * MINUTE) for at in range(3, 60)))
-    assert [each for each in words(ledger) if each[0] == "load"] == [rebuilt]
+    ledger.fold(*(load(at, landed, time=BEGIN + 5 * HOUR + at * MINUTE) for at in range(3, 30)))
+    found = words(ledger, from_time=BEGIN)  # more than one an hour
+    assert [each for each in found if each[0] == "load"] == [rebuilt]
 
 
 @pytest.mark.parametrize("asked", [{}, {"topic": "t"}])

@@ -16,7 +16,7 @@ function origin({ measured, over }) {
 
 /** The place of a row's rate in a table, for `showRowRates` to fill. */
 export const rateCell = (row) =>
-  h("span", { "data-rate": JSON.stringify([row.cluster, row.topic, row.topic_id]) }, "–");
+  h("span", { class: "under", "data-rate": JSON.stringify([row.cluster, row.topic, row.topic_id]) });
 
 export function showRowRates(root, rows) {
   const byRow = new Map(
@@ -25,9 +25,8 @@ export function showRowRates(root, rows) {
   for (const cell of root.querySelectorAll("[data-rate]")) {
     const rate = byRow.get(cell.dataset.rate);
     const known = rate !== undefined && rate.events >= 0;
-    cell.textContent = known ? figure(rate.events) : "–";
-    cell.title = known ? origin(rate) : "not measured";
-    cell.className = known && rate.events > 0 ? "" : "zero";
+    cell.textContent = known ? `${figure(rate.events)}/s` : "";
+    cell.title = known ? origin(rate) : "";
   }
 }
 

@@ -176,14 +176,15 @@ function columns(several) {
       title: "Events",
       sort: "events",
       class: "number",
-      cell: (row) =>
+      cell: (row) => [
         h(
           "span",
           { title: count(row.events) },
           row.events < 1e6 ? count(row.events) : short(row.events),
         ),
+        rateCell(row),
+      ],
     },
-    { title: "Events/s", class: "number minor", cell: rateCell },
     { title: "Missing", sort: "missing", class: "number", cell: (row) => notable(row.missing) },
     { title: "Extra", sort: "excess", class: "number", cell: (row) => notable(row.excess, "more") },
     {
