@@ -23,7 +23,9 @@ from audit.groups.lags import GroupsSeen
 from audit.judged_hours import TopicFigures
 from audit.standing import Standing
 from audit.store.reading import StoreReading
+from client.connection import SOFTWARE_VERSION
 from ground.exposition import Histogram
+from ledger.health import HealthProbe
 
 _MOST_KEPT: Final = 256  # answers' parts
 
@@ -42,6 +44,7 @@ class Service(msgspec.Struct):
 
     config: AuditConfig
     standing: Standing
+    probe: HealthProbe = msgspec.field(default_factory=lambda: HealthProbe(SOFTWARE_VERSION))
     folding: Histogram = msgspec.field(default_factory=Histogram)  # seconds a chunk
     requests: dict[str, Histogram] = {}  # seconds an answer, by path
     figures: Sequence[TopicFigures] = ()

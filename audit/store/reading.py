@@ -27,6 +27,7 @@ from audit.answers import (
     Sources,
 )
 from audit.picture import TopicKey, TopicPicture
+from audit.programs import Program
 from audit.queries import (
     AgentsQuery,
     AlertsQuery,
@@ -35,7 +36,18 @@ from audit.queries import (
     SourcesQuery,
     TopicsQuery,
 )
-from audit.store import altered, files, fleet, loads, origins, pictures, scrubbed, shares, topics
+from audit.store import (
+    altered,
+    files,
+    fleet,
+    health,
+    loads,
+    origins,
+    pictures,
+    scrubbed,
+    shares,
+    topics,
+)
 from audit.store.database import damage_said, open_for_reading
 from audit.store.rows import Alert, JournalRow, TopicShare
 from audit.store.topics import Delays, FaultyTopic, Overview
@@ -227,6 +239,11 @@ class StoreReading:
         """Who writes entries, and when the last one was."""
         with self._moment() as connection:
             return fleet.journals(connection, cluster, tier)
+
+    def programs(self, heard_since: int) -> list[Program]:
+        """With their latest statements of health, without those of retired hosts."""
+        with self._moment() as connection:
+            return health.programs(connection, heard_since)
 
     def alerts(self, query: AlertsQuery) -> tuple[ListPage, list[Alert]]:
         """The newest first."""

@@ -35,6 +35,7 @@ from audit.store import (
     expiry,
     fleet,
     generations,
+    health,
     histories,
     journals,
     offsets,
@@ -219,6 +220,7 @@ def _folded(
 
 def _fold(chunk: Chunk, newest: int) -> None:
     fleet.keep(chunk)
+    health.keep(chunk)
     withdrawn.keep(chunk)
     places = offsets.PassagePlaces.of(chunk)
     if len(chunk.passages):

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from broker.config import BrokerConfig
+from broker.counting.broker_health import BrokerHealth
 from broker.counting.reports import (
     SIZE_BYTES,
     CheckedLog,
@@ -103,6 +104,7 @@ class LedgerCounter:
         partitions: Partitions,
         withdrawals: Withdrawals,
         findings: CountingFindings,
+        health: BrokerHealth,
     ) -> None:
         between = config.between
         host, port = next(
@@ -122,6 +124,7 @@ class LedgerCounter:
         self._partitions = partitions
         self._withdrawals = withdrawals
         self._found = findings
+        self._health = health
         self._trouble = ""
         self._pause = _FIRST_PAUSE
         self._running = asyncio.ensure_future(self._run())
@@ -238,6 +241,7 @@ class LedgerCounter:
                 )
                 for loss in self._withdrawals.untold()
             ],
+            await self._health.now(),
         )
 
 
