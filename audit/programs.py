@@ -15,18 +15,27 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from ledger.health import Certificate, Disk, Health, HealthProbe, ZooKeeperSession
+from audit.config import AlertsConfig
+from ledger.health import Health, HealthProbe, ZooKeeperSession
 
 _PACES: Final = {"mirror": 2.5, "loader": 3.0}
 _RECENT_PACES: Final = 3
-_SMALL_DISK: Final = 10  # a tenth of a disk that is smaller than ten limits
+_SMALL_DISK: Final = 10  # of a disk smaller than ten limits, a tenth is the limit
 _LONGEST_COMMAND: Final = 600
 _MINUTE: Final = 60_000
 _UNITS: Final = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
+
+
+# Kinds of alerts about a program.
+MIRROR: Final = "mirror"
+LOADER: Final = "loader"
+ZOOKEEPER: Final = "zookeeper"
+CERTIFICATE: Final = "certificate"
+DISK: Final = "disk"
 
 
 class ProgramKind(StrEnum):
@@ -69,31 +78,6 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         paces = _PACES.get(self.kind)
         return paces is not None and self.interval > 0 and now - self.heard > paces * self.interval
 
-    def away_words(self) -> str:
-        every = _duration(self.interval)
-        if self.kind is ProgramKind.LOADER:
-            began = f"last began a load at {moment(self.heard)}"
-            return f"{self.title} {began}, and should begin one every {every}"
-        heard = f"was last heard at {moment(self.heard)}"
-        return f"{self.title} {heard}, and should be heard every {every}"
-
-    @property
-    def away_command(self) -> str:
-        """Shows why it does not run, or starts it."""
-        service = "penstock-load.timer" if self.kind is ProgramKind.LOADER else "penstock-mirror"
-        return on_host(f"systemctl restart {service}", self.host)
-
-    def low_disks(self, limit: int) -> Sequence[Disk]:
-        """Disks with less left than the limit; the smaller of it and a tenth of the disk."""
-        return [
-            disk
-            for disk in self.health.disks
-            if disk.free < min(limit, disk.total // _SMALL_DISK)
-        ]
-
-    def ending_certificates(self, before: int) -> Sequence[Certificate]:
-        return [each for each in self.health.certificates if each.ends < before]
-
     def is_recent(self, now: int) -> bool:
         """Whether what it says of others still holds."""
         return now - self.heard <= _RECENT_PACES * self.interval
@@ -104,27 +88,45 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         return session if session is not None and not session.connected else None
 
 
-def disk_words(program: Program, disk: Disk) -> str:
-    left, total = size(disk.free), size(disk.total)
-    return f"{program.title} has {left} of {total} left in {disk.label}"
+class Trouble(NamedTuple):
+    """Something that is wrong with a program, by the kind of its alert."""
+
+    kind: str
+    words: str
+    command: str = ""  # that shows or mends it
 
 
-def disk_command(program: Program, disk: Disk) -> str:
-    return on_host(f"df -h {shlex.quote(disk.label)}", program.host)
+def troubles(program: Program, config: AlertsConfig, now: int) -> Iterator[Trouble]:
+    """What is wrong with it, that it is away first."""
+    host = program.host
+    if program.is_away(now):
+        kind = LOADER if program.kind is ProgramKind.LOADER else MIRROR
+        service = "penstock-load.timer" if kind == LOADER else "penstock-mirror"
+        yield Trouble(kind, _away_words(program), on_host(f"systemctl restart {service}", host))
+    if (session := program.lost_session(now)) is not None:
+        since = moment(session.since)
+        words = f"{program.title} has had no session with ZooKeeper since {since}"
+        yield Trouble(ZOOKEEPER, words)
+    for disk in program.health.disks:
+        if disk.free >= min(config.disk, disk.total // _SMALL_DISK):
+            continue
+        left, total = size(disk.free), size(disk.total)
+        words = f"{program.title} has {left} of {total} left in {disk.label}"
+        yield Trouble(DISK, words, on_host(f"df -h {shlex.quote(disk.label)}", host))
+    for certificate in program.health.certificates:
+        if certificate.ends >= now + int(config.certificates * 1000):
+            continue
+        verb = "expired" if certificate.ends <= now else "expires"
+        words = f"a certificate of {program.title} {verb} {moment(certificate.ends)}"
+        shown = f"openssl x509 -noout -subject -enddate -in {shlex.quote(certificate.label)}"
+        yield Trouble(CERTIFICATE, f"{words}: {certificate.label}", on_host(shown, host))
 
 
-def certificate_words(program: Program, certificate: Certificate, now: int) -> str:
-    verb = "expired" if certificate.ends <= now else "expires"
-    return f"a certificate of {program.title} {verb} {moment(certificate.ends)}: {certificate.label}"
-
-
-def certificate_command(program: Program, certificate: Certificate) -> str:
-    shown = f"openssl x509 -noout -subject -enddate -in {shlex.quote(certificate.label)}"
-    return on_host(shown, program.host)
-
-
-def session_words(program: Program, session: ZooKeeperSession) -> str:
-    return f"{program.title} has had no session with ZooKeeper since {moment(session.since)}"
+def _away_words(program: Program) -> str:
+    every, last = _duration(program.interval), moment(program.heard)
+    if program.kind is ProgramKind.LOADER:
+        return f"{program.title} last began a load at {last}, and should begin one every {every}"
+    return f"{program.title} was last heard at {last}, and should be heard every {every}"
 
 
 def servers_words(brokers: Iterable[Program], now: int) -> str:
@@ -150,9 +152,7 @@ def this_audit(probe: HealthProbe, now: int) -> Program:
     """The audit itself, on its own host."""
     health = probe.health()
     host = platform.node()
-    return Program(
-        kind=ProgramKind.AUDIT, cluster="", host=host, name="", heard=now, health=health
-    )
+    return Program(kind=ProgramKind.AUDIT, cluster="", host=host, name="", heard=now, health=health)
 
 
 def on_host(command: str, host: str) -> str:

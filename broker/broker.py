@@ -361,7 +361,7 @@ class Broker:
                 self.partitions,
                 self.withdrawals,
                 self._found,
-                BrokerHealth(self.config, self.session, self.cluster),
+                health=BrokerHealth(self.config, self.session, self.cluster),
             )
             self._ends.push_async_callback(counter.stop)
         else:

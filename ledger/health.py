@@ -68,7 +68,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def json(self) -> Json:
         """The statement as an entry has it."""
-        statement: Json = msgspec.to_builtins(self)
+        statement: Json = msgspec.json.decode(msgspec.json.encode(self))
         return statement
 
 

@@ -15,7 +15,7 @@ Rule 2: entries form a journal that begins with the process. An unacknowledged e
 Rule 3: entries have no leader epoch. A copy that has lost its tail gets the same batches at the
         same offsets again.
 Rule 4: a gap that was skipped is reported as a fault that an operator has accepted.
-Rule 5: the mirror's own health is reported once a window, so that its silence shows that it is away.
+Rule 5: the mirror's own health is reported once a window: its silence shows that it is away.
 Rule 6: while the ledger cannot be written, copying continues, and the sums grow. If they grow too
         large they are discarded: the audit then knows of the copy only by its brokers.
 

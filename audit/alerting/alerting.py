@@ -19,7 +19,6 @@ from audit.alerting.conditions import (
     MOST_RAISED,
     SILENT,
     UNLOADED,
-    ZOOKEEPER,
     AlertKey,
     Condition,
     Conditions,
@@ -41,7 +40,7 @@ from audit.alerting.receivers import Receivers, Situation
 from audit.answers import AgentRow, FailingLoad
 from audit.config import AuditConfig
 from audit.judged_hours import HOUR, HourVerdict
-from audit.programs import this_audit
+from audit.programs import ZOOKEEPER, this_audit
 from audit.queries import AgentsQuery
 from audit.standing import Standing
 from audit.store.fleet import patience
@@ -149,9 +148,10 @@ class Alerting:
         if monotonic() >= self._slow_at:
             self._slow_at = monotonic() + _SLOW_S
             config = self._config.alerts
-            shares = self._reading.shares(min(as_of.values(), default=now) - HOUR)
+            read_to = min(as_of.values(), default=now)
+            shares = self._reading.shares(read_to - HOUR)
             there = (each for each in shares if each.cluster in as_of)
-            programs = self._reading.programs(now - int(self._config.expected * 1000))
+            programs = self._reading.programs(read_to - int(self._config.expected * 1000))
             if self._probe is not None:
                 programs.append(this_audit(self._probe, now))
             self._slow = {**of_shares(there, config), **of_programs(programs, config, as_of, now)}

@@ -15,7 +15,7 @@ there is room. Since when a condition stands is not kept over a restart, but wha
 nothing is raised twice, and what ended meanwhile is resolved.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -28,14 +28,15 @@ from audit.findings import State
 from audit.judged_hours import HourVerdict
 from audit.picture import TopicKey
 from audit.programs import (
+    CERTIFICATE,
+    DISK,
+    LOADER,
+    MIRROR,
+    ZOOKEEPER,
     Program,
     ProgramKind,
-    certificate_command,
-    certificate_words,
-    disk_command,
-    disk_words,
     servers_words,
-    session_words,
+    troubles,
 )
 from audit.standing import ClusterStanding
 from audit.store.rows import Alert, TopicShare
@@ -46,11 +47,6 @@ UNLOADED: Final = "unloaded"
 DEAD: Final = "dead"
 ALTERED: Final = "altered"
 AWAY: Final = "away"
-MIRROR: Final = "mirror"
-LOADER: Final = "loader"
-ZOOKEEPER: Final = "zookeeper"
-CERTIFICATE: Final = "certificate"
-DISK: Final = "disk"
 FAULTS: Final = (State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED)
 KINDS: Final = (
     *(each.value for each in FAULTS),
@@ -192,33 +188,16 @@ def of_programs(
         if program.cluster and program.cluster not in as_of:
             continue
         time = as_of.get(program.cluster, now)
-        for kind, condition in _of_program(program, config, time):
+        hosts = (program.host,)
+        for kind, words, command in troubles(program, config, time):
             key = AlertKey(kind, program.cluster, "", program.host)
-            found.setdefault(key, []).append(condition)
+            found.setdefault(key, []).append(Condition(words, hosts=hosts, command=command))
         if program.kind is ProgramKind.BROKER:
             brokers.setdefault(program.cluster, []).append(program)
     for cluster, known in brokers.items():
         if words := servers_words(known, as_of[cluster]):
             found[AlertKey(ZOOKEEPER, cluster, "", "")] = [Condition(words)]
     return {key: _together(conditions) for key, conditions in found.items()}
-
-
-def _of_program(
-    program: Program, config: AlertsConfig, now: int
-) -> Iterator[tuple[str, Condition]]:
-    hosts = (program.host,)
-    if program.is_away(now):
-        kind = LOADER if program.kind is ProgramKind.LOADER else MIRROR
-        yield kind, Condition(program.away_words(), hosts=hosts, command=program.away_command)
-    if (session := program.lost_session(now)) is not None:
-        yield ZOOKEEPER, Condition(session_words(program, session), hosts=hosts)
-    for disk in program.low_disks(config.disk):
-        command = disk_command(program, disk)
-        yield DISK, Condition(disk_words(program, disk), hosts=hosts, command=command)
-    for certificate in program.ending_certificates(now + int(config.certificates * 1000)):
-        words = certificate_words(program, certificate, now)
-        command = certificate_command(program, certificate)
-        yield CERTIFICATE, Condition(words, hosts=hosts, command=command)
 
 
 def _together(conditions: Sequence[Condition]) -> Condition:

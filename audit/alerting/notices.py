@@ -17,19 +17,8 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec.structs import replace
 
-from audit.alerting.conditions import (
-    AWAY,
-    CERTIFICATE,
-    DISK,
-    LOADER,
-    MIRROR,
-    SILENT,
-    ZOOKEEPER,
-    AlertKey,
-    Condition,
-    Conditions,
-    key_of,
-)
+from audit.alerting.conditions import AWAY, SILENT, AlertKey, Condition, Conditions, key_of
+from audit.programs import CERTIFICATE, DISK, LOADER, MIRROR, ZOOKEEPER
 from audit.receiver_config import Severity
 from audit.store.rows import Alert
 from ground.printable import one_line

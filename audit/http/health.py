@@ -13,30 +13,21 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from audit import answers, queries
-from audit.alerting.conditions import (
-    AWAY,
-    CERTIFICATE,
-    DISK,
-    LOADER,
-    MIRROR,
-    SILENT,
-    ZOOKEEPER,
-)
+from audit.alerting.conditions import AWAY, SILENT
 from audit.answers import AgentRow, HealthRow
 from audit.config import AlertsConfig
 from audit.http.lists import agents
 from audit.programs import (
+    LOADER,
+    MIRROR,
+    ZOOKEEPER,
     Program,
     ProgramKind,
-    certificate_command,
-    certificate_words,
-    disk_command,
-    disk_words,
     in_words,
     on_host,
     servers_words,
-    session_words,
     this_audit,
+    troubles,
 )
 from audit.service import Service, now_millis
 from audit.standing import ClusterStanding
@@ -48,6 +39,7 @@ UNKNOWN: Final = "unknown"
 STATES: Final = (IS_AWAY, WARNING, UNKNOWN, OK)  # the worst first
 
 _MOST_IN_WORDS: Final = 3
+_WELL: Final = {ProgramKind.MIRROR: "copies", ProgramKind.LOADER: "loads"}
 _AGENT_STATES: Final = {"never": IS_AWAY, "silent": IS_AWAY, "behind": WARNING}
 _AGENT_WORDS: Final = {"never": "never heard", "silent": "silent", "behind": "behind"}
 _ORDER: Final = (
@@ -85,7 +77,8 @@ def _urgency(row: HealthRow) -> tuple[object, ...]:
 
 def _rows(service: Service, cluster: str, now: int) -> Iterator[HealthRow]:
     config = service.config.alerts
-    known = service.reading.programs(now - int(service.config.expected * 1000))
+    since = (service.standing.as_of or now) - int(service.config.expected * 1000)
+    known = service.reading.programs(since)
     programs = [program for program in known if cluster in {"", program.cluster}]
     yield from _agents(service, cluster, programs, now)
     for name, standing in service.standing.clusters.items():
@@ -97,8 +90,8 @@ def _rows(service: Service, cluster: str, now: int) -> Iterator[HealthRow]:
             yield from _zookeeper(name, brokers, time)
             yield _registry(service, name, standing)
             for program in mine:
-                if program.kind in {ProgramKind.MIRROR, ProgramKind.LOADER}:
-                    yield _reporting(program, config, time)
+                if program.kind in _WELL:
+                    yield _row(program, _WELL[program.kind], config, time)
     if not cluster:
         yield _row(this_audit(service.probe, now), "runs", config, now)
 
@@ -145,7 +138,9 @@ def _all_agents(
         host="",
         state=next((state for state in STATES if state in states), OK if expected else UNKNOWN),
         words=f"{', '.join(wrong)}" if wrong else "all are heard" if expected else "none is known",
-        version=versions.pop() if len(versions) == 1 else f"{len(versions)} versions"
+        version=versions.pop()
+        if len(versions) == 1
+        else f"{len(versions)} versions"
         if versions
         else "",
         kind=SILENT if wrong else "",
@@ -235,23 +230,18 @@ def _brokers(
 
 def _zookeeper(cluster: str, brokers: Sequence[Program], now: int) -> Iterator[HealthRow]:
     """As the brokers see it that say so; none in a cluster of others."""
-    sessions = [
-        (program, session) for program in brokers if (session := program.health.zookeeper)
-    ]
+    sessions = [(program, session) for program in brokers if (session := program.health.zookeeper)]
     if not sessions:
         return
-    lost = [
-        session_words(program, session)
-        for program, _ in sessions
-        if (session := program.lost_session(now)) is not None
-    ]
+    lost = [program.title for program, _ in sessions if program.lost_session(now) is not None]
     silent = servers_words(brokers, now)
     current = [program for program, _ in sessions if program.is_recent(now)]
     connected = f"{len(current) - len(lost):,} of {len(current):,} brokers are connected"
     latest = max(sessions, key=lambda pair: pair[0].heard)[1]
     if latest.serving > 0 and not silent:
         connected += f", {latest.serving:,} of {latest.servers:,} servers serve"
-    wrong = [*in_words(lost, _MOST_IN_WORDS), *([silent] if silent else [])]
+    wrong = [f"without a session: {', '.join(in_words(lost, _MOST_IN_WORDS))}"] if lost else []
+    wrong += [silent] if silent else []
     yield HealthRow(
         program="zookeeper",
         cluster=cluster,
@@ -284,32 +274,11 @@ def _registry(service: Service, cluster: str, standing: ClusterStanding) -> Heal
 # Programs that report
 
 
-def _reporting(program: Program, config: AlertsConfig, now: int) -> HealthRow:
-    kind = LOADER if program.kind is ProgramKind.LOADER else MIRROR
-    row = _row(program, "loads" if kind == LOADER else "copies", config, now)
-    if not program.is_away(now):
-        return row
-    words = [program.away_words(), *([row.words] if row.kind else [])]
-    return replace(
-        row,
-        state=IS_AWAY,
-        words="; ".join(words),
-        kind=kind,
-        command=program.away_command,
-    )
-
-
 def _row(program: Program, well: str, config: AlertsConfig, now: int) -> HealthRow:
-    """A row about disks and certificates; `well` are its words if nothing is wrong with them."""
+    """`well` are its words if nothing is wrong."""
     statement = program.health
-    wrong: list[tuple[str, str, str]] = []
-    if (session := program.lost_session(now)) is not None:
-        wrong.append((ZOOKEEPER, session_words(program, session), ""))
-    for disk in program.low_disks(config.disk):
-        wrong.append((DISK, disk_words(program, disk), disk_command(program, disk)))
-    for ending in program.ending_certificates(now + int(config.certificates * 1000)):
-        command = certificate_command(program, ending)
-        wrong.append((CERTIFICATE, certificate_words(program, ending, now), command))
+    wrong = list(troubles(program, config, now))
+    is_away = bool(wrong) and wrong[0].kind in {MIRROR, LOADER}
     fullest = min(statement.disks, key=lambda disk: disk.free / max(1, disk.total), default=None)
     first = min(statement.certificates, key=lambda each: each.ends, default=None)
     return HealthRow(
@@ -317,8 +286,8 @@ def _row(program: Program, well: str, config: AlertsConfig, now: int) -> HealthR
         cluster=program.cluster,
         name=program.name,
         host=program.host,
-        state=WARNING if wrong else OK,
-        words="; ".join(in_words([words for _, words, _ in wrong], _MOST_IN_WORDS)) or well,
+        state=(IS_AWAY if is_away else WARNING) if wrong else OK,
+        words="; ".join(in_words([each.words for each in wrong], _MOST_IN_WORDS)) or well,
         started=statement.started,
         heard=program.heard,
         version=statement.program_version,
@@ -327,8 +296,8 @@ def _row(program: Program, well: str, config: AlertsConfig, now: int) -> HealthR
         disk_total=fullest.total if fullest else -1,
         certificate=first.label if first else "",
         certificate_ends=first.ends if first else -1,
-        kind=wrong[0][0] if wrong else "",
-        command=wrong[0][2] if wrong else "",
+        kind=wrong[0].kind if wrong else "",
+        command=wrong[0].command if wrong else "",
     )
 
 

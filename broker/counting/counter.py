@@ -104,6 +104,7 @@ class LedgerCounter:
         partitions: Partitions,
         withdrawals: Withdrawals,
         findings: CountingFindings,
+        *,
         health: BrokerHealth,
     ) -> None:
         between = config.between

@@ -77,9 +77,7 @@ def test_a_statement_is_due_when_something_changes_notably(
 def test_statements_come_back_as_they_were_written() -> None:
     statements = [HEALTH, Health(started=2)]
     entries = LedgerEntries({7: built_in(LEDGER)}.get)
-    written = [
-        entry("a1", seq, health=[each.json]) for seq, each in enumerate(statements * 20)
-    ]
+    written = [entry("a1", seq, health=[each.json]) for seq, each in enumerate(statements * 20)]
     entries.add(batch_of(written))
     read = entries.take().field("health").to_pylist()
     assert read == [each["health"] for each in written]

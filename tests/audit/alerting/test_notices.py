@@ -63,14 +63,14 @@ SESSION = ZooKeeperSession(connected=False, since=NOW, servers=3, serving=2)
 def program(kind: str, heard: int = NOW, name: str = "p", **health: Any) -> Program:
     statement = Health(**{"started": 1, "interval_millis": 60_000} | health)
     cluster = "" if kind == "audit" else "dc1"
-    of = {"kind": ProgramKind(kind), "cluster": cluster, "host": "a1", "name": name}
+    of: dict[str, Any] = {"kind": ProgramKind(kind), "cluster": cluster, "host": "a1", "name": name}
     return Program(**of, heard=heard, health=statement)
 
 
 PROGRAMS = [
     program("audit", certificates=(Certificate("/old", 1_059_999), Certificate("/new", 1_060_000)),
             disks=(Disk("/full", 2**20 - 1, 2**30), Disk("/enough", 2**20, 2**30))),
-    program("agent", heard=1, disks=(Disk("/small", 2**18, 2**21), Disk("/tiny", 4, 31))),
+    program("agent", heard=1, disks=(Disk("/small", 2**17, 2**21), Disk("/tiny", 4, 31))),
     program("mirror", heard=NOW - 150_001, name="m1"),
     program("mirror", heard=NOW - 150_000, name="m2"),
     program("loader", heard=NOW - 180_001, name="file:/x"),
@@ -94,7 +94,7 @@ def test_what_else_is_worth_an_alert() -> None:
         ("certificate", "", "", "a1"): f"a certificate of the audit on a1 expires {AT}7:39 UTC: "
         "/old",
         ("disk", "", "", "a1"): "the audit on a1 has 1,024.0 KiB of 1.0 GiB left in /full",
-        ("disk", "dc1", "", "a1"): "the agent on a1 has 256.0 KiB of 2.0 MiB left in /small",
+        ("disk", "dc1", "", "a1"): "the agent on a1 has 128.0 KiB of 2.0 MiB left in /small",
         ("mirror", "dc1", "", "a1"): f"mirror m1 on a1 was last heard at {AT}4:09 UTC, and should "
         "be heard every minute",
         ("loader", "dc1", "", "a1"): "the loader on a1 into file:/x last began a load at "

@@ -170,8 +170,16 @@ def test_an_agent_that_has_just_started_is_given_a_moment(up_for: int, lines: in
 
 
 def unwell(kind: str, cluster: str = "c", command: str = "") -> HealthRow:
-    words, of = f"it is {kind}", {"program": "agent", "cluster": cluster, "name": "", "host": "h"}
-    return HealthRow(**of, state="warning", words=words, kind=kind, command=command)
+    return HealthRow(
+        program="agent",
+        cluster=cluster,
+        name="",
+        host="h",
+        state="warning",
+        words=f"it is {kind}",
+        kind=kind,
+        command=command,
+    )
 
 
 def test_programs_with_something_wrong_are_problems() -> None:
