@@ -251,15 +251,14 @@ class Ledger:
         moved = self._journal.moved
         files = self._files.to_publish((draft.lists for draft in pending), moved)
         pending = self._with_files(pending, files)
+        if heartbeats:
+            pending.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
         health = self._probe.health()
         # The first entry of a new agent has a heartbeat, by which the audit knows the agent.
         is_known = bool(heartbeats or self._journal.ledger_seq)
         says_health = is_known and self._health_reports.is_due(health)
-        lists: Json = {"heartbeats": heartbeats} if heartbeats else {}
         if says_health:
-            lists["health"] = [health.json]
-        if lists:
-            pending.append(Draft(lists, (), self._window_millis))
+            pending = self._with_health(pending, {"health": [health.json]})
         if not pending:
             if not self._journal.ledger_seq:
                 self.due = now + min(_UNHEARD_SECONDS, self._config.ledger_interval)
@@ -329,6 +328,13 @@ class Ledger:
             first = pending[0]
             return [replace(first, lists=first.lists | {"files": files[0]}), *pending[1:]]
         return [Draft({"files": part}, (), self._window_millis) for part in files] + pending
+
+    def _with_health(self, pending: list[Draft], lists: Json) -> list[Draft]:
+        """Adds the statement to the last draft, if there is one with room."""
+        if not pending or self._most_bytes < MOST_BYTES:
+            return [*pending, Draft(lists, (), self._window_millis)]
+        *others, last = pending
+        return [*others, replace(last, lists=last.lists | lists)]
 
     def _can_be_written(self, draft: Draft) -> bool:
         assert self._encoder is not None
