@@ -1,8 +1,8 @@
 """The programs that report their health in the ledger: what is wrong with each, in words, and the
 command that shows or mends it. Pure, but for `this_audit`.
 
-A program is away when it was not heard for two and a half of its intervals, and a loader when three
-loads should have begun since. Only mirrors and loaders with a known interval are judged by that:
+A program is away when it was not heard for two and a half of its intervals (and a minute), and a
+loader when three loads should have begun since. Only mirrors and loaders with a known interval are judged by that:
 agents have heartbeats, and brokers are asked directly. A statement counts until its program makes
 another one, or its host is retired: a full disk does not get better because its agent has stopped.
 
@@ -23,6 +23,7 @@ from audit.config import AlertsConfig
 from ledger.health import Health, HealthProbe, ZooKeeperSession
 
 _PACES: Final = {"mirror": 2.5, "loader": 3.0}
+_LEAST_AWAY: Final = 60_000  # milliseconds: on a busy machine short intervals become longer
 _RECENT_PACES: Final = 3
 _SMALL_DISK: Final = 10  # of a disk smaller than ten limits, a tenth is the limit
 _LONGEST_COMMAND: Final = 600
@@ -76,7 +77,9 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_away(self, now: int) -> bool:
         paces = _PACES.get(self.kind)
-        return paces is not None and self.interval > 0 and now - self.heard > paces * self.interval
+        if paces is None or self.interval <= 0:
+            return False
+        return now - self.heard > max(_LEAST_AWAY, paces * self.interval)
 
     def is_recent(self, now: int) -> bool:
         """Whether what it says of others still holds."""
@@ -125,7 +128,7 @@ def troubles(program: Program, config: AlertsConfig, now: int) -> Iterator[Troub
 def _away_words(program: Program) -> str:
     every, last = _duration(program.interval), moment(program.heard)
     if program.kind is ProgramKind.LOADER:
-        return f"{program.title} last began a load at {last}, and should begin one every {every}"
+        return f"{program.title} was last at work at {last}, and should begin a load every {every}"
     return f"{program.title} was last heard at {last}, and should be heard every {every}"
 
 

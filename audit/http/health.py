@@ -39,6 +39,7 @@ UNKNOWN: Final = "unknown"
 STATES: Final = (IS_AWAY, WARNING, UNKNOWN, OK)  # the worst first
 
 _MOST_IN_WORDS: Final = 3
+_SAID_ELSEWHERE: Final = {("agent", SILENT), ("broker", ZOOKEEPER)}
 _WELL: Final = {ProgramKind.MIRROR: "copies", ProgramKind.LOADER: "loads"}
 _AGENT_STATES: Final = {"never": IS_AWAY, "silent": IS_AWAY, "behind": WARNING}
 _AGENT_WORDS: Final = {"never": "never heard", "silent": "silent", "behind": "behind"}
@@ -46,9 +47,7 @@ _ORDER: Final = (
     *("agents", "agent", "broker", "zookeeper", "registry", "mirror", "loader", "audit"),
 )
 _NAMES: Final = {
-    "agents": ("agent", "agents"),
     "broker": ("broker", "brokers"),
-    "zookeeper": ("ZooKeeper", "ZooKeepers"),
     "registry": ("registry", "registries"),
     "mirror": ("mirror", "mirrors"),
     "loader": ("loader", "loaders"),
@@ -303,7 +302,8 @@ def _row(program: Program, well: str, config: AlertsConfig, now: int) -> HealthR
 
 def _summary(rows: Sequence[HealthRow]) -> str:
     """All well, or what is not."""
-    alone = [row for row in rows if row.program != "agent" or row.kind != SILENT]
+    # Silent agents are in the row of all agents, brokers without a session in ZooKeeper's.
+    alone = [row for row in rows if (row.program, row.kind) not in _SAID_ELSEWHERE]
     wrong = [row for row in alone if row.state in {IS_AWAY, WARNING}]
     if wrong:
         words = [_named(row) for row in wrong]
@@ -315,9 +315,9 @@ def _summary(rows: Sequence[HealthRow]) -> str:
     numbers = Counter(row.program for row in alone)
     parts = [row.name for row in alone if row.program == "agents"]
     for program, (one, several) in _NAMES.items():
-        if program != "agents" and numbers[program]:
-            number = numbers[program]
+        if number := numbers[program]:
             parts.append(f"{number:,} {one if number == 1 else several}")
+    parts += ["ZooKeeper"] if numbers["zookeeper"] else []
     return f"all programs are well: {', '.join(parts)}"
 
 
