@@ -2,9 +2,10 @@
 command that shows or mends it. Pure, but for `this_audit`.
 
 A program is away when it was not heard for two and a half of its intervals (and a minute), and a
-loader when three loads should have begun since. Only mirrors and loaders with a known interval are judged by that:
-agents have heartbeats, and brokers are asked directly. A statement counts until its program makes
-another one, or its host is retired: a full disk does not get better because its agent has stopped.
+loader when three loads should have begun since. Only mirrors and loaders with a known interval are
+judged by that: agents have heartbeats, and brokers are asked directly. A statement counts until its
+program makes another one, or its host is retired: a full disk does not get better because its agent
+has stopped.
 
 Names, paths and figures come from the ledger: they are shown, and make no command unless every
 character of them can be seen.

@@ -148,9 +148,10 @@ def _all_agents(
 
 def _agent(agent: AgentRow, program: Program | None, config: AlertsConfig, now: int) -> HealthRow:
     known: dict[str, Any] = {}
-    words = [_AGENT_WORDS[agent.state]]
+    words, kind = [_AGENT_WORDS[agent.state]], SILENT
     if program is not None:
         row = _row(program, "", config, now)
+        kind = row.kind or SILENT
         known = {"disk": row.disk, "disk_free": row.disk_free, "disk_total": row.disk_total}
         known |= {"certificate": row.certificate, "certificate_ends": row.certificate_ends}
         known["started"] = row.started
@@ -164,7 +165,7 @@ def _agent(agent: AgentRow, program: Program | None, config: AlertsConfig, now: 
         words="; ".join(words),
         heard=agent.heard,
         version=agent.version,
-        kind=SILENT,
+        kind=kind,
         command=on_host("systemctl restart penstock-agent", agent.host)
         if agent.state != "behind"
         else on_host("penstock agent --status", agent.host),

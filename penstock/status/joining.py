@@ -251,7 +251,9 @@ def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:
     rows = [
         row
         for row in (parts.audit.unwell if parts.audit else [])
-        if row.kind in _OF_PROGRAMS and row.cluster in {cluster, ""}
+        if row.kind in _OF_PROGRAMS
+        and row.cluster in {cluster, ""}
+        and (row.program, row.kind) != ("broker", "zookeeper")  # as ZooKeeper's row says
     ]
     for row in rows[:_MOST_OF_ONE_KIND]:
         about = f"{row.program}: {row.words}"

@@ -171,7 +171,7 @@ def test_an_agent_that_has_just_started_is_given_a_moment(up_for: int, lines: in
 
 def unwell(kind: str, cluster: str = "c", command: str = "") -> HealthRow:
     return HealthRow(
-        program="agent",
+        program="broker" if kind == "zookeeper" else "agent",
         cluster=cluster,
         name="",
         host="h",
@@ -186,7 +186,7 @@ def test_programs_with_something_wrong_are_problems() -> None:
     """Those that nothing else says, of this cluster or of the audit."""
     rows = [
         *(unwell("disk", command="df -h /d  # on h"), unwell("certificate", ""), unwell("silent")),
-        *(unwell("zookeeper", "other"), *(unwell("mirror") for _ in range(9))),
+        *(unwell("zookeeper"), unwell("disk", "other"), *(unwell("mirror") for _ in range(9))),
     ]
     problems = joined(StatusParts(audit=audit_part(clusters=["c"], unwell=rows)), NOW).problems
     assert problems[:2] == (
