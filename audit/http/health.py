@@ -155,7 +155,7 @@ def _agent(agent: AgentRow, program: Program | None, config: AlertsConfig, now: 
         known = {"disk": row.disk, "disk_free": row.disk_free, "disk_total": row.disk_total}
         known |= {"certificate": row.certificate, "certificate_ends": row.certificate_ends}
         known["started"] = row.started
-        words += [row.words] if row.words else []
+        words = [row.words, *words] if row.words else words
     return HealthRow(
         program="agent",
         cluster=agent.cluster,
