@@ -128,7 +128,7 @@ def _all_agents(
         if by_state.get(state)
     ]
     states = {_AGENT_STATES[state] for state in _AGENT_STATES if by_state.get(state)}
-    versions = {program.health.program_version for program in programs}
+    versions = sorted({program.health.program_version for program in programs})
     of = f"{expected:,} agent{'' if expected == 1 else 's'}"
     return HealthRow(
         program="agents",
@@ -136,12 +136,8 @@ def _all_agents(
         name=of,
         host="",
         state=next((state for state in STATES if state in states), OK if expected else UNKNOWN),
-        words=f"{', '.join(wrong)}" if wrong else "all are heard" if expected else "none is known",
-        version=versions.pop()
-        if len(versions) == 1
-        else f"{len(versions)} versions"
-        if versions
-        else "",
+        words=", ".join(wrong) or ("all are heard" if expected else "none is known"),
+        version=", ".join(in_words(versions, _MOST_IN_WORDS)),
         kind=SILENT if wrong else "",
     )
 
