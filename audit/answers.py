@@ -389,6 +389,40 @@ class BrokersAnswer(msgspec.Struct, frozen=True, kw_only=True):
     unreachable: dict[str, str]
 
 
+class HealthRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How a program is, or all agents together. `kind` is that of the alert about it, by which the
+    runbook knows it; empty if nothing is wrong."""
+
+    program: str  # agents, agent, broker, zookeeper, registry, mirror, loader, audit
+    cluster: str
+    name: str
+    host: str
+    state: str  # ok, warning, away, unknown
+    words: str
+    started: int = -1
+    heard: int = -1
+    version: str = ""
+    disk: str = ""  # the directory on the disk that has the smallest part left
+    disk_free: int = -1
+    disk_total: int = -1
+    certificate: str = ""  # the file that expires first
+    certificate_ends: int = -1
+    kind: str = ""
+    command: str = ""
+
+
+class HealthAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """`/api/v1/health?cluster&state&page&size`: what is wrong comes first."""
+
+    now: int
+    as_of: int
+    state: str  # the worst of all
+    summary: str  # in one sentence, whatever is asked for
+    by_state: dict[str, int]
+    page: ListPage
+    items: list[HealthRow]
+
+
 class GroupPartition(msgspec.Struct, frozen=True):
     """How far a group is in one partition. What is not known is -1, and `unknown` says why."""
 

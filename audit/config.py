@@ -100,9 +100,11 @@ class AlertsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A topic with a larger share of altered lines among the last hour's has an alert; 0: all that
     have any."""
     certificates: Seconds = 1_209_600.0
-    """A certificate of the audit's configuration that ends within this time has an alert."""
+    """A certificate that the audit or any program uses, and that expires within this time, has an
+    alert."""
     disk: Bytes = 1_073_741_824
-    """Less free space in `data_dir` has an alert."""
+    """A disk that the audit or any program writes to, with less free space, has an alert; of a disk
+    smaller than ten times that, less than a tenth."""
 
     def __post_init__(self) -> None:
         check_positive(self, "silent", "late")

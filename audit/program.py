@@ -43,6 +43,7 @@ from client.connection import SOFTWARE_VERSION
 from columns.native import NATIVE, NOT_COMPILED
 from ground.certificate_expiry import CertificateWatch
 from ground.listening import CannotListen
+from ledger.health import HealthProbe
 
 CANNOT_START: Final = 1
 
@@ -87,7 +88,7 @@ def run(config: AuditConfig) -> int:
                 if not NATIVE:
                     log.warning(NOT_COMPILED)
                 _look_at_clusters(service, ends)
-                _work(service, certificates, told)
+                _work(service, told)
         except (AuditFailure, CannotListen) as error:
             print(f"penstock audit: {error}", file=sys.stderr)
             return CANNOT_START
@@ -108,7 +109,10 @@ def _service(config: AuditConfig, standing: Standing, ends: ExitStack) -> Servic
     look = RegistryLook(config.all_clusters, standing)
     look.start()
     ends.callback(look.stop)
-    return Service(config, standing, notes=AlertNotes(directory), receivers=receivers)
+    probe = HealthProbe(
+        SOFTWARE_VERSION, directories=(config.data_dir,), certificates=config.certificate_files
+    )
+    return Service(config, standing, probe, notes=AlertNotes(directory), receivers=receivers)
 
 
 def _look_at_clusters(service: Service, ends: ExitStack) -> None:
@@ -133,11 +137,11 @@ def _look_at_clusters(service: Service, ends: ExitStack) -> None:
         ends.callback(each.ask_to_stop)
 
 
-def _work(service: Service, certificates: CertificateWatch, told: threading.Event) -> None:
+def _work(service: Service, told: threading.Event) -> None:
     directory = Path(service.config.data_dir)
     while not told.is_set():
         try:
-            _audit(service, certificates, directory, told)
+            _audit(service, directory, told)
         except StoreDamaged as error:
             aside = AuditStore.discard(directory)
             log.error("database damaged, built anew error=%r aside=%s", str(error), aside)
@@ -150,9 +154,7 @@ def _work(service: Service, certificates: CertificateWatch, told: threading.Even
             told.wait(_PAUSE_S)
 
 
-def _audit(
-    service: Service, certificates: CertificateWatch, directory: Path, told: threading.Event
-) -> None:
+def _audit(service: Service, directory: Path, told: threading.Event) -> None:
     """With one database, until it is told to stop. Raises StoreDamaged, AuditStoreError."""
     config, standing = service.config, service.standing
     with ExitStack() as ends:
@@ -172,7 +174,7 @@ def _audit(
             *(store, reading, config, standing),
             receivers=service.receivers,
             notes=service.notes,
-            certificates=certificates.ends,
+            probe=service.probe,
         )
         inventory = InventoryFile(Path(config.inventory)) if config.inventory else None
         rounds = Rounds(service, store, judging, alerting, inventory)

@@ -123,6 +123,11 @@ class BrokersQuery(Query, frozen=True, kw_only=True):
     cluster: Text = ""
 
 
+class HealthQuery(Paged, frozen=True, kw_only=True):
+    cluster: Text = ""
+    state: Annotated[str, msgspec.Meta(pattern="^(ok|warning|away|unknown)$")] | None = None
+
+
 class GroupsQuery(Paged, frozen=True, kw_only=True):
     cluster: Text = ""
     topic: Text = ""

@@ -201,25 +201,73 @@ ENTRIES: Final = (
         ),
     ),
     RunbookEntry(
-        kind="certificate",
-        title="Certificate ends",
-        meaning="A certificate that this audit uses ends within `alerts.certificates`. The alert "
-        "names the file. After that, browsers or brokers reject the connection.",
+        kind="mirror",
+        title="Mirror away",
+        meaning="A mirror that reports its health once a window has not done so for two and a half "
+        "windows. Nothing is copied meanwhile; the clusters themselves go on.",
         steps=(
-            "Renew it and replace the file: the audit reads it again by itself.",
+            "On its host: `systemctl status penstock-mirror`, and its log. Start it: it goes on at "
+            "the ends of the copies, and copies nothing twice.",
+            "If it runs, it cannot write to `_audit` of the cluster that it copies to: its log "
+            "says `ledger waits`, with the reason.",
+            "A mirror that is gone for good, or has moved to another host: "
+            "`penstock audit retire HOST --since TIME --reason REASON`.",
+        ),
+    ),
+    RunbookEntry(
+        kind="loader",
+        title="Loads have stopped",
+        meaning="A loader began no load for three times as long as it should: the time of "
+        "`penstock load --every`, or `started_every` in its configuration. Events wait at the "
+        "brokers until a load takes them, or retention deletes them.",
+        steps=(
+            "On its host: `systemctl status penstock-load.timer penstock-load.service`, or the "
+            "scheduler that starts it. A load that takes too long is one line in its log.",
+            "Load once by hand, and read what it says: `penstock load --config FILE`.",
+            "A loader that has moved to another host: "
+            "`penstock audit retire HOST --since TIME --reason REASON`.",
+        ),
+    ),
+    RunbookEntry(
+        kind="zookeeper",
+        title="ZooKeeper",
+        meaning="A broker has lost its session with ZooKeeper, or not all servers of ZooKeeper "
+        "serve. Brokers go on serving what they lead; without ZooKeeper no leader is elected and "
+        "no topic changes.",
+        steps=(
+            "On each server: `systemctl status penstock-zookeeper`, and "
+            "`penstock zookeeper --config FILE --status`. Start those that do not serve: more than "
+            "half of them must.",
+            "If all of them serve, see whether the broker's host reaches them: port, TLS, login. "
+            "Its log says `zookeeper session lost`.",
+            "Full disks stop ZooKeeper, too: `df` on its hosts (docs/zookeeper.md).",
+        ),
+    ),
+    RunbookEntry(
+        kind="certificate",
+        title="Certificate expires",
+        meaning="A certificate that a program or this audit uses expires within "
+        "`alerts.certificates`. The alert names the host and the file. After that, its peers "
+        "reject the connection.",
+        steps=(
+            "Renew it and replace the file: every program reads it again by itself.",
             "Certificates that `penstock certificates` has issued: "
             "`penstock certificates renew` (docs/secure-connections.md).",
+            "By Ansible: `rotate_certificates.yml`, host by host (docs/how-to/certificates.md).",
         ),
     ),
     RunbookEntry(
         kind="disk",
         title="Disk nearly full",
-        meaning="The disk with the audit's `data_dir` has less than `alerts.disk` left. Without "
-        "room the audit stops reading the ledger; agents, brokers and loaders go on.",
+        meaning="A disk that a program or this audit writes to has less than `alerts.disk` left, "
+        "or less than a tenth if the disk is small. The alert names the host and the directory.",
         steps=(
             "Make room on that disk, or give it more: `df`, `du`.",
-            "Keep less: a shorter `retention` in the audit's configuration. The database can also "
-            "be deleted while the audit is stopped: it is built anew from the ledger.",
+            "An agent with a full disk stops reading; its log files wait. It goes on by itself.",
+            "A broker: shorten the retention of large topics (`penstock topics alter`), or move "
+            "partitions away (docs/how-to/run-a-cluster.md).",
+            "The audit: a shorter `retention` in its configuration. Its database can also be "
+            "deleted while the audit is stopped: it is built anew from the ledger.",
         ),
     ),
 )

@@ -25,7 +25,9 @@ from audit.judged_hours import TopicFigures
 from audit.rates import RatesSeen
 from audit.standing import Standing
 from audit.store.reading import StoreReading
+from client.connection import SOFTWARE_VERSION
 from ground.exposition import Histogram
+from ledger.health import HealthProbe
 
 _MOST_KEPT: Final = 256  # answers' parts
 _MOST_MARKS: Final = 10_000  # that were not taken yet
@@ -45,6 +47,7 @@ class Service(msgspec.Struct):
 
     config: AuditConfig
     standing: Standing
+    probe: HealthProbe = msgspec.field(default_factory=lambda: HealthProbe(SOFTWARE_VERSION))
     folding: Histogram = msgspec.field(default_factory=Histogram)  # seconds a chunk
     requests: dict[str, Histogram] = {}  # seconds an answer, by path
     figures: Sequence[TopicFigures] = ()

@@ -32,6 +32,7 @@ from broker.config import BrokerConfig
 from broker.controller.draining import hand_over
 from broker.controller.leaders import Leaders
 from broker.controller.preferred import PreferredLeaders
+from broker.counting.broker_health import BrokerHealth
 from broker.counting.counter import CountingFindings, LedgerCounter
 from broker.data_directory import DataDirectory
 from broker.deletions import Deletions
@@ -355,7 +356,12 @@ class Broker:
         """Start the process that counts the contents of logs for the audit."""
         if self.config.keeps_ledger:
             counter = LedgerCounter(
-                self.config, self.server.listeners, self.partitions, self.withdrawals, self._found
+                self.config,
+                self.server.listeners,
+                self.partitions,
+                self.withdrawals,
+                self._found,
+                health=BrokerHealth(self.config, self.session, self.cluster),
             )
             self._ends.push_async_callback(counter.stop)
         else:

@@ -105,6 +105,7 @@ class Session:
         if self._private is not OPEN_ACL_UNSAFE:
             self._public = self._private + READ_ACL_UNSAFE
         self._session_id: int | None = None
+        self._state_since = time.time()
         self._granted_s = timeout_s
         self._note_granted()
         self.add_listener(self._note_state)
@@ -154,6 +155,11 @@ class Session:
     @property
     def state(self) -> SessionState:
         return _STATES[self.client.state]
+
+    @property
+    def state_since(self) -> float:
+        """When the state last changed, in seconds since 1970."""
+        return self._state_since
 
     @property
     def session_id(self) -> int | None:
@@ -410,6 +416,7 @@ class Session:
         connection._connect = noting
 
     def _note_state(self, state: SessionState) -> None:
+        self._state_since = time.time()
         is_refused = self.client.client_state == KeeperState.AUTH_FAILED
         if state is not SessionState.SUSPENDED:
             self._is_refused = is_refused

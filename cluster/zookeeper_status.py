@@ -4,6 +4,7 @@ TLS."""
 import re
 import socket
 import ssl
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -66,6 +67,17 @@ def answers(host: str, port: int) -> bool:
     """Whether a ZooKeeper serves requests there, in the clear."""
     standing = Asking(host, port).standing()
     return standing is not None and standing.serves
+
+
+def serving(hosts: Sequence[str], tls: Tls | None = None) -> int:
+    """How many of an ensemble's servers, `host:port` each, serve requests; -1 if none answers: four
+    letter words may be disabled. Blocks."""
+    standings = []
+    for host in hosts:
+        name, _, port = host.rpartition(":")
+        standings.append(Asking(name.strip("[]"), int(port), tls).standing())
+    known = [standing for standing in standings if standing is not None]
+    return sum(standing.serves for standing in known) if known else -1
 
 
 def _context(tls: Tls) -> ssl.SSLContext:

@@ -16,11 +16,13 @@ from typing import Final
 
 import uvloop
 
+from client.connection import SOFTWARE_VERSION
 from client.fetch_session import Key
 from ground.certificate_expiry import CertificateWatch
 from ground.listening import CannotListen
 from ground.page_door import BadLocks
 from ledger.counting.publishing import LedgerWriter
+from ledger.health import HealthProbe
 from mirror.acls import AclsSync
 from mirror.cluster_scanner import ClusterScanner
 from mirror.comparison import Comparison
@@ -126,4 +128,12 @@ def _reporter(config: MirrorConfig) -> LedgerReporter | None:
     if not target.registry:
         return None
     writer = LedgerWriter(target.bootstrap, target.registry_address, client_id=APP)
-    return LedgerReporter(config, writer, CopyReader(target, client_id=APP, kind=KIND))
+    probe = HealthProbe(
+        SOFTWARE_VERSION,
+        name=config.name,
+        directories=(config.data_dir,),
+        certificates=config.certificate_files,
+        interval=max(config.window, config.ledger_interval),
+    )
+    copies = CopyReader(target, client_id=APP, kind=KIND)
+    return LedgerReporter(config, writer, copies, probe=probe)

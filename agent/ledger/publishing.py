@@ -1,4 +1,5 @@
-"""Publishes the agent's entries of the ledger: about batches, files, unwatched times, heartbeats.
+"""Publishes the agent's entries of the ledger: about batches, files, unwatched times, heartbeats,
+and its own health.
 
 Unwatched times are published first, and no heartbeat before all of them: a heartbeat is a promise
 up to its time, from which these times must be excepted first.
@@ -38,6 +39,7 @@ from agent.topic_schemas.values import TopicSchema
 from client.connection import SOFTWARE_VERSION
 from client.delivery import Batch, TopicPartition
 from ground.printable import path_text
+from ledger.health import HealthProbe, HealthReports
 from schemas.envelope import Encoder
 from schemas.errors import BadMessage
 from wire.compression import Codec
@@ -190,6 +192,12 @@ class Ledger:
         self._most_bytes = MOST_BYTES
         started = time.time_ns() // 1_000_000
         self._heartbeats = Heartbeats(self._window_millis, SOFTWARE_VERSION, started)
+        self._probe = HealthProbe(
+            SOFTWARE_VERSION,
+            directories=(config.data_dir,),
+            certificates=config.certificate_files,
+        )
+        self._health_reports = HealthReports(clock=clock)
         self._told: tuple[Mapping[str, int], int] | None = None
         self._paths_said: dict[str, float] = {}
         self._files = PublishedFiles(journal.known_source)
@@ -249,6 +257,12 @@ class Ledger:
         pending = self._with_files(pending, files)
         if heartbeats:
             pending.append(Draft({"heartbeats": heartbeats}, (), self._window_millis))
+        health = self._probe.health()
+        # The first entry of a new agent has a heartbeat, by which the audit knows the agent.
+        is_known = bool(heartbeats or self._journal.ledger_seq)
+        says_health = is_known and self._health_reports.is_due(health)
+        if says_health:
+            pending = self._with_health(pending, {"health": [health.json]})
         if not pending:
             if not self._journal.ledger_seq:
                 self.due = now + min(_UNHEARD_SECONDS, self._config.ledger_interval)
@@ -264,6 +278,8 @@ class Ledger:
         self._journal.moves_published(moved)
         if heartbeats:
             self._heartbeats.journalled(heartbeats, now)
+        if says_health:
+            self._health_reports.reported(health)
         if sum(len(batch.covers) for batch in batches) < len(statements):
             self.due = now
         return batches
@@ -316,6 +332,13 @@ class Ledger:
             first = pending[0]
             return [replace(first, lists=first.lists | {"files": files[0]}), *pending[1:]]
         return [Draft({"files": part}, (), self._window_millis) for part in files] + pending
+
+    def _with_health(self, pending: list[Draft], lists: Json) -> list[Draft]:
+        """Adds the statement to the last draft, if there is one with room."""
+        if not pending or self._most_bytes < MOST_BYTES:
+            return [*pending, Draft(lists, (), self._window_millis)]
+        *others, last = pending
+        return [*others, replace(last, lists=last.lists | lists)]
 
     def _can_be_written(self, draft: Draft) -> bool:
         assert self._encoder is not None

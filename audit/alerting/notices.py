@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from audit.alerting.conditions import AWAY, SILENT, AlertKey, Condition, Conditions, key_of
+from audit.programs import CERTIFICATE, DISK, LOADER, MIRROR, ZOOKEEPER
 from audit.receiver_config import Severity
 from audit.store.rows import Alert
 from ground.printable import one_line
@@ -33,6 +34,7 @@ _HOUR: Final = 3_600_000
 _ID_DIGITS: Final = 12
 # Where a host runs an agent, that is where to look.
 _OF_HOST: Final = frozenset({SILENT})
+_OF_PROGRAMS: Final = frozenset({AWAY, MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK})
 
 # By kind: the severity, what is said, and the command that shows it.
 _REPORT: Final = "penstock report {topic} --hour {hour}"
@@ -51,8 +53,11 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     ),
     "altered": (Severity.INFO, "many lines were altered", "penstock report {topic}"),
     "away": (Severity.CRITICAL, "a program of the cluster is away", "penstock status"),
-    "certificate": (Severity.WARNING, "a certificate of the audit ends soon", ""),
-    "disk": (Severity.CRITICAL, "the audit's disk is nearly full", ""),
+    "mirror": (Severity.CRITICAL, "a mirror is away", "penstock mirror status"),
+    "loader": (Severity.WARNING, "loads have stopped", ""),
+    "zookeeper": (Severity.CRITICAL, "ZooKeeper is not reached or incomplete", "penstock status"),
+    "certificate": (Severity.WARNING, "certificates expire soon", ""),
+    "disk": (Severity.CRITICAL, "disks are nearly full", ""),
     "test": (Severity.INFO, "this is a test", ""),
 }
 
@@ -231,7 +236,9 @@ def command_of(about: AlertKey, condition: Condition | None) -> str:
 def _view(first: Alert, alerts: list[Alert]) -> str:
     """The part of the page's address that shows it."""
     if not first.topic:
-        return "/#/agents?state=silent" if first.kind in _OF_HOST else "/#/alerts"
+        if first.kind in _OF_HOST:
+            return "/#/agents?state=silent"
+        return "/#/health" if first.kind in _OF_PROGRAMS else "/#/alerts"
     query = {"topic": first.topic, "cluster": first.cluster}
     if first.hour >= 0:
         last = max(each.hour for each in alerts) + _HOUR

@@ -10,7 +10,7 @@ import msgspec
 
 from audit import answers, queries
 from audit.alerting.answers import Noted, NotedAlerts
-from audit.http import groups, history, lists, topics
+from audit.http import groups, health, history, lists, topics
 from audit.http.alerts import NOTE_KINDS, NoteKind, alerts
 from audit.http.statements import STATEMENTS, Kind, Written
 from audit.queries import Query
@@ -90,6 +90,13 @@ RESOURCES: Final = (
         lists.brokers,
         answers.BrokersAnswer,
         "The brokers of the clusters, and how far their consumers are.",
+    ),
+    Resource(
+        "/api/v1/health",
+        queries.HealthQuery,
+        health.health,
+        answers.HealthAnswer,
+        "How agents, brokers, ZooKeeper, registries, mirrors, loaders and the audit are.",
     ),
     Resource(
         "/api/v1/groups",

@@ -120,7 +120,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, check: bool) -> None
             raise StoreDamaged(f"{path} is damaged ({found[0][0]}): it must be built anew")
 
 
-VERSION: Final = 27
+VERSION: Final = 28
 
 TABLES: Final = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -177,6 +177,10 @@ CREATE INDEX starts_by_time ON starts (started);
 CREATE TABLE inventory (host TEXT, topic TEXT, since INT, PRIMARY KEY (host, topic)) WITHOUT ROWID;
 CREATE TABLE retired (cluster TEXT, host TEXT, agent TEXT, since INT, time INT, reason TEXT,
     operator TEXT, PRIMARY KEY (cluster, host, agent, time, since)) WITHOUT ROWID;
+
+-- The latest statement of health of each program, an agent by its journal.
+CREATE TABLE health (cluster TEXT, kind TEXT, host TEXT, name TEXT, time INT, statement BLOB,
+    PRIMARY KEY (cluster, kind, host, name)) WITHOUT ROWID;
 
 CREATE TABLE sums (topic INT, start INT, length INT, tier INT, run INT, events INT, bytes INT,
     crc_sum INT, late INT, duplicates INT, dead INT,

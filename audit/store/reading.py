@@ -28,6 +28,7 @@ from audit.answers import (
     Sources,
 )
 from audit.picture import TopicKey, TopicPicture
+from audit.programs import Program
 from audit.queries import (
     AgentsQuery,
     AlertsQuery,
@@ -40,6 +41,7 @@ from audit.store import (
     altered,
     files,
     fleet,
+    health,
     lags,
     loads,
     marks,
@@ -263,6 +265,11 @@ class StoreReading:
         """Who writes entries, and when the last one was."""
         with self._moment() as connection:
             return fleet.journals(connection, cluster, tier)
+
+    def programs(self, heard_since: int) -> list[Program]:
+        """With their latest statements of health, without those of retired hosts."""
+        with self._moment() as connection:
+            return health.programs(connection, heard_since)
 
     def alerts(self, query: AlertsQuery) -> tuple[ListPage, list[Alert]]:
         """The newest first."""

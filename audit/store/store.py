@@ -36,6 +36,7 @@ from audit.store import (
     expiry,
     fleet,
     generations,
+    health,
     histories,
     journals,
     lags,
@@ -234,6 +235,7 @@ def _folded(
 
 def _fold(chunk: Chunk, newest: int) -> None:
     fleet.keep(chunk)
+    health.keep(chunk)
     withdrawn.keep(chunk)
     places = offsets.PassagePlaces.of(chunk)
     if len(chunk.passages):

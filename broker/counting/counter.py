@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from broker.config import BrokerConfig
+from broker.counting.broker_health import BrokerHealth
 from broker.counting.reports import (
     SIZE_BYTES,
     CheckedLog,
@@ -104,6 +105,8 @@ class LedgerCounter:
         partitions: Partitions,
         withdrawals: Withdrawals,
         findings: CountingFindings,
+        *,
+        health: BrokerHealth,
     ) -> None:
         between = config.between
         host, port = next(
@@ -124,6 +127,7 @@ class LedgerCounter:
         self._partitions = partitions
         self._withdrawals = withdrawals
         self._found = findings
+        self._health = health
         self._trouble = ""
         self._pause = _FIRST_PAUSE
         self._running = asyncio.ensure_future(self._run())
@@ -240,6 +244,7 @@ class LedgerCounter:
                 )
                 for loss in self._withdrawals.untold()
             ],
+            await self._health.now(),
         )
 
 

@@ -6,6 +6,7 @@ waits for it. It ends as soon as its parent does, at any point: its journal dete
 next one continues.
 """
 
+import logging
 import os
 import queue
 import sys
@@ -27,10 +28,13 @@ from ledger.counting.entries import Speaker
 from ledger.counting.journal import CounterFileDamaged, CountingJournal
 from ledger.counting.publishing import LedgerWriter
 from ledger.counting.tail import LedgerTail
+from ledger.health import HealthReports
 
 APP: Final = "penstock-broker"
 _NICE: Final = 10
 _KIND: Final = "broker"
+
+log = logging.getLogger(__name__)
 
 
 def main() -> None:
@@ -50,9 +54,12 @@ def main() -> None:
         return
     following = PartitionCounting(task, counter, _tail(task))
     scrubbing = Scrubbing(Path(task.data_dir), task.checks, counter)
+    health = HealthReports()
     while True:
         report = _next(reports, scrubbing)
         looked = following.look(report)
+        if not looked.trouble:
+            _report_health(report, health, counter)
         scrubbing.follow(report)
         damaged, scrubbed, finished, checked = scrubbing.taken()
         answer = msgspec.structs.replace(
@@ -63,6 +70,17 @@ def main() -> None:
             checked=checked,
         )
         _answer(answer, outward)
+
+
+def _report_health(report: CountingReport, due: HealthReports, counter: Counter) -> None:
+    """Journals the broker's health if it is due; the next report sends it."""
+    if report.health is None or not due.is_due(report.health):
+        return
+    try:
+        if counter.health(report.health.json):
+            due.reported(report.health)
+    except OSError as error:
+        log.warning("cannot report the broker's health reason=%r", str(error))
 
 
 def _next(reports: "queue.SimpleQueue[CountingReport]", scrubbing: Scrubbing) -> CountingReport:

@@ -13,6 +13,7 @@ import msgspec
 from broker.config import Checks
 from client.security import Security
 from ledger.counting.counted_offsets import EpochStart
+from ledger.health import Health
 from schemas.remote.address import RegistryAddress
 from wire.mirrored import MirrorOf
 
@@ -97,11 +98,12 @@ class Task(msgspec.Struct, array_like=True, frozen=True):
 
 class CountingReport(msgspec.Struct, array_like=True, frozen=True):
     """The state of the partitions; those not served now are only named. Also losses that have not
-    been confirmed as reported."""
+    been confirmed as reported, and the broker's own health."""
 
     led: list[Led]
     not_served: list[tuple[str, int]]
     lost: list[LostOffsets] = []
+    health: Health | None = None
 
 
 class CountingResult(msgspec.Struct, array_like=True, frozen=True):

@@ -151,6 +151,14 @@ class Counter:
         self._journal_findings({}, scrubbed=logs)
         return True
 
+    def health(self, statement: Json) -> bool:
+        """Journals how the program is. Does nothing and returns False while entries are pending:
+        the next statement makes this one obsolete."""
+        if self._journal.pending:
+            return False
+        self._journal_findings({}, health=[statement])
+        return True
+
     def _journal_findings(
         self,
         places: Mapping[PartitionKey, Place],
@@ -158,6 +166,7 @@ class Counter:
         withdrawn: Sequence[Json] = (),
         damaged: Sequence[Json] = (),
         scrubbed: Sequence[Json] = (),
+        health: Sequence[Json] = (),
     ) -> None:
         entry = entry_of(
             self._speaker,
@@ -166,6 +175,7 @@ class Counter:
             withdrawn=withdrawn,
             damaged=damaged,
             scrubbed=scrubbed,
+            health=health,
         )
         self._journal.write([entry], places)
 

@@ -63,14 +63,16 @@ def entry_of(
     withdrawn: Sequence[Json] = (),
     damaged: Sequence[Json] = (),
     scrubbed: Sequence[Json] = (),
+    health: Sequence[Json] = (),
 ) -> Json:
-    """One entry for findings about logs other than counts; they are few."""
+    """One entry for other statements than counts; they are few."""
     return {
         **_head(speaker, seq, now_millis, speaker.window_millis),
         "passages": [],
         "damaged": list(damaged),
         "withdrawn": list(withdrawn),
         "scrubbed": list(scrubbed),
+        "health": list(health),
     }
 
 

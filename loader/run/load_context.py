@@ -44,6 +44,7 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True):
     check_files: tuple[Hour, ...] | None = None  # only checks these; empty: all hours
     dry_run: bool = False
     config_file: str = ""  # of this loader, for commands that mend a load; empty: unknown
+    every: float = 0.0  # seconds from one load to the next; 0: the configuration says it
 
     @property
     def reads_nothing(self) -> bool:

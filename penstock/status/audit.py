@@ -50,6 +50,7 @@ class AuditPart(msgspec.Struct, frozen=True):
     brokers: answers.BrokersAnswer
     open: Mapping[Name, OpenTopic]  # of those topics of which it was asked
     headlines: Mapping[str, answers.Headline | None]  # by cluster
+    unwell: Sequence[answers.HealthRow] = ()  # programs with something wrong, the worst first
 
 
 class AskingAudit:
@@ -78,9 +79,13 @@ class AskingAudit:
             self._get("brokers", answers.BrokersAnswer),
             self._open(topics),
             self._headlines(topics),
+            [each for each in self._health().items if each.kind],
         )
         self._kept_since = time.monotonic()
         return self._kept
+
+    def _health(self) -> answers.HealthAnswer:
+        return self._get("health", answers.HealthAnswer, size=MOST_ITEMS)
 
     def _headlines(self, topics: answers.TopicsAnswer) -> dict[str, answers.Headline | None]:
         if len(topics.clusters) == 1:

@@ -25,6 +25,8 @@ _STALE_MILLIS: Final = 60_000  # a ledger that was not read since then says noth
 _JUST_STARTED_MILLIS: Final = 60_000  # the audit hears of an agent a moment after its start
 _MOST_OF_ONE_KIND: Final = 10  # lines
 _NOT_HEARD: Final = ("never", "silent")
+# Kinds of alerts about programs that nothing else here is about.
+_OF_PROGRAMS: Final = frozenset({"mirror", "loader", "zookeeper", "disk", "certificate"})
 
 
 class StatusParts(msgspec.Struct, frozen=True):
@@ -215,6 +217,7 @@ def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
     if parts.agent is not None and (why := why_not_ready(parts.agent)):
         yield f"agent: not ready: {why}"
     yield from _not_heard(parts, cluster, now)
+    yield from _unwell(parts, cluster)
     if parts.audit is not None:
         said = parts.audit.topics
         for notice in said.notices:
@@ -241,6 +244,24 @@ def _not_heard(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
         yield silence_words(each.agent, each.host, each.heard, now)
     if len(rows) > _MOST_OF_ONE_KIND:
         yield f"and {len(rows) - _MOST_OF_ONE_KIND:,} agents more are silent"
+
+
+def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:
+    """Programs that the audit knows something wrong of. Agents that are silent, and brokers and
+    registries that do not answer, are said elsewhere."""
+    rows = [
+        row
+        for row in (parts.audit.unwell if parts.audit else [])
+        if row.kind in _OF_PROGRAMS
+        and row.cluster in {cluster, ""}
+        and (row.program, row.kind) != ("broker", "zookeeper")  # as ZooKeeper's row says
+    ]
+    for row in rows[:_MOST_OF_ONE_KIND]:
+        about = f"{row.program}: {row.words}"
+        yield f"{about}; what to do: {row.command}" if row.command else about
+    if len(rows) > _MOST_OF_ONE_KIND:
+        more = len(rows) - _MOST_OF_ONE_KIND
+        yield f"and {more:,} programs more need attention: see the audit's page, Health"
 
 
 def _few(names: Sequence[str]) -> str:

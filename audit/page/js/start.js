@@ -24,6 +24,7 @@ import { agents } from "./views/agents.js";
 import { alerts } from "./views/alerts.js";
 import { brokers } from "./views/brokers.js";
 import { findings } from "./views/findings.js";
+import { health } from "./views/health.js";
 import { host } from "./views/host.js";
 import { hostTopics } from "./views/host_topics.js";
 import { loads } from "./views/loads.js";
@@ -31,7 +32,9 @@ import { nowhere } from "./views/nowhere.js";
 import { overview } from "./views/overview.js";
 import { topic } from "./views/topic.js";
 
-const VIEWS = { overview, topic, host: ofHost, findings, agents, loads, brokers, alerts, nowhere };
+const VIEWS = {
+  ...{ overview, topic, host: ofHost, findings, agents, loads, brokers, health, alerts, nowhere },
+};
 /** A host's part of one topic, or of all. */
 function ofHost(page) {
   return page.params.topic ? host(page) : hostTopics(page);

@@ -258,6 +258,8 @@ def test_lines_without_event_files_that_ended_and_heartbeats(tmp_path: Path) -> 
         (beat,) = (each for entry in entries for each in entry["heartbeats"])
         assert (beat["until"], beat["topics"]) == (5 * WINDOW_MILLIS, [TOPIC])
         assert beat["lag_bytes"] == 12
+        (health,) = (each for entry in entries for each in entry["health"])
+        assert [disk["label"] for disk in health["disks"]] == [str(tmp_path)]
         bare = [each for each in broker.passages() if each["partition"] < 0]
         assert [run["excepted"][0]["bytes"] for passage in bare for run in passage["runs"]] == [40]
 

@@ -13,7 +13,14 @@ from client.bootstrap import Bootstrap
 from client.brokers import Brokers
 from tests.audit.http.locked import LockedAudit
 from tests.audit.ledger_cluster import LedgerCluster
-from tests.audit.page.browsing import ALL_SAID, ARGUMENTS, CHROMIUM, PATIENCE_MILLIS, Keep
+from tests.audit.page.browsing import (
+    ALL_SAID,
+    ARGUMENTS,
+    CHROMIUM,
+    MIRROR,
+    PATIENCE_MILLIS,
+    Keep,
+)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +57,7 @@ def locked(
 ) -> Iterator[LockedAudit]:
     with Brokers(Bootstrap.of(cluster.bootstrap)) as admin:
         create_topic(admin, ALL_SAID[-1].topic)
-    cluster.write([entry for said in ALL_SAID for entry in said.entries()])
+    cluster.write([MIRROR, *(entry for said in ALL_SAID for entry in said.entries())])
     there = {"brokers": cluster.bootstrap, "registry": cluster.registry}
     settings = {"grace": 3600, "alerts": {"after": 0}}
     with LockedAudit(tmp_path_factory.mktemp("locked"), settings=settings, **there) as audit:

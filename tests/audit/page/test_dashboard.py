@@ -27,6 +27,7 @@ from tests.audit.page.browsing import (
     FOUR_HOURS,
     HOSTILE,
     HOUR,
+    MIRROR,
     NOW,
     ORDERS,
     PATIENCE_MILLIS,
@@ -48,7 +49,8 @@ LOOKS = ["light", "dark-phone"]
 def audit(
     tmp_path_factory: pytest.TempPathFactory, cluster: LedgerCluster
 ) -> Iterator[AuditProcess]:
-    cluster.write([entry for said in (CLICKS, ORDERS, HOSTILE) for entry in said.entries()])
+    topics = (CLICKS, ORDERS, HOSTILE)
+    cluster.write([MIRROR, *(entry for said in topics for entry in said.entries())])
     with cluster.audit(tmp_path_factory.mktemp("audit"), **PATIENT) as audit:
         yield audit
 
@@ -104,6 +106,29 @@ def test_every_view_has_something_to_show(
             keep(page, f"{view.partition('?')[0] or 'all'}-{look}")
         page.goto("/no/such/thing")  # what is typed as a path is a view
         expect(page.locator("h1")).to_have_text("There is no such page")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_is_wrong_with_programs(
+    look: str, browser: Browser, audit: AuditProcess, keep: Keep
+) -> None:
+    with opened(browser, audit, look) as page:
+        page.goto("/")
+        line = page.locator(".health-line")
+        expect(line).to_contain_text("mirror dc1-to-dc2 on mirror-1 was last heard at 2")
+        line.get_by_role("link", name="Health").click()
+        expect(page.locator("h1")).to_have_text("Health")
+        mirror = page.locator("tbody tr", has_text="dc1-to-dc2")
+        expect(mirror).to_contain_text("Away")
+        expect(mirror.locator("code")).to_have_text(
+            "systemctl restart penstock-mirror # on mirror-1"
+        )
+        disk = page.locator("tbody tr", has_text="5.0 MiB of 100.0 GiB left")
+        expect(disk.locator("script, img")).to_have_count(0)
+        keep(page, f"health-{look}")
+        page.get_by_role("button", name="OK").click()
+        expect(page.locator("tbody tr").first).to_contain_text("Broker")
+        expect(mirror).to_have_count(0)
 
 
 def test_a_host_over_all_its_topics(browser: Browser, audit: AuditProcess, keep: Keep) -> None:

@@ -131,6 +131,16 @@ def loader_lag(base: int) -> int | None:
     return next((each.messages for each in found.items if each.group == "penstock-loader"), None)
 
 
+def reports_of(base: int) -> set[str]:
+    """The programs whose health the audit knows from the ledger."""
+    url = f"{Addresses.of(Ports.beginning_at(base)).audit}/api/v1/health?size=100"
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        found = msgspec.json.decode(answer.read(), type=answers.HealthAnswer)
+    known = {row.program for row in found.items if row.program == "zookeeper" or row.started > 0}
+    agents = (row for row in found.items if row.program == "agents" and row.version)
+    return known | {"agent" for _ in agents}
+
+
 def secrets_of(locks: Locks) -> list[Path]:
     """Files of which nothing may stand anywhere else."""
     passwords = [locks.password(user) for user in USERS]
@@ -246,6 +256,8 @@ def test_lines_land_by_way_of_a_second_cluster(tmp_path: Path, base: int) -> Non
     log.write(200)
     with Up(tmp_path / "second.txt", *directory) as up, Asking(offline) as asking:
         wait_until_standing(asking, log.are_landed, verdict="complete", topic="dc1.web")
+        reporting = {"agent", "broker", "loader", "mirror", "zookeeper"}
+        wait_until(lambda: reports_of(base) >= reporting, within=PATIENCE, what="all report")
         up.stop()
     log.assert_landed_once(places.warehouse / "dc1.web")
 

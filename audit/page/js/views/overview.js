@@ -16,6 +16,7 @@ import { unloadedCard } from "../parts/unloaded.js";
 import { link } from "../routes.js";
 import { FAULTS, STATES, WORDS, sign, stateBadges, unloadedBadge } from "../signs.js";
 import { ago } from "../times.js";
+import { healthLine } from "./health.js";
 
 const SIZE = 50;
 const ALERTS = 20;
@@ -31,15 +32,16 @@ export function overview(page) {
   const rate = h("span", { class: "rate" });
   const several = () => cluster.node.options.length > 2;
   const load = async (signal) => {
-    const [topics, raised] = await Promise.all([
+    const [topics, raised, programs] = await Promise.all([
       ask(
         "topics",
         { ...asked(page.params), page: page.params.page, size: SIZE },
         signal,
       ),
       ask("alerts", { state: "raised", size: ALERTS }, signal),
+      ask("health", { size: 1 }, signal),
     ]);
-    return { ...topics, raised };
+    return { ...topics, raised, programs: { state: programs.state, summary: programs.summary } };
   };
   const list = new Pane(
     load,
@@ -49,6 +51,7 @@ export function overview(page) {
         answer.altered.length > 0
           ? h("p", {}, `In the last 24 hours, ${altered(answer.altered)}.`)
           : null,
+        healthLine(answer.programs),
       ];
       replace(verdict, headline(answer.headline, note));
       replace(worst, worstCard(answer.headline, answer.raised.items));
