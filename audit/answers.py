@@ -475,6 +475,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     remarks: list[Remark] = []  # the first hundred
     kinds: Kinds = ()  # what nobody has accepted, each kind by itself
     checks: LogChecks = LogChecks()
+    complete_until: int = -1  # where the first window begins that still waits; -1: none does
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):

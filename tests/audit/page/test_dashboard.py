@@ -519,7 +519,7 @@ def test_nothing_hides_anything_else(
         file = page.locator(".file")
         expect(file).to_contain_text("gone")
         expect(file).not_to_contain_text("still growing")
-        expect(file.locator(".said")).to_contain_text("vanished while nobody watched")
+        expect(file.locator(".said")).to_contain_text("vanished while no agent watched it")
         keep(page, f"several-host-{look}")
         page.goto("/#/findings?kind=missing&topic=several&cluster=test")
         expect(page.locator(".finding")).to_have_count(1)
