@@ -43,7 +43,7 @@ def paced(frames: Sequence[Frame]) -> list[Still]:
     for frame, after in zip(frames, [*frames[1:], None], strict=True):
         pause = _LONGEST_PAUSE if after is None else min(after.time - frame.time, _LONGEST_PAUSE)
         seconds = _READING if frame.is_result else pause
-        if seconds >= _SHORTEST:
+        if seconds >= _SHORTEST and any(frame.rows):
             stills.append(Still(frame, seconds))
     whole = sum(each.seconds for each in stills)
     return [each._replace(seconds=each.seconds * SECONDS / whole) for each in stills]

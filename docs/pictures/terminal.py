@@ -199,6 +199,10 @@ class Terminal:
         self._keep()
         self.frames[-1] = self.frames[-1]._replace(is_result=True)
 
+    def shows(self, text: str) -> bool:
+        """Whether it is on the screen now."""
+        return any(text in span.text for row in self._screen.rows() for span in row)
+
     def _follow(
         self, child: "subprocess.Popen[bytes]", ours: int, until: Callable[[], bool] | None
     ) -> None:
@@ -220,7 +224,8 @@ class Terminal:
             if until is not None and until():
                 child.send_signal(signal.SIGINT)
                 until = None
-        raise TimeoutError(f"{child.args!r} took longer than {_PATIENCE:.0f} s")
+        shown = "\n".join("  ".join(span.text for span in row) for row in self._screen.rows())
+        raise TimeoutError(f"it took longer than {_PATIENCE:.0f} s:\n{shown}")
 
     def _keep(self) -> None:
         """The screen, if it is another one than before."""
