@@ -276,7 +276,7 @@ class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
     last: int
     state: State
     words: list[str]
-    gone: bool = False  # it vanished, and nobody saw its end
+    gone: bool = False  # it vanished or was truncated before an agent had read its end
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):

@@ -517,7 +517,7 @@ def test_nothing_hides_anything_else(
         keep(page, f"several-topic-{look}")
         host.get_by_role("link", name="web-8").click()
         file = page.locator(".file")
-        expect(file).to_contain_text("gone")
+        expect(file).to_contain_text("its end is gone")
         expect(file).not_to_contain_text("still growing")
         expect(file.locator(".said")).to_contain_text("vanished while no agent watched it")
         keep(page, f"several-host-{look}")
