@@ -25,16 +25,16 @@ from docs.pictures import film, png
 from docs.pictures.shop import AGENT_FILE, PENSTOCK, Shop, now_and_then
 from docs.pictures.shown import DARK, KEY, LIGHT, RECORDING, ROOT, Picture, stale
 from docs.pictures.terminal import Terminal
-from penstock.demo.applications.payments import PAYMENTS
 from penstock.demo.applications.shop import SHOP
 from tests.audit.page.browsing import ARGUMENTS, CHROMIUM
 
 _COLUMNS: Final = 96
 _ROWS: Final = 26
 _WATCHED: Final = 4  # seconds from one picture to the next
-_WIDTH, _HEIGHT = 1280, 860
+_WIDTH, _HEIGHT = 1280, 800
 _LINES_MEANWHILE: Final = 5_000
 _LINES_LOST: Final = 1_600
+_PATIENCE_MILLIS: Final = 120_000
 _MOST_BYTES: Final = {LIGHT: 120_000, DARK: 120_000, RECORDING: 150_000}
 
 
@@ -127,9 +127,7 @@ def _lasting(condition: Callable[[], bool]) -> Callable[[], bool]:
 
 def _break(shop: Shop) -> None:
     """The broker loses acknowledged events of web-2, and the audit has found it out."""
-    shop.lose_last_writes(
-        PAYMENTS, lambda: shop.web_2.write(PAYMENTS, now_and_then(_LINES_LOST, 40))
-    )
+    shop.lose_last_writes(SHOP, lambda: shop.web_2.write(SHOP, now_and_then(_LINES_LOST, 40)))
 
 
 def _taken(shop: Shop) -> Iterator[tuple[Picture, bytes]]:
@@ -149,10 +147,10 @@ def _taken(shop: Shop) -> Iterator[tuple[Picture, bytes]]:
 
 def _until_settled(page: Page) -> None:
     """Until the finding is there, and the broker is back."""
-    patience = {"timeout": 120_000.0}
-    expect(page.locator("h1")).to_contain_text("issing in the files", **patience)
-    expect(page.locator("#notices .notice")).to_have_count(0, **patience)
-    expect(page.locator("#live")).to_have_attribute("data-live", "live", **patience)
+    expect.set_options(timeout=_PATIENCE_MILLIS)
+    expect(page.locator("h1")).to_contain_text("issing in the files")
+    expect(page.locator("#notices .notice")).to_have_count(0)
+    expect(page.locator("#live")).to_have_attribute("data-live", "live")
 
 
 def _save(picture: Picture, content: bytes) -> None:

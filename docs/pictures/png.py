@@ -1,7 +1,7 @@
 """Screenshots as small PNG files: one byte a pixel, at most 256 colours, no dithering. Pure.
 
-Chromium's own are ten times as large. Text in a page has few colours and their mixtures with the
-background: the rarest mixtures become the nearest frequent colour.
+Text in a page has few colours and their mixtures with the background: mixtures become the nearest
+frequent colour.
 """
 
 import struct
@@ -15,6 +15,7 @@ import numpy.typing as npt
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _CHANNELS: Final = {2: 3, 6: 4}  # RGB and RGBA, by colour type
 _MOST_COLOURS: Final = 256
+_FARTHEST: Final = 442  # black and white are not so far from each other
 _PALETTE: Final = 3
 Pixels = npt.NDArray[np.uint8]
 
@@ -26,17 +27,33 @@ def small(png: bytes, texts: dict[str, str]) -> bytes:
     colours, numbers, counts = np.unique(
         pixels.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True
     )
-    kept = np.sort(np.argsort(-counts, kind="stable")[:_MOST_COLOURS])
-    palette = colours[kept]
-    far = colours.astype(np.int32)[:, None, :] - palette.astype(np.int32)[None, :, :]
-    nearest = (far**2).sum(axis=2).argmin(axis=1).astype(np.uint8)
-    rows = nearest[numbers.reshape(height, width)]
+    palette = _palette(colours[np.argsort(-counts, kind="stable")])
+    nearest = np.stack([_distances(colours, each) for each in palette]).argmin(axis=0)
+    rows = nearest.astype(np.uint8)[numbers.reshape(height, width)]
     filtered = np.zeros((height, width + 1), np.uint8)  # each row begins with its filter: none
     filtered[:, 1:] = rows
     header = struct.pack(">IIBBBBB", width, height, 8, _PALETTE, 0, 0, 0)
     parts = [(b"IHDR", header), (b"PLTE", palette.tobytes())]
     parts += [(b"tEXt", f"{key}\0{text}".encode("latin-1")) for key, text in texts.items()]
     return written([*parts, (b"IDAT", zlib.compress(filtered.tobytes(), 9)), (b"IEND", b"")])
+
+
+def _palette(colours: Pixels) -> Pixels:
+    """The most frequent of them, given in that order, so that each other one is near to one of
+    these: a rare colour that is like no other is kept."""
+    for near in range(_FARTHEST):
+        kept, left = [], colours
+        while len(left) and len(kept) <= _MOST_COLOURS:
+            kept.append(left[0])
+            left = left[_distances(left, left[0]) > near**2]
+        if len(kept) <= _MOST_COLOURS:
+            break
+    return np.array(kept, np.uint8)
+
+
+def _distances(colours: Pixels, one: Pixels) -> npt.NDArray[np.int64]:
+    """Squared."""
+    return ((colours.astype(np.int64) - one.astype(np.int64)) ** 2).sum(axis=1)
 
 
 def written(chunks: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -103,12 +103,18 @@ def _filtered(pixels: png.Pixels, kind: int) -> bytes:
     return png.written([(b"IHDR", header), (b"IDAT", zlib.compress(raw)), (b"IEND", b"")])
 
 
-def test_rare_colours_become_the_nearest_frequent_one() -> None:
-    pixels = np.zeros((20, 20, 3), np.uint8)
-    pixels[0, :, 0] = pixels[1, :, 1] = np.arange(20) * 13
-    pixels.reshape(-1, 3)[100:400] = np.arange(300)[:, None] % 255
+def test_mixtures_become_a_frequent_colour_and_a_rare_colour_stays() -> None:
+    pixels = np.zeros((30, 30, 3), np.uint8)
+    pixels[:, :, 0] = np.arange(900).reshape(30, 30) % 256
+    pixels[:, :, 2] = np.arange(900).reshape(30, 30) // 256
+    pixels[7, 7] = 0, 255, 0
     chunks = dict(png.chunks(png.small(_filtered(pixels, 1), {})))
-    assert len(chunks[b"PLTE"]) == 3 * 256
+    palette = np.frombuffer(chunks[b"PLTE"], np.uint8).reshape(-1, 3)
+    rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(30, 31)
+    far = np.abs(palette[rows[:, 1:]].astype(int) - pixels)
+    assert len(palette) <= 256
+    assert far.max() <= 3
+    assert (far[7, 7] == 0).all()
 
 
 def test_a_picture_is_old_once_a_source_has_changed(tmp_path: Path) -> None:
