@@ -42,7 +42,8 @@ def _palette(colours: Pixels) -> Pixels:
     """The most frequent of them, given in that order, so that each other one is near to one of
     these: a rare colour that is like no other is kept."""
     for near in range(_FARTHEST):
-        kept, left = [], colours
+        kept: list[Pixels] = []
+        left = colours
         while len(left) and len(kept) <= _MOST_COLOURS:
             kept.append(left[0])
             left = left[_distances(left, left[0]) > near**2]
@@ -53,7 +54,8 @@ def _palette(colours: Pixels) -> Pixels:
 
 def _distances(colours: Pixels, one: Pixels) -> npt.NDArray[np.int64]:
     """Squared."""
-    return ((colours.astype(np.int64) - one.astype(np.int64)) ** 2).sum(axis=1)
+    squares: npt.NDArray[np.int64] = (colours.astype(np.int64) - one.astype(np.int64)) ** 2
+    return squares[:, 0] + squares[:, 1] + squares[:, 2]
 
 
 def written(chunks: Iterable[tuple[bytes, bytes]]) -> bytes:
