@@ -16,6 +16,7 @@ from typing import Final
 from audit.config import CommandsConfig
 from audit.findings import FaultKind, Finding
 from audit.picture import TierKind, TopicKey
+from audit.reconciling.words import LOG_LOST
 
 _HOUR: Final = 3_600_000
 _DAY: Final = 24 * _HOUR
@@ -55,8 +56,11 @@ def _in_shell(words: list[str], commands: CommandsConfig) -> str:
 
 
 def _rebuilding(finding: Finding, key: TopicKey, commands: CommandsConfig) -> list[str]:
-    """Rewrites hours with wrong rows from the brokers. A file that no load has written stays."""
+    """Rewrites hours with wrong rows from the brokers, unless their log has lost them. A file that
+    no load has written stays."""
     if finding.tier != TierKind.HDFS or finding.kind not in _LANDS:
+        return []
+    if finding.reason.startswith(LOG_LOST):
         return []
     table, hours = key.topic, list(_hours(finding))
     if finding.is_landed_file:

@@ -13,6 +13,7 @@ from audit.config import CommandsConfig
 from audit.cures import command_for, command_in
 from audit.findings import FaultKind, Finding
 from audit.picture import TopicKey
+from audit.reconciling.words import LOG_LOST
 from loader.errors import GapError, cure_of
 from penstock.report.operator import accept
 
@@ -46,6 +47,10 @@ def rebuilding(table: str, hours: str) -> str:
     [
         ("missing", {"tier": "broker", **EVENTS}, accepting("--source a1-7 --seqs 120-131")),
         ("missing", {"tier": "hdfs", **EVENTS, **AT}, rebuilding("clicks", HOUR_7)),
+        (  # the brokers have nothing to rebuild from
+            *("missing", {"tier": "hdfs", "reason": f"{LOG_LOST}: it ends", **EVENTS, **AT}),
+            accepting("--source a1-7 --seqs 120-131"),
+        ),
         ("missing", LANDED, rebuilding("views", HOUR_7)),
         ("duplicated", LANDED, ""),
         ("missing", {"tier": "hdfs", "path": "../$(reboot)/a"}, ""),
@@ -66,7 +71,8 @@ def test_the_command_beside_a_fault(kind: str, known: dict[str, Any], command: s
     fault = Finding(kind=FaultKind(kind), words="", **known)
     assert command_for(fault, KEY, COMMANDS) == command
     if " accept " in command:  # it is one: what is wrong is that there is no such file
-        ended = CliRunner().invoke(accept, shlex.split(command)[3:])
+        typed = command.replace("REASON", "gone")
+        ended = CliRunner().invoke(accept, shlex.split(typed)[3:])
         assert "/etc/audit.yaml" in ended.output
 
 
