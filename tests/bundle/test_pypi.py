@@ -52,7 +52,7 @@ def test_only_a_file_of_the_lock_is_taken(shelf: Path, tmp_path: Path) -> None:
     fetcher.fetch({"one": "1"}, TARGET, tmp_path / "again")
     assert sha256(tmp_path / "again" / wheel.name) == digest
     (cache / digest).write_bytes(b"something else")
-    with pytest.raises(SystemExit, match="is not what its name says: remove it"):
+    with pytest.raises(SystemExit, match="does not match the checksum in its name: remove it"):
         fetcher.fetch({"one": "1"}, TARGET, tmp_path / "third")
 
     (cache / digest).unlink()

@@ -47,7 +47,7 @@ WRONG: Final[dict[str, tuple[str, dict[str, Any], tuple[str, ...]]]] = {
     ),
     "no wheelhouse": (f"rm {HOUSE}", {"extras": ["broker"]}, (f"penstock-wheelhouse-{VERSION}",)),
     "another program": ("true", {"extras": ["audit"]}, (HOUSE, "no packages for audit")),
-    "a damaged file": (f"echo x >> {HOUSE}", WHOLE, (HOUSE, "is not what SHA256SUMS")),
+    "a damaged file": (f"echo x >> {HOUSE}", WHOLE, (HOUSE, "does not match SHA256SUMS")),
     "no sums": ("rm SHA256SUMS", WHOLE, ("there is no SHA256SUMS in ",)),
     "another release": ("true", {**WHOLE, "version": "9"}, ("wheelhouse-9-py", "jars-9.tar")),
     "a path": ("true", {**WHOLE, "version": "../x"}, ("invalid arguments",)),

@@ -86,7 +86,7 @@ def test_a_server_comes_beside_an_agent_that_runs(hosts: SimulatedHosts, tmp_pat
     whole = house.read_bytes()
     house.write_bytes(whole + bytes(512))
     said = play(hosts, is_server=True)
-    assert (said.code != 0, "is not what SHA256SUMS" in said.said) == (True, True), said.said
+    assert (said.code != 0, "does not match SHA256SUMS" in said.said) == (True, True), said.said
     (hosts.release / "SHA256SUMS").unlink()
     said = play(hosts, is_server=True)
     assert (said.code != 0, "there is no SHA256SUMS" in said.said) == (True, True), said.said
