@@ -151,7 +151,7 @@ def test_schemas(
     assert ("FULL" in shown_change.diff, "added" in shown_change.diff) == (True, True)
     assert outcomes(changed) == {subject: "changed"}
     assert outcomes(gone) == {subject: "deleted", "nobodys": "unchanged"}
-    assert "it is a link that leads out" in linked.failure
+    assert "target is outside the folder" in linked.failure
 
 
 def test_users(

@@ -94,7 +94,7 @@ def test_a_run_that_was_not_begun_touches_no_host(ansible: None, tmp_path: Path)
     ]
     played = play(tmp_path, document, {"penstock_broker": {"hosts": {"one": HERE}}}, variables=lock)
     assert played.code != 0
-    assert "this run has not begun" in played.failure
+    assert "this run has not taken the cluster" in played.failure
 
 
 def test_a_playbook_that_takes_the_lock_begins_with_who_speaks() -> None:

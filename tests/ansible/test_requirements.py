@@ -61,8 +61,8 @@ def test_a_site_tells_all_problems_of_all_servers(ansible: None, tmp_path: Path)
     ("servers", "release", "said"),
     [
         (["broker"], "", "There is no release in {}/release on the controller"),
-        (["broker"], "1.0.0", "there is no release folder {}/release"),
-        ([], "1.0.0", "there is no release folder {}/release"),
+        (["broker"], "1.0.0", "release folder {}/release does not exist"),
+        ([], "1.0.0", "release folder {}/release does not exist"),
     ],
     ids=["no-version", "no-wheelhouse", "no-agent"],
 )

@@ -89,7 +89,7 @@ def test_a_server_comes_beside_an_agent_that_runs(hosts: SimulatedHosts, tmp_pat
     assert (said.code != 0, "does not match SHA256SUMS" in said.said) == (True, True), said.said
     (hosts.release / "SHA256SUMS").unlink()
     said = play(hosts, is_server=True)
-    assert (said.code != 0, "there is no SHA256SUMS" in said.said) == (True, True), said.said
+    assert (said.code != 0, "has no SHA256SUMS" in said.said) == (True, True), said.said
     assert tree(hosts.host(name), ["opt"]) == there
 
     # A wheel that does not fit leaves the agent's command as it was, and is made up for.

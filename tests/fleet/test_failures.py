@@ -149,7 +149,7 @@ def test_an_upgrade_with_a_broken_wheel_a_lost_connection_and_a_full_disk(site: 
     old, running = site.versions(), site.invocations()
     new = site.release(next_commit(), broken=True)
     broken = site.play("site")
-    must_have_stopped(broken, FIRST, "nothing on this host has changed to it")
+    must_have_stopped(broken, FIRST, "programs on this host are unchanged")
     assert site.versions() == old
     assert site.invocations() == running
     assert releases_on(site, FIRST) == {old[FIRST]}
