@@ -49,7 +49,7 @@ def test_a_host_of_the_run_takes_the_lock_on_one_that_is_not_in_it(
 ) -> None:
     played = rolled(tmp_path, "--limit", "two")
     assert played.code != 0
-    assert "was not changed, because not all brokers are there" in played.said
+    assert "was not changed, because not all brokers are up" in played.said
     assert (holder(tmp_path)["what"], holder(tmp_path)["state"]) == ("rolling", "stopped")
 
 

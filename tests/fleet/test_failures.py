@@ -80,7 +80,7 @@ def test_a_host_that_loses_power_in_the_middle_of_a_roll(site: Site) -> None:
     assert played.exit_code != 0
     assert played.unreachable == {AWAY}
     # Ansible goes on to the next host when it has lost one: that host is not touched.
-    must_have_stopped(played, SMALL, f"{SMALL} was not changed, because not all brokers are there")
+    must_have_stopped(played, SMALL, f"{SMALL} was not changed, because not all brokers are up")
     site.must_serve(FIRST, SMALL)
 
     # While it is away nobody else is touched, and no second broker is away with it.
