@@ -61,7 +61,7 @@ def test_members_belong_to_root_in_one_folder(tmp_path: Path) -> None:
 
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ValueError, match="pipe is neither"):
+    with pytest.raises(ValueError, match="pipe is not a file"):
         write_tar(io.BytesIO(), tmp_path, "named", 0)
 
 

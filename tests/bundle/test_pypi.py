@@ -57,7 +57,7 @@ def test_only_a_file_of_the_lock_is_taken(shelf: Path, tmp_path: Path) -> None:
 
     (cache / digest).unlink()
     made_wheel(shelf, "one", "1", module="print()")
-    with pytest.raises(SystemExit, match=r"nothing was made:[^$]*DO NOT MATCH[^$]*one"):
+    with pytest.raises(SystemExit, match=r"no release was built:[^$]*DO NOT MATCH[^$]*one"):
         fetcher.fetch({"one": "1"}, TARGET, tmp_path / "third")
     assert list((tmp_path / "third").iterdir()) == []
 
