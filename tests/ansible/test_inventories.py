@@ -28,9 +28,13 @@ KINDS: Final[Mapping[str, type[Any]]] = {
     "registry": RegistryConfig,
     "client": ClientProfile,
 }
-HOSTS: Final = {"client": "penstock_broker:penstock_registry:penstock_audit"}
-ROLES: Final = {"client": "common"}
-VARIABLES: Final = {"client": "penstock_common_client"}
+UNIT: Final = "ZooKeeper's unit"
+HOSTS: Final = {
+    "client": "penstock_broker:penstock_registry:penstock_audit",
+    UNIT: "penstock_zookeeper",
+}
+ROLES: Final = {"client": "common", UNIT: "zookeeper"}
+VARIABLES: Final = {"client": "penstock_common_client", UNIT: "penstock_zookeeper_service"}
 
 pytestmark = pytest.mark.not_quick("starts Ansible")
 
@@ -52,18 +56,21 @@ def configurations(folder: Path, inventory: Path) -> dict[tuple[str, str], Any]:
             "roles": [{"role": f"penstock.pipeline.{ROLES.get(program, program)}", "when": False}],
             "post_tasks": [{"name": "Shown", "ansible.builtin.debug": {"msg": _written(program)}}],
         }
-        for program in KINDS
+        for program in (*KINDS, UNIT)
     ]
     played = play(folder, document, yaml.safe_load(inventory.read_text()))
     assert played.code == 0, played.said
     (folder / "zookeeper-secret").write_text("a secret")
     environment = {"CREDENTIALS_DIRECTORY": str(folder)}
-    found = {}
+    found: dict[tuple[str, str], Any] = {}
     for program, host, text in (
         (result["play"], result["host"], result["msg"])
         for name, result in played.tasks
         if name == "Shown"
     ):
+        if program == UNIT:
+            found[program, host] = text if isinstance(text, dict) else json.loads(text)
+            continue
         path = folder / f"{program}-{host}.yaml"
         path.write_text(text if isinstance(text, str) else json.dumps(text))
         found[program, host] = load(KINDS[program], path, (), environment)
@@ -85,7 +92,7 @@ def test_programs_take_what_their_roles_write(
     groups = yaml.safe_load(inventory.read_text())["all"]["children"]
     wanted = {
         (program, host)
-        for program in KINDS
+        for program in (*KINDS, UNIT)
         for group in HOSTS.get(program, f"penstock_{program}").split(":")
         for host in groups.get(group, {}).get("hosts", ())
     }
@@ -122,6 +129,17 @@ def test_operators_find_their_own_cluster(
             for each in (profile.security, profile.audit_security, profile.zookeeper_security):
                 shown = each.tls.certificate if each.tls else ""
                 assert shown == ("/etc/penstock/tls/operator.pem" if is_locked else "")
+
+
+def test_other_machines_reach_the_servers_of_an_ensemble(
+    found: Mapping[Path, dict[tuple[str, str], Any]],
+) -> None:
+    """The unit admits this machine alone."""
+    for path, programs in found.items():
+        settings = of(UNIT, programs)
+        alone = path.parent.name == "one_machine"
+        assert settings
+        assert all(each.get("IPAddressDeny") == (None if alone else "") for each in settings), path
 
 
 SPEAKER: Final = COLLECTION / "playbooks/speaker.yml"

@@ -107,7 +107,7 @@ def test_a_host_is_not_retired_where_the_audit_cannot_be_told(
         "penstock_agent": {"hosts": {"web": {**HERE, "penstock_agent_host": "web.example"}}},
     }
     ended = played(tmp_path, "retire_host", inventory, "-e", "penstock_retired_host=web")
-    why = "Nothing was changed: the retirement of web.example cannot be recorded for the audit: no audit"
+    why = "the retirement of web.example cannot be recorded for the audit: no audit"
     assert why in ended.said
     assert "--dry-run" in ended.said
 
