@@ -83,7 +83,7 @@ def test_another_host_keeps_it_where_that_is_said(ansible: None, tmp_path: Path)
 
 def test_a_run_that_was_not_begun_touches_no_host(ansible: None, tmp_path: Path) -> None:
     lock = {"penstock_gate_lock": f"{tmp_path}/roll/roll.json", "penstock_gate_at_host": "one"}
-    at = {"name": "penstock.pipeline.gate", "tasks_from": "at.yml"}
+    at = {"name": "penstock.pipeline.gate", "tasks_from": "record_host.yml"}
     document = [
         {
             "name": "At a host",
