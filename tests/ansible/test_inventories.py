@@ -41,7 +41,7 @@ pytestmark = pytest.mark.not_quick("starts Ansible")
 
 def _written(program: str) -> str:
     """As on a host."""
-    variable = VARIABLES.get(program, f"penstock_{program}_whole")
+    variable = VARIABLES.get(program, f"penstock_{program}_full_config")
     return f"{{{{ {variable} | penstock.pipeline.plain_numbers | to_nice_json }}}}"
 
 
