@@ -140,7 +140,7 @@ def test_a_roll_of_some_hosts_keeps_others_away_from_all(site: Site) -> None:
     assert f"(at {AWAY})" in second.output
     assert second.changed == []
     played = playing.wait().must_succeed()
-    assert {each.host for each in played.tasks if each.task == "Wait at the gate"} == {AWAY, SMALL}
+    assert {each.host for each in played.tasks if each.task == "Wait for the gate"} == {AWAY, SMALL}
     assert nobody_is_at_it(site)
     assert site.fleet.ssh(FIRST, "systemctl show -P InvocationID penstock-broker") == running
 
@@ -260,7 +260,7 @@ def test_nothing_is_left(site: Site) -> None:
 def must_have_stopped(played: Played, host: str, why: str) -> None:
     """There, with that in what the operator is told, and with what to do next."""
     assert played.exit_code != 0
-    told = [each.message for each in played.of("failed", host) if each.task == "Say what to do"]
+    told = [each.message for each in played.of("failed", host) if each.task == "Report what to do next"]
     assert len(told) == 1, played.output[-4000:]
     assert told[0].startswith(f"Stopped at {host}: ")
     assert why in told[0]
