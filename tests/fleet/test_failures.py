@@ -260,7 +260,8 @@ def test_nothing_is_left(site: Site) -> None:
 def must_have_stopped(played: Played, host: str, why: str) -> None:
     """There, with that in what the operator is told, and with what to do next."""
     assert played.exit_code != 0
-    told = [each.message for each in played.of("failed", host) if each.task == "Report what to do next"]
+    failed = played.of("failed", host)
+    told = [each.message for each in failed if each.task == "Report what to do next"]
     assert len(told) == 1, played.output[-4000:]
     assert told[0].startswith(f"Stopped at {host}: ")
     assert why in told[0]
