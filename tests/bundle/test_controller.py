@@ -114,12 +114,7 @@ def test_programs_are_installed_from_the_folder_alone(release: Path, tmp_path: P
         ("", "mine certificates", 1, "mine exists, and this script did not create it"),
         ("", "other gossip", 1, "this release contains no program 'gossip'"),
         ("", "other loader", 1, f"has no penstock-wheelhouse-{VERSION}-spark.tar"),
-        (
-            f"mv {house} {away}",
-            "other certificates",
-            1,
-            f"has no {house.name}. It has:\n{away.name}",
-        ),
+        (f"mv {house} {away}", "other agent", 1, f"has no {house.name}. It has:\n{away.name}"),
         (f"mv {away} {house}; echo x >> {house}", "other agent", 1, "does not match SHA256SUMS"),
     ):
         subprocess.run(["sh", "-c", before or "true"], check=True)

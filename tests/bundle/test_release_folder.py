@@ -30,20 +30,12 @@ WITHOUT_LOADER: Final = (
 WRONG: Final[dict[str, tuple[str, dict[str, Any], tuple[str, ...]]]] = {
     "nothing is missing": ("true", WHOLE, ()),
     "an agent needs no wheels": (f"rm {HOUSE} {JARS}", {"bundle": True}, ()),
-    "no folder": (
-        "cd .. && mv release away",
-        WHOLE,
-        ("release does not exist", "make release"),
-    ),
-    "no PySpark": (
-        f"rm {SPARK}; {WITHOUT_LOADER}",
-        WHOLE,
-        (SPARK, "without PySpark", "--for-ansible --spark"),
-    ),
-    "no jars and no agent": (
+    "no folder": ("cd ..; mv release away", WHOLE, ("release does not exist", "make release")),
+    "no PySpark": (f"rm {SPARK}; {WITHOUT_LOADER}", WHOLE, (SPARK, "--for-ansible --spark")),
+    "no jars, no agent": (
         f"rm {JARS} {AGENT}",
         WHOLE,
-        (JARS, f"has no penstock-agent-{VERSION}-linux-"),
+        (JARS, f"no penstock-agent-{VERSION}-linux"),
     ),
     "no wheelhouse": (f"rm {HOUSE}", {"extras": ["broker"]}, (f"penstock-wheelhouse-{VERSION}",)),
     "another program": ("true", {"extras": ["audit"]}, (HOUSE, "no packages for audit")),
