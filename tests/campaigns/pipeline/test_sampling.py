@@ -62,20 +62,6 @@ def test_children_count_as_their_parent() -> None:
         child.communicate(b"\n")
 
 
-def test_who_is_gone_has_no_sample() -> None:
-    assert list(of_process("gone", lambda: None)()) == []
-    assert looked(2**22 + 1) == {}
-
-
-def test_a_child_that_was_not_waited_for_is_passed_over() -> None:
-    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE) as child:
-        assert child.stdout is not None
-        child.stdout.read()
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        assert looked()["own memory"].value > 0
-        assert looked(child.pid) == {}
-
-
 def test_files_count_by_what_they_take_on_disk(tmp_path: Path) -> None:
     (tmp_path / "deep" / "deeper").mkdir(parents=True)
     (tmp_path / "deep" / "deeper" / "a").write_bytes(b"x" * 100_000)

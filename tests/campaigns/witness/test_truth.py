@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.campaigns.disks import SmallDisk
-from tests.campaigns.reading import Record
 from tests.campaigns.witness.application import Application
-from tests.campaigns.witness.history import History
-from tests.campaigns.witness.truth import LAST_LINE, NEVER, File, Line, Truth
+from tests.campaigns.witness.truth import LAST_LINE, File, Line, Truth
 
 
 def in_file(file: File, path: Path) -> list[str]:
@@ -22,19 +20,6 @@ def in_file(file: File, path: Path) -> list[str]:
 
 def as_written(line: Line) -> str:
     return line.text + ("" if line.unfinished else "\n")
-
-
-def test_a_folder_that_was_removed_is_made_anew(tmp_path: Path) -> None:
-    truth = Truth("web-1", "t")
-    application = Application(tmp_path, truth)
-    application.write("a", 1)
-    application.remove_folder("one")
-    application.write_part("a")
-    application.write("b", 1)
-    before, *anew = truth.files
-    assert before.folder_made == 0
-    assert {each.folder_made for each in anew} == {anew[0].folder_made}
-    assert before.ended <= anew[0].folder_made <= anew[0].lines[0].begun
 
 
 def test_a_line_in_two_pieces_is_one(tmp_path: Path) -> None:
@@ -67,21 +52,6 @@ def test_a_piece_at_the_end_of_a_rotated_file_stays_one(tmp_path: Path) -> None:
     assert in_file(latter, application.path("a")) == [as_written(line) for line in latter.lines]
 
 
-@pytest.mark.parametrize("live", [False, True])
-def test_what_no_pattern_matches_any_more_is_hidden(tmp_path: Path, live: bool) -> None:
-    truth = Truth("web-1", "t")
-    application = Application(tmp_path, truth, live=live)
-    for label in ("a", "b", "c", "s"):
-        application.write(label, 1)
-    application.rename("a")
-    application.date("b")
-    application.copytruncate("c")
-    application.switch()
-    hidden = {file.label: file.hidden < NEVER for file in truth.files[:4]}
-    assert hidden == {"a": live, "b": False, "c": live, "s": True}
-    assert all(file.hidden == NEVER for file in truth.files[4:])
-
-
 def test_a_line_is_divided_where_a_piece_of_it_was_taken_for_one(tmp_path: Path) -> None:
     truth = Truth("web-1", "t")
     application = Application(tmp_path, truth)
@@ -99,23 +69,6 @@ def test_a_line_is_divided_where_a_piece_of_it_was_taken_for_one(tmp_path: Path)
     whole.written = whole.begun + LAST_LINE * 1000
     assert truth.divide({whole.rest}) == []
     assert len(file.lines) == 2
-
-
-def test_a_record_is_gone_once_the_log_is_read_without_it() -> None:
-    def record(text: str, offset: int = 0) -> Record:
-        return Record(offset, "", -1, -1, text, 1000)
-
-    history = History()
-    history.acknowledged(record("theirs"))
-    assert [kept.others for kept in history.standing()] == [True]
-    history.read([record("theirs"), record("an agent's", 1)])
-    assert {kept.record.text: kept.others for kept in history.standing()} == {
-        "theirs": True,
-        "an agent's": False,
-    }
-    history.read([record("another")])
-    assert [kept.record.text for kept in history.standing()] == ["another"]
-    assert len(history.records) == 3
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts disks")
