@@ -48,14 +48,6 @@ def test_it_answers_whatever_else_is_written(tmp_path: Path) -> None:
         assert "Traceback" in driver.last_words(100)
 
 
-def test_it_is_told_when_the_child_ends(tmp_path: Path) -> None:
-    with _driver(tmp_path) as driver:
-        with pytest.raises(ServerFailed, match="leave: the driver ended"):
-            driver.ask("leave", {})
-        with pytest.raises(ServerFailed, match="the driver"):
-            driver.ask("talk", {"word": "three"})
-
-
 def test_what_ended_children_cost_is_counted() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _CHILDREN], stdin=subprocess.PIPE, stdout=subprocess.PIPE
