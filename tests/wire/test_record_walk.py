@@ -14,7 +14,6 @@ from tests.wire.poisoned_batches import (
     batch,
     record,
     sized,
-    sound_records,
     varint,
 )
 from wire.batch import HEADER, HEADER_SIZE, check_batch
@@ -244,19 +243,3 @@ def test_large_batches_are_walked_over_in_one_go(codec: int) -> None:
             with expected as raised:
                 walk_large(view, header, LIMIT, keyed=keyed)
             assert raised is None or raised.value.code is ErrorCode.invalid_record
-
-
-def test_any_buffer_will_do_and_nothing_else() -> None:
-    body = sound_records(2)
-    for buffer in (body, bytearray(body), memoryview(body), memoryview(bytearray(body))):
-        walk(buffer, 2, False)
-    walk(b"", 0, False)
-    with pytest.raises(BufferError):
-        walk(memoryview(body * 2)[::2], 2, False)
-    for wrong in (("text", 2, False), (body, None, False), (body, 2), (body, 2, False, 1)):
-        with pytest.raises(TypeError):
-            walk(*wrong)
-    with pytest.raises(OverflowError):
-        walk(body, 2**63, False)
-    with pytest.raises(ValueError, match="behind"):
-        walk(body, -1, False)
