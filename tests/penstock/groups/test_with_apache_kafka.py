@@ -9,7 +9,6 @@ import pytest
 from harness.apache_kafka import NEWEST, VERSION, ApacheKafka, kafka_classpath, why_no_kafka
 from harness.broker_process import BrokerProcess
 from harness.jvm import Jvm
-from tests.client.group.conftest import zookeeper_of
 from tests.penstock.groups.consumer_groups import (
     describe,
     fill_topic,
@@ -106,26 +105,3 @@ def test_what_one_exports_the_other_takes(
         [new_topic, "0", "3", "3", "0"],
         [new_topic, "1", "0", "3", "3"],
     ]
-
-
-def test_it_shows_and_changes_groups_of_penstocks_own(
-    at: At, new_topic: str, running_broker: BrokerProcess, tool: Tool
-) -> None:
-    fill_topic(at, new_topic)
-    consume = ["consume", new_topic, "--group", new_topic, "--from", "beginning"]
-    consume += ["--zookeeper", zookeeper_of(running_broker)]
-    at.output(*consume, "--count", "6")
-    assert new_topic in tool("--list").split()
-    group = ["--group", new_topic]
-    assert "Empty" in rows_of(tool("--describe", *group, "--state"))[-1]
-    described = rows_of(tool("--describe", *group))
-    assert sorted(each[2:6] for each in described if each[0] == new_topic) == [
-        ["0", "3", "3", "0"],
-        ["1", "3", "3", "0"],
-    ]
-    tool("--reset-offsets", *group, "--all-topics", "--shift-by", "-1", "--execute")
-    assert sorted(at.output(*consume, "--count", "2").splitlines()) == ["0-2", "1-2"]
-    tool("--delete-offsets", *group, "--topic", f"{new_topic}:0")
-    assert offsets(at, new_topic) == [3]
-    assert "successful" in tool("--delete", *group)
-    assert new_topic not in names(at)

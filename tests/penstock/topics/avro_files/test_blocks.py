@@ -12,15 +12,14 @@ import avro.schema
 import fastavro
 import pyspark
 import pytest
-from avro.codecs import KNOWN_CODECS, SnappyCodec, ZstandardCodec
+from avro.codecs import KNOWN_CODECS
 from avro.datafile import DataFileWriter
-from avro.io import BinaryDecoder, DatumWriter
+from avro.io import DatumWriter
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ground.varints import long_bytes
 from harness.jvm import Jvm
-from penstock.topics.avro_files import codecs
 from penstock.topics.avro_files.codecs import MOST_BYTES
 from penstock.topics.avro_files.reading import AvroFile, BadAvroFile
 from penstock.topics.consume import AVRO_CODECS
@@ -74,20 +73,6 @@ def test_others_read_what_was_written(codec: str, tmp_path: Path) -> None:
     assert apache_reads(path) == WRITTEN
     assert codec in WITHOUT_FASTAVRO or fastavro_reads(path) == WRITTEN
     assert bodies_of(path.read_bytes()) == LINES
-
-
-@pytest.mark.parametrize(
-    ("codec", "ours"), [(SnappyCodec, codecs.SnappyCodec), (ZstandardCodec, codecs.ZstandardCodec)]
-)
-def test_a_codec_that_was_added_is_what_apache_has_with_more_packages(
-    codec: Any, ours: Any
-) -> None:
-    data = b"".join(LINES)
-    for packing, unpacking in [(codec, ours), (ours, codec)]:
-        packed, size = packing.compress(data)
-        assert size == len(packed)
-        stored = BinaryDecoder(io.BytesIO(long_bytes(size) + packed))
-        assert unpacking.decompress(stored).reader.read() == data
 
 
 @pytest.mark.parametrize("codec", AVRO_CODECS)
