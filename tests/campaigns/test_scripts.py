@@ -11,7 +11,6 @@ from tests.campaigns.__main__ import CAMPAIGNS, campaign
 from tests.campaigns.mirror import script as of_mirror
 from tests.campaigns.script import BadScript, Script
 from tests.campaigns.shrinking import shrink
-from tests.campaigns.witness import script as of_witness
 
 SEEDS: Final = range(1, 300)
 # What only scripts by hand have.
@@ -134,36 +133,6 @@ def test_comments_and_shapes() -> None:
     assert [str(each) for each in script.actions] == ["kill 5"]
 
 
-# What single campaigns promise of their scripts
-
-
-def test_a_disk_of_a_cluster_loses_only_what_others_have() -> None:
-    """All come into sync before, with nothing wrong since; one replica never loses anything."""
-    for script in scripts_of("cluster"):
-        for before, action in zip(script.actions, script.actions[1:], strict=False):
-            if action.verb in {"wipe", "cut-tail"}:
-                assert before.verb == "settle"
-    assert not verbs_of(scripts_of("cluster", "--factor", "1")) & {"wipe", "cut-tail"}
-
-
-def test_seeds_of_a_group_of_the_witness_share_their_events() -> None:
-    group = scripts_of("witness", seeds=range(1, of_witness.GROUP + 1))
-    assert len({each.shared for each in group}) == 1
-    assert len({each.shared for each in scripts_of("witness")}) > 5
-    kept = [campaign("witness").parse(x.read_text()) for x in campaign("witness").kept_scripts()]
-    assert len({each.seed for each in kept}) == len(kept)
-    assert len({each.shared for each in kept}) == 6  # each of these is a batch
-
-
-def test_of_all_replicas_one_at_least_is_whole_unless_all_brokers_are_dead() -> None:
-    for script in scripts_of("witness", "--brokers", "3"):
-        all_dead = False
-        for each in script.actions:
-            if each.verb in {"kill-brokers", "start-brokers"}:
-                all_dead = each.verb == "kill-brokers"
-            assert all_dead or each.verb not in {"remove-replicas", "cut-replicas"}, script.seed
-
-
 # Making scripts short
 
 
@@ -181,12 +150,3 @@ def test_what_has_nothing_to_do_with_it_is_left_out() -> None:
     assert {each.verb for each in found.actions} == needed
     assert len(found.actions) <= 4
     assert sum(rounds) > len(rounds)
-
-
-def test_what_cannot_be_left_out_stays_and_time_is_kept() -> None:
-    script = campaign("witness").parse("seed 1\nwrite a 1\n== mark\nsettle\n")
-    assert shrink(script, lambda found: [False] * len(found), lambda: True) == script
-    assert shrink(script, lambda found: [True] * len(found), lambda: False).actions == (
-        script.actions[0],
-        script.actions[2],
-    )

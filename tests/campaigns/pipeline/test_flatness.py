@@ -69,15 +69,6 @@ def test_a_leak_is_found_over_restarts() -> None:
     assert found.lives == 3
 
 
-def test_it_says_what_it_would_have_found() -> None:
-    whole = judged(series(rising(0)))
-    assert whole.finds == TOLERANCES[Kind.MEMORY].hourly
-    short = judged(series(rising(0)), span=Span(HOUR, HOUR + 600, 0))
-    assert short.finds == pytest.approx(TOLERANCES[Kind.MEMORY].noise * 6, rel=0.1)
-    for hourly, grows in ((0.7 * short.finds, False), (1.5 * short.finds, True)):
-        assert judged(series(rising(hourly)), span=Span(HOUR, HOUR + 600, 0)).grows == grows
-
-
 def test_too_little_is_not_judged() -> None:
     for points in ([], [Point(4000, "1", 1.0)], series(rising(500 * MIB))[:365]):
         found = trend_of(Kind.MEMORY, points, WHOLE)

@@ -5,10 +5,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from tests.campaigns.restarts.campaign import LINE, WritersProcess
+from tests.campaigns.restarts.campaign import LINE
 from tests.campaigns.restarts.script import (
     FEW_FILES,
     GAP_LINES,
@@ -81,24 +80,6 @@ def test_each_style_rotates_as_it_is_called(style: Style, tmp_path: Path) -> Non
     else:
         assert lines(tmp_path) == told(tally)
     assert len(tally.gap) == (GAP_LINES if style is Style.COPYTRUNCATE else 0)
-
-
-def test_a_process_of_writers_keeps_a_tally_of_all(tmp_path: Path) -> None:
-    topics = tuple(
-        msgspec.structs.replace(topic(tmp_path / f"t{number}", style), name=f"t{number}")
-        for number, style in enumerate(Style)
-    )
-    with WritersProcess(topics, 1, tmp_path / "one.plan") as writers:
-        writers.tell("write")
-        writers.tell("signal-at", time.monotonic())
-        writers.tell("dead")
-        tally = writers.stop()
-    for each in topics:
-        if each.style is Style.DELETE:
-            continue
-        assert lines(Path(each.folder)) == told(tally.topics[each.name])
-        assert tally.topics[each.name].rotated_at
-    assert tally.first_line < tally.last_line
 
 
 def test_parts_have_each_pair_once_and_every_style() -> None:
