@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.measurement import CPU_PER_GB, PEAK_MEMORY, RATE, Figure, Goal, Outcome, Summary
+from bench.measurement import CPU_PER_GB, PEAK_MEMORY, RATE, Goal, Outcome, Summary
 from bench.profile import Case, Profile, Results
 from bench.profiles import PROFILES, Measured, called, measured_by
 from bench.report import failures, markdown, verdicts
@@ -73,26 +73,6 @@ def test_a_table_shows_medians_spreads_ratio_and_verdict() -> None:
         in lines
     )
     assert "|  | Penstock failed | it broke |  |  |  |" in lines
-
-
-def test_several_peers_have_a_ratio_each_and_the_best_of_them_is_to_be_beaten() -> None:
-    cores = Figure("cores", 1)
-    case = Case("slow", lambda _: {}, (Goal(RATE, ahead=True), Goal(cores, ahead=True)))
-    results = Results(
-        Profile("example", "an example", (case,)),
-        (case,),
-        ("Penstock", "one", "other"),
-        {
-            ("slow", "Penstock"): Outcome([{RATE: 200.0, cores: 1.0}]),
-            ("slow", "one"): Outcome([{RATE: 100.0, cores: 2.0}]),
-            ("slow", "other"): Outcome([{RATE: 400.0, cores: 4.0}]),
-        },
-    )
-    lines = markdown(results).splitlines()
-    assert "| case | figure | Penstock | one | other | to one | to other | goal |" in lines
-    assert "| slow | messages/s | 200 | 100 | 400 | 2.00 | 0.50 | ahead: NOT MET |" in lines
-    assert "|  | cores | 1.0 | 2.0 | 4.0 | 0.50 | 0.25 | ahead: met |" in lines
-    assert verdicts([results]) == [False, True]
 
 
 def test_what_failed_is_counted_and_not_judged() -> None:

@@ -283,39 +283,6 @@ def ends(connection: socket.socket) -> bool:
 # Certificates that change
 
 
-def test_certificates_are_exchanged_under_load(own: Locks, own_registry: RegistryProcess) -> None:
-    context = ssl.create_default_context(cafile=str(own.authority.ca))
-
-    def serial(connection: http.client.HTTPSConnection) -> object:
-        shown = connection.sock.getpeercert()
-        assert shown
-        return shown["serialNumber"]
-
-    def answers(connection: http.client.HTTPSConnection) -> bool:
-        connection.request("GET", "/healthz")
-        return connection.getresponse().read() == b"ok\n"
-
-    with ExitStack() as ends:
-
-        def connected() -> http.client.HTTPSConnection:
-            made = http.client.HTTPSConnection("127.0.0.1", own_registry.port, context=context)
-            made.connect()
-            ends.callback(made.close)
-            return made
-
-        old = connected()
-        first = serial(old)
-        assert answers(old)
-        new = own.authority.sign("server-2")
-        own.server.key.write_bytes(b"half of a key")
-        assert serial(connected()) == first
-        own.server.certificate.write_bytes(new.certificate.read_bytes())
-        own.server.key.write_bytes(new.key.read_bytes())
-        later = connected()
-        assert serial(later) != first
-        assert all(answers(each) for each in (old, later) * 20)
-
-
 def test_handshakes_that_never_end_keep_nobody_out(own_registry: RegistryProcess) -> None:
     with ExitStack() as silent:
         connections = [

@@ -4,13 +4,10 @@ import io
 import json
 import struct
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import avro.schema
 import fastavro
-import pyspark
 import pytest
 from avro.codecs import KNOWN_CODECS
 from avro.datafile import DataFileWriter
@@ -19,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ground.varints import long_bytes
-from harness.jvm import Jvm
 from penstock.topics.avro_files.codecs import MOST_BYTES
 from penstock.topics.avro_files.reading import AvroFile, BadAvroFile
 from penstock.topics.consume import AVRO_CODECS
@@ -42,22 +38,6 @@ LINE = parse("""{"type": "record", "name": "shop.Line", "fields": [
     {"name": "text", "type": "string"}]}""")
 WRITTEN = [{"number": number, "text": f"line {number} ü" * 3} for number in range(5000)]
 LINES = encoded(LINE, *WRITTEN)
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[Jvm]:
-    """With Avro as Spark, Hive and Hadoop have it."""
-    with Jvm(f"{Path(pyspark.__file__).parent}/jars/*") as jvm:
-        yield jvm
-
-
-def avro_of(java: Jvm, name: str, *arguments: Any) -> Any:
-    return java.new(f"org.apache.avro.{name}", *arguments)
-
-
-def java_reader(java: Jvm, path: Path) -> Any:
-    file = java.new("java.io.File", str(path))
-    return avro_of(java, "file.DataFileReader", file, avro_of(java, "generic.GenericDatumReader"))
 
 
 def test_the_codecs_that_are_offered_are_there() -> None:
@@ -245,46 +225,3 @@ def test_garbage_is_never_more_than_damage(garbage: bytes) -> None:
             bodies_of(data)
         except BadAvroFile:
             continue
-
-
-def java_reads(java: Jvm, path: Path) -> list[Any]:
-    """Each value as Java prints it, which is JSON."""
-    reader, read = java_reader(java, path), []
-    while reader.hasNext():
-        read.append(json.loads(reader.next().toString()))
-    reader.close()
-    return read
-
-
-@pytest.mark.not_quick("starts a JVM")
-@pytest.mark.parametrize("codec", AVRO_CODECS)
-def test_java_reads_ours(java: Jvm, tmp_path: Path, codec: str) -> None:
-    path = tmp_path / "lines.avro"
-    path.write_bytes(b"".join(made(LINE, LINES[:2000], codec)))
-    assert java_reads(java, path) == WRITTEN[:2000]
-
-
-@pytest.mark.not_quick("starts a JVM")
-@pytest.mark.parametrize("name", ["LogLine", "Ledger"])
-def test_java_reads_events(java: Jvm, tmp_path: Path, name: str) -> None:
-    path = tmp_path / "events.avro"
-    bodies = encoded(SCHEMAS[name], *[EVENTS[name]] * 3)
-    path.write_bytes(b"".join(made(SCHEMAS[name], bodies, "deflate")))
-    assert java_reads(java, path) == [EVENTS[name]] * 3
-
-
-@pytest.mark.not_quick("starts a JVM")
-@pytest.mark.parametrize("codec", AVRO_CODECS)
-def test_javas_are_read(java: Jvm, tmp_path: Path, codec: str) -> None:
-    ours, javas = tmp_path / "ours.avro", tmp_path / "javas.avro"
-    bodies = encoded(SCHEMAS["Everything"], *[EVENTS["Everything"]] * 3)
-    ours.write_bytes(b"".join(made(SCHEMAS["Everything"], bodies)))
-    reader = java_reader(java, ours)
-    writer = avro_of(java, "file.DataFileWriter", avro_of(java, "generic.GenericDatumWriter"))
-    writer.setCodec(java.find("org.apache.avro.file.CodecFactory").fromString(codec))
-    writer.create(reader.getSchema(), java.new("java.io.File", str(javas)))
-    while reader.hasNext():
-        writer.append(reader.next())
-    writer.close()
-    reader.close()
-    assert bodies_of(javas.read_bytes()) == bodies
