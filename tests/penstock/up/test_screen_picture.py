@@ -196,6 +196,17 @@ def test_what_a_broker_has_lost_is_not_cut_off_before_it_says_what() -> None:
     assert "acknowledged messages 51,200 to 51,399" in " ".join(each.strip() for each in shown)
 
 
+def test_of_many_topics_and_notes_the_newest_notes_and_first_topics_are_shown() -> None:
+    said = standing([topic(f"t{number:02}") for number in range(40)])
+    notes = [f"12:00:{number:02}  note {number}" for number in range(20)]
+    shown = lines(standing=said, notes=notes)
+    assert len(shown) == 24
+    assert shown[-1] == "warehouse  ./penstock-data/warehouse"
+    assert "12:00:19  note 19" in shown
+    topics = [line for line in shown if line.startswith("t0")]
+    assert f"and {40 - len(topics)} more" in shown
+
+
 TEXTS = st.text(max_size=30)
 COUNTS = st.integers(-1, 10**15)
 
