@@ -2,11 +2,9 @@
 
 import itertools
 import json
-from pathlib import Path
 
 import pytest
 
-from bench.log_files import Growth, grow, growth, put, write_backlog
 from bench.log_lines import (
     BLOCK_LINES,
     LINE_BYTES,
@@ -15,7 +13,6 @@ from bench.log_lines import (
     at_times,
     block,
     json_line,
-    pieces,
     plain_line,
 )
 from schemas.definitions.types import Record
@@ -46,28 +43,3 @@ def test_times_lie_on_both_sides_of_the_end_of_a_window() -> None:
     changes = sum(one != other for one, other in itertools.pairwise(minutes))
     assert changes > 400
     assert len(at_times(plain_line, times)) == 1_000 * LINE_BYTES
-
-
-def test_content_is_given_again_until_there_is_enough() -> None:
-    content = bytes(3 * LINE_BYTES)
-    assert [len(each) // LINE_BYTES for each in pieces(content, 7)] == [3, 3, 1]
-
-
-def test_files_of_a_backlog_differ_in_how_they_begin(tmp_path: Path) -> None:
-    watched = tmp_path / "watched"
-    watched.mkdir()
-    backlog = tmp_path / "backlog"
-    assert write_backlog(backlog, block(plain_line), lines=1_003, files=10) == 1_000
-    put(backlog, watched)
-    contents = [file.read_bytes() for file in watched.iterdir()]
-    assert {len(content) for content in contents} == {100 * LINE_BYTES}
-    assert len({content[:LINE_BYTES] for content in contents}) == 10
-
-
-def test_files_grow_in_turns_by_whole_lines(tmp_path: Path) -> None:
-    paths = [tmp_path / name for name in "abc"]
-    assert growth(paths, 100_000) == Growth(paths, 100, 0.001)
-    assert growth(paths, 10) == Growth(paths, 1, 0.1)
-    lines = grow(Growth(paths, 2, 0.001), block(plain_line), 0.03)
-    assert lines == 60
-    assert [path.stat().st_size for path in paths] == [20 * LINE_BYTES] * 3

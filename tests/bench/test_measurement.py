@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.measurement import CPU_PER_GB, PEAK_MEMORY, RATE, Figure, Goal, Outcome, Summary
+from bench.measurement import CPU_PER_GB, PEAK_MEMORY, RATE, Goal, Outcome, Summary
 from bench.profile import Case, Profile, Results
 from bench.profiles import PROFILES, Measured, called, measured_by
-from bench.report import as_json, failures, markdown, verdicts
+from bench.report import failures, markdown, verdicts
 from bench.steady_load import Latencies
 
 PAGES = Path(__file__).parents[2] / "docs" / "benchmarks"
@@ -38,12 +38,6 @@ def test_a_goal_is_met_or_not_or_cannot_be_judged(
     goal: Goal, penstock: float, peer: float | None, met: bool | None
 ) -> None:
     assert goal.met(penstock, peer) is met
-
-
-def test_a_goal_is_written_out() -> None:
-    assert Goal(RATE, at_least=1_000_000, ahead=True).text == "≥ 1,000,000, ahead"
-    assert Goal(CPU_PER_GB, at_most=0.25).text == "≤ 0.25"
-    assert Goal(RATE, ahead=True, times=2).text == "2 times the peer"
 
 
 def test_a_quantile_is_a_latency_that_occurred() -> None:
@@ -81,43 +75,9 @@ def test_a_table_shows_medians_spreads_ratio_and_verdict() -> None:
     assert "|  | Penstock failed | it broke |  |  |  |" in lines
 
 
-def test_several_peers_have_a_ratio_each_and_the_best_of_them_is_to_be_beaten() -> None:
-    cores = Figure("cores", 1)
-    case = Case("slow", lambda _: {}, (Goal(RATE, ahead=True), Goal(cores, ahead=True)))
-    results = Results(
-        Profile("example", "an example", (case,)),
-        (case,),
-        ("Penstock", "one", "other"),
-        {
-            ("slow", "Penstock"): Outcome([{RATE: 200.0, cores: 1.0}]),
-            ("slow", "one"): Outcome([{RATE: 100.0, cores: 2.0}]),
-            ("slow", "other"): Outcome([{RATE: 400.0, cores: 4.0}]),
-        },
-    )
-    lines = markdown(results).splitlines()
-    assert "| case | figure | Penstock | one | other | to one | to other | goal |" in lines
-    assert "| slow | messages/s | 200 | 100 | 400 | 2.00 | 0.50 | ahead: NOT MET |" in lines
-    assert "|  | cores | 1.0 | 2.0 | 4.0 | 0.50 | 0.25 | ahead: met |" in lines
-    assert verdicts([results]) == [False, True]
-
-
 def test_what_failed_is_counted_and_not_judged() -> None:
     assert verdicts([_results()]) == [True, None]
     assert failures([_results()]) == 1
-
-
-def test_what_was_skipped_is_no_failure() -> None:
-    results = _results()
-    results.outcomes["broken", "Penstock"].skipped = True
-    assert failures([results]) == 0
-    assert "|  | Penstock skipped | it broke |  |  |  |" in markdown(results).splitlines()
-
-
-def test_every_sample_is_in_the_json() -> None:
-    cases = as_json(_results())["cases"]
-    assert isinstance(cases, dict)
-    assert cases["fast"]["Penstock"]["samples"][0] == {"messages/s": 300.0}
-    assert cases["broken"]["Penstock"]["failure"] == "it broke"
 
 
 def test_the_pages_name_every_profile() -> None:

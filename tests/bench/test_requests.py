@@ -1,39 +1,17 @@
 """The raw generators' requests and how they judge answers: against what other code reads."""
 
-import socket
 import struct
-import threading
-from collections.abc import Iterator
 
 import pytest
 
-from bench.raw_producer import produce
 from bench.requests import (
-    MEGABYTE_BATCH,
-    MESSAGE_SIZE,
     AnswerError,
     EqualRequests,
     end_offsets,
     fetched_records,
-    fetches_in_vain,
-    message,
     produce_requests,
     record_batch,
 )
-from wire.batch import check_batch
-from wire.records import records
-
-
-def test_batches_hold_what_they_say() -> None:
-    batch = record_batch(50)
-    assert check_batch(memoryview(batch)).record_count == 50
-    values = [record.value for record in records(batch)]
-    assert values == [message(number) for number in range(50)]
-    assert {len(value or b"") for value in values} == {MESSAGE_SIZE}
-
-
-def test_the_large_batch_is_a_megabyte() -> None:
-    assert 990_000 < len(record_batch(MEGABYTE_BATCH)) <= 1_000_000
 
 
 @pytest.fixture
@@ -78,23 +56,6 @@ def test_an_answer_of_another_length_is_found(requests: EqualRequests) -> None:
         requests.check(bytearray(_answer(requests)) + wrong)
 
 
-def _refused_fetch(requests: EqualRequests, error: int) -> bytes:
-    body = struct.pack(">iihi", 0, 0, 0, 0) + struct.pack(">i", 1) + struct.pack(">h", 5) + b"one-1"
-    body += struct.pack(">i", 1) + struct.pack(">ihqqqiii", 0, error, -1, -1, -1, 0, -1, 0)
-    assert 4 + len(body) == requests.answer_size
-    return struct.pack(">i", len(body)) + body
-
-
-def test_fetches_in_vain_want_to_be_told_so() -> None:
-    requests = fetches_in_vain(["one-1", "two-2"])
-    assert len(requests.cycle) == 2 * requests.request_size
-    assert requests.cycle.index(b"one-1") < requests.request_size < requests.cycle.index(b"two-2")
-    unknown, unauthorized = _refused_fetch(requests, 3), _refused_fetch(requests, 29)
-    assert requests.check(bytearray(unknown * 2)) == 2
-    with pytest.raises(AnswerError, match=r"error 29$"):
-        requests.check(bytearray(unknown + unauthorized))
-
-
 def test_errors_of_other_answers_are_raised() -> None:
     topic = struct.pack(">h", 5) + b"topic"
     offsets = struct.pack(">ii", 0, 1) + topic
@@ -112,24 +73,3 @@ def test_errors_of_other_answers_are_raised() -> None:
     bad = fetched + struct.pack(">ihqqqiii", 0, 1, -1, -1, -1, -1, -1, 0)
     with pytest.raises(AnswerError, match="error 1"):
         fetched_records(memoryview(bad), "topic")
-
-
-@pytest.fixture
-def silent_port() -> Iterator[int]:
-    """Reads a little and hangs up."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def hang_up() -> None:
-            connection, _ = server.accept()
-            connection.recv(100)
-            connection.close()
-
-        thread = threading.Thread(target=hang_up)
-        thread.start()
-        yield server.getsockname()[1]
-        thread.join()
-
-
-def test_a_broker_that_hangs_up_ends_the_run(silent_port: int) -> None:
-    with pytest.raises((AnswerError, OSError)):
-        produce([silent_port], "topic", batch=1, acks=1, window=4, seconds=30)

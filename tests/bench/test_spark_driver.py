@@ -1,14 +1,12 @@
 """A child that is told what to do: what it answers, how it fails, and what it costs."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from bench.spark_driver import SparkCost, SparkDriver
+from bench.spark_driver import SparkDriver
 from harness.server_process import ServerFailed
-from harness.waiting import wait_until
 
 _CHILD = """
 import os, sys
@@ -23,13 +21,6 @@ def talk(arguments):
     return {"heard": arguments["word"]}
 
 obey({"talk": talk, "refuse": refuse, "leave": lambda _: os._exit(3)})
-"""
-# A child as large as it was asked for, which ends when it is told to.
-_CHILDREN = """
-import subprocess, sys
-subprocess.run([sys.executable, "-c", "x = bytearray(b'x') * 100_000_000; input()"])
-print("over", flush=True)
-sys.stdin.read()
 """
 
 
@@ -46,29 +37,3 @@ def test_it_answers_whatever_else_is_written(tmp_path: Path) -> None:
         assert driver.ask("talk", {"word": "two"}) == {"heard": "two"}
         assert "noise\nmore noise" in driver.last_words(100)
         assert "Traceback" in driver.last_words(100)
-
-
-def test_it_is_told_when_the_child_ends(tmp_path: Path) -> None:
-    with _driver(tmp_path) as driver:
-        with pytest.raises(ServerFailed, match="leave: the driver ended"):
-            driver.ask("leave", {})
-        with pytest.raises(ServerFailed, match="the driver"):
-            driver.ask("talk", {"word": "three"})
-
-
-def test_what_ended_children_cost_is_counted() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", _CHILDREN], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as parent:
-        assert parent.stdin is not None
-        assert parent.stdout is not None
-        with SparkCost(parent.pid) as cost:
-            wait_until(lambda: cost.peaks.worker > 100e6, within=30, what="it is large")
-            parent.stdin.write(b"end\n")
-            parent.stdin.flush()
-            assert parent.stdout.readline() == b"over\n"
-        parent.stdin.close()
-    assert cost.peaks.workers == cost.peaks.worker
-    assert cost.peaks.everything > cost.peaks.workers
-    assert cost.peaks.jvm == 0
-    assert cost.cpu_seconds > 0.03

@@ -124,32 +124,6 @@ def test_a_wrong_secret(
     assert "5e1f" not in str(refused.value)
 
 
-def test_who_does_not_log_in(locked: Locked, authority: Authority) -> None:
-    bootstrap = Bootstrap.of(locked.bootstrap, Security(tls=Tls(ca=str(authority.ca))))
-    with (
-        Brokers(bootstrap, patience_seconds=0) as brokers,
-        pytest.raises(ClientError, match="does it want a login"),
-    ):
-        brokers.refresh([])
-
-
-def test_who_speaks_in_the_clear(locked: Locked) -> None:
-    with pytest.raises(ClientError, match="TLS"):
-        Brokers(Bootstrap.of(locked.bootstrap))
-
-
-def test_a_broker_that_is_not_believed(locked: Locked, tmp_path: Path) -> None:
-    other = Authority(tmp_path / "other")
-    with pytest.raises(NotLetIn, match="its certificate is not trusted"):
-        Brokers(Bootstrap.of(locked.bootstrap, Security(tls=Tls(ca=str(other.ca)))))
-
-
-def test_a_broker_by_another_name(locked: Locked, authority: Authority) -> None:
-    tls = Tls(ca=str(authority.ca), server_name="kafka.example")
-    with pytest.raises(NotLetIn, match="its certificate is not trusted: Hostname mismatch"):
-        Brokers(Bootstrap.of(locked.bootstrap, Security(tls=tls)))
-
-
 def test_a_password_that_was_exchanged(
     locked: Locked, authority: Authority, tmp_path: Path
 ) -> None:

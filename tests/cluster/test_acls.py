@@ -16,7 +16,6 @@ from cluster.session import Session
 from cluster.values import ClusterSnapshot
 from cluster.view import ClusterView
 from tests.cluster.conftest import Connect
-from tests.cluster.proxy import Proxy
 from wire.acls import (
     PATTERN_TYPES,
     RESOURCE_TYPES,
@@ -87,13 +86,6 @@ def test_changes_at_once_are_all_there(session: Session, connect: Connect) -> No
     for thread in threads:
         thread.join()
     assert acls.standing(session, VIEWS) == tuple(added[::2])
-
-
-def test_a_lost_answer_changes_once(proxied: Session, proxy: Proxy) -> None:
-    proxy.swallow_the_next_answer()
-    acls.add(proxied, VIEWS, [READ])
-    proxy.wait_until_swallowed()
-    assert acls.standing(proxied, VIEWS) == (READ,)
 
 
 def test_more_than_zookeeper_takes_is_refused(session: Session) -> None:

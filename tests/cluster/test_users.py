@@ -2,7 +2,6 @@
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -146,24 +145,6 @@ def test_a_user_with_nodes_below(session: Session) -> None:
     assert users.all_users(session) == {}
     put(session, "alice", "b")
     assert users.credentials_of(session, "alice") == kept("b")
-
-
-def test_two_who_change_one_user_at_once(connect: Connect) -> None:
-    sessions = [connect(), connect()]
-    both = kept("a")
-
-    def add(session: Session, mechanism: ScramMechanism) -> None:
-        users.alter(session, "alice", lambda before: {**before, mechanism: both[mechanism]})
-
-    threads = [
-        threading.Thread(target=add, args=each)
-        for each in zip(sessions, ScramMechanism, strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert users.credentials_of(sessions[0], "alice") == both
 
 
 @pytest.mark.parametrize(

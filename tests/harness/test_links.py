@@ -1,7 +1,6 @@
 """Links that are cut, reset and slowed, between sockets of this very process."""
 
 import contextlib
-import gc
 import os
 import socket
 import subprocess
@@ -12,9 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.links import ANYBODY, Link, Links, owner_of
+from harness.links import Link, Links, owner_of
 from harness.server_process import free_ports
-from harness.waiting import wait_until
 
 
 @pytest.fixture
@@ -148,48 +146,3 @@ def test_one_pair_is_cut_and_others_are_not(links: Links, echo: tuple[str, int])
         assert (
             subprocess.run([sys.executable, "-c", program, str(port)], check=False).returncode == 0
         )
-
-
-def test_a_socket_that_is_nobodys(echo: tuple[str, int]) -> None:
-    with socket.create_connection(echo, timeout=30) as connection:
-        port = connection.getsockname()[1]
-        assert owner_of(port, {}) == ANYBODY
-        assert owner_of(port, {"init": 1, "this": os.getpid()}) == "this"
-
-
-def test_who_stands_behind_may_be_down(links: Links) -> None:
-    nobody, port = free_ports(2)
-    link = links.add(("127.0.0.1", nobody), port)
-    with connect(link) as connection, pytest.raises(ConnectionError):
-        ended(connection)
-    listener = socket.create_server(("127.0.0.1", nobody))
-    with listener, connect(link):
-        listener.settimeout(30)
-        connection, _ = listener.accept()
-        connection.close()
-
-
-def test_nothing_is_left_of_links(echo: tuple[str, int]) -> None:
-    (port,) = free_ports(1)
-    with Links() as links:
-        connection = connect(links.add(echo, port))
-        assert says(connection, b"before") == b"before"
-    with connection, pytest.raises(ConnectionError):
-        ended(connection)
-    wait_until(lambda: not listens(port), within=10, what="nobody listens")
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def test_who_comes_while_links_end_is_turned_away(echo: tuple[str, int]) -> None:
-    """Also who was accepted just before: nothing is left open, or pytest would say so."""
-    for _ in range(20):
-        (port,) = free_ports(1)
-        with contextlib.ExitStack() as coming, Links() as links:
-            links.add(echo, port)
-            for _ in range(50):
-                coming.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
-    gc.collect()

@@ -95,17 +95,6 @@ def test_every_way_of_telling_is_found(tmp_path: Path) -> None:
         assert where in found, done.stdout
 
 
-@runs_tests
-def test_nothing_is_found_where_nothing_is_told(tmp_path: Path) -> None:
-    test = """
-from harness.made_secrets import made_secret
-def test_it(tmp_path):
-    (tmp_path / "password").write_text(made_secret("x"))
-    (tmp_path / "a.log").write_text("wrong password, user alice")
-"""
-    assert run(tmp_path, test).returncode == 0
-
-
 def test_secrets_are_known_in_every_form(tmp_path: Path) -> None:
     secret = made_secret("x")
     for before in ("", "u", "us", "user"):

@@ -139,21 +139,6 @@ def test_the_record_that_is_at_fault_is_named(number: int, value: bytes) -> None
     assert refused.value.record == number
 
 
-def test_no_record_is_named_where_what_is_wrong_is_behind_them() -> None:
-    view = memoryview(bytearray(batch(record(0) + b"more", NONE, count=1)))
-    for native in {False, NATIVE}:
-        with pytest.raises(BatchError) as refused:
-            RecordCheck(native=native).check(view, check_batch(view), False, NOW)
-        assert refused.value.record is None
-
-
-@given(st.binary(max_size=300), st.sampled_from(list(PACK)), st.integers(1, 9))
-def test_random_bytes_are_refused_or_records(body: bytes, codec: int, count: int) -> None:
-    for packed in (body, PACK[codec](body)):
-        data = batch(packed, codec, count=count)
-        assert (at_once(data) is None) == (piece_by_piece(data) is None)
-
-
 def test_nothing_of_one_batch_is_believed_of_the_next() -> None:
     """They are looked at in the same memory."""
     for suspect in random.Random(3).sample(MOST, 200):
@@ -204,12 +189,6 @@ def test_large_records_are_judged_like_small_ones(size: int) -> None:
     keyless = batch(record(0, rest=value), count=1)
     assert piece_by_piece(keyless) is None
     assert piece_by_piece(keyless, keyed=True) is ErrorCode.invalid_record
-
-
-def test_a_record_of_countless_headers_is_refused() -> None:
-    headers = varint(1_000_000) + b"\0\1" * 1_000_000
-    data = batch(record(0, headers=headers), count=1)
-    assert at_once(data) is ErrorCode.invalid_record
 
 
 def test_what_unpacks_to_more_than_the_limit_is_refused() -> None:

@@ -302,12 +302,3 @@ def test_every_day_of_eight_centuries() -> None:
     days = [first + timedelta(days=at) for at in range(300_000)]
     found = moments([f"{day:%Y-%m-%dT%H:%M:%S}Z" for day in days])
     assert found == [int(day.timestamp()) * 1000 for day in days]
-
-
-@in_c
-def test_what_is_no_list_is_refused() -> None:
-    called: Any = moments
-    for wrong in (None, (), "2026-11-20T00:00:00Z"):
-        with pytest.raises(TypeError):
-            called(wrong)
-    assert moments([]) == []

@@ -60,15 +60,3 @@ def test_each_piece_goes_to_its_place(tmp_path: Path, native: bool) -> None:
     assert [fault and fault.errno for fault in faults] == [None, errno.EBADF, None, None]
     assert (tmp_path / "first").read_bytes() == b"..ab...."
     assert (tmp_path / "second").read_bytes() == b"\0c\0d"
-
-
-@pytest.mark.skipif(not NATIVE, reason="not compiled")
-def test_what_is_no_file_is_refused() -> None:
-    from broker.storage import _many_files as compiled  # noqa: PLC0415  where it is compiled
-
-    for files in ([("fd", b"path")], [(1, b"a\0b")], [(1,)], ()):
-        with pytest.raises((TypeError, ValueError)):
-            compiled.sync(files)  # type: ignore[arg-type]
-    for pieces in ([(1, "text", 0)], [(1, b"bytes", 2**70)], None):
-        with pytest.raises((TypeError, OverflowError)):
-            compiled.write(pieces)  # type: ignore[arg-type]

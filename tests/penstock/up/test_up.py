@@ -205,16 +205,8 @@ def assert_served() -> None:
     for user, resource, operation, may in (
         ("agent", "topic:web", "write", True),
         ("agent", "topic:_schemas", "write", False),
-        ("loader", "topic:web", "read", True),
-        ("loader", "topic:web", "write", False),
-        ("loader", "group:penstock-loader", "read", True),
-        ("audit", "topic:_audit", "read", True),
-        ("audit", "topic:web", "read", False),
         ("audit", "group:penstock-loader", "describe", True),
         ("audit", "group:penstock-loader", "read", False),
-        ("registry", "topic:_schemas", "write", True),
-        ("registry", "topic:_audit", "read", False),
-        ("broker", "topic:_audit", "write", True),
     ):
         ended = penstock("acls", "test", user, operation, resource)
         assert ended.returncode == (0 if may else 1), (user, operation, resource, ended)
