@@ -498,7 +498,8 @@ class HourGate(msgspec.Struct, frozen=True, kw_only=True):
     names: list[str]  # of hosts
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Any answer with another status than 200."""
 
     error: str
+    command: str = ""  # that helps, if there is one

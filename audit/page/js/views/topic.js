@@ -1,6 +1,7 @@
 /* One topic over a stretch of time: heat map, faults, what it waits for, where every line went,
    how late it was, and its hosts. */
 
+import { showsMessages } from "../account.js";
 import { ask } from "../asking.js";
 import { h, replace } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
@@ -120,6 +121,10 @@ function about(answer) {
       : null,
     answer.deleted ? " · deleted: it waits for nobody" : null,
     checked(answer.checks),
+    messagesOf(answer, answer.topic, "Messages ›", {}),
+    answer.tiers.some((each) => each.dead > 0)
+      ? messagesOf(answer, `${answer.topic}.dead`, "Dead letters ›", { time: answer.from_time })
+      : null,
     former > 0
       ? h(
           "span",
@@ -128,6 +133,11 @@ function about(answer) {
         )
       : null,
   ];
+}
+
+function messagesOf({ cluster }, topic, text, from) {
+  if (!showsMessages(topic)) return null;
+  return [" · ", h("a", { href: link("messages", { cluster, topic, ...from }) }, text)];
 }
 
 /** When the brokers last read again what they store of it. */
