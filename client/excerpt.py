@@ -10,7 +10,7 @@ Nothing is retried or kept: who looks at it can ask again.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from enum import StrEnum
 from typing import Final
@@ -156,7 +156,7 @@ def bounds(brokers: Brokers, target: TopicPartition) -> tuple[int, int]:
 
 def pieces(
     brokers: Brokers, target: TopicPartition, first: int, end: int, *, most_bytes: int, until: float
-) -> Iterator[Piece]:
+) -> Generator[Piece, None, None]:
     """Yields what stands from `first` up to `end`, until enough was received or the monotonic clock
     shows `until`. The topic is in the brokers' metadata. Raises ClientError."""
     topic = brokers.known.topic(target.topic, Operation.READ)

@@ -155,7 +155,7 @@ _REFUSALS: Final = {
 
 def description(version: str) -> dict[str, Any]:
     """OpenAPI 3.1."""
-    resources = (*RESOURCES, MESSAGES)
+    resources: tuple[Resource | ReadElsewhere, ...] = (*RESOURCES, MESSAGES)
     answered = [each.answered for each in resources]
     said: tuple[Kind | NoteKind, ...] = (*STATEMENTS, *NOTE_KINDS)
     schemas, components = msgspec.json.schema_components(

@@ -102,7 +102,8 @@ class MessageReader:
         target = TopicPartition(query.topic, query.partition)
         first, end = bounds(brokers, target)
         start, stop = _stretch(brokers, target, query, first, end)
-        items, reached = [], start
+        items: list[ShownMessage] = []
+        reached = start
         showing = Showing(self._registry(name).schema_of_message)
         found = pieces(brokers, target, start, stop, most_bytes=MOST_BYTES, until=until)
         with closing(found):

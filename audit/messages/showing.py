@@ -139,7 +139,8 @@ def _header(value: Any) -> Mapping[str, Any]:
 
 def _fields(event: Mapping[Any, Any]) -> tuple[list[ShownField], bool]:
     """As text, and whether something is left out."""
-    left, fields = MOST_SHOWN, []
+    left = MOST_SHOWN
+    fields: list[ShownField] = []
     for name, value in event.items():
         if left <= 0 or len(fields) == _MOST_FIELDS:
             return fields, True

@@ -84,6 +84,11 @@ class StoreReading:
         with self._moment() as connection:
             return topics.topics(connection)
 
+    def retired(self) -> frozenset[TopicKey]:
+        """Of which nothing is expected any more, as operators say."""
+        with self._moment() as connection:
+            return topics.retired(connection)
+
     def picture(
         self,
         key: TopicKey,

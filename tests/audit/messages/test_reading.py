@@ -80,9 +80,9 @@ def test_older_and_newer_and_at_a_time(
         assert (found.first, found.end, found.partitions) == (0, 7, 1)
     delete_topic(brokers, new_topic)
     create_topic(brokers, new_topic, partitions=1)
-    for asked in ({"topic_id": found.topic_id}, {"partition": 1}):
+    for wrong in ({"topic_id": found.topic_id}, {"partition": 1}):
         with pytest.raises(Unknown):
-            read(reader, new_topic, **asked)
+            read(reader, new_topic, **wrong)
     for error, query in (
         (Unknown, MessagesQuery(topic="nosuch")),
         (BadQuery, MessagesQuery(topic=new_topic, cluster="nosuch")),

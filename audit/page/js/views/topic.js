@@ -119,7 +119,7 @@ function about(answer) {
     answer.topic_id
       ? h("span", { title: "Topic id" }, " · ", name(answer.topic_id, { class: "mono" }))
       : null,
-    answer.deleted ? " · deleted: it waits for nobody" : null,
+    answer.deleted ? " · deleted or retired: it waits for nobody" : null,
     checked(answer.checks),
     messagesOf(answer, answer.topic, "Messages ›", {}),
     answer.tiers.some((each) => each.dead > 0)
