@@ -130,7 +130,7 @@ class GroupsQuery(Paged, frozen=True, kw_only=True):
     search: Text = ""
 
 
-Offset = Annotated[int, msgspec.Meta(ge=0, lt=2**63)]
+Offset = Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 MOST_MESSAGES: Final = 50
 
 
