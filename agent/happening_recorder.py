@@ -181,11 +181,13 @@ class HappeningRecorder:
         self._journal.unwatched(unwatched)
         self.intakes.pop(followed.source, None)
         log.warning(
-            "end of file not seen path=%s source=%s bytes=%d reason=%s",
+            "end of file not seen path=%s source=%s bytes=%d seconds=%.1f traces=%s reason=%s",
             one_line(unwatched.path),
             followed.source,
             unwatched.position,
-            unwatched.reason,
+            (unwatched.to_millis - unwatched.from_millis) / 1000,
+            unwatched.traces,
+            one_line(unwatched.reason),
         )
 
     def _not_watched(self, unwatched: Unwatched) -> None:

@@ -276,7 +276,7 @@ class SourceRow(msgspec.Struct, frozen=True, kw_only=True):
     last: int
     state: State
     words: list[str]
-    gone: bool = False  # it vanished, and nobody saw its end
+    gone: bool = False  # it vanished or was truncated before an agent had read its end
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -475,6 +475,7 @@ class TopicReport(msgspec.Struct, frozen=True, kw_only=True):
     remarks: list[Remark] = []  # the first hundred
     kinds: Kinds = ()  # what nobody has accepted, each kind by itself
     checks: LogChecks = LogChecks()
+    complete_until: int = -1  # where the first window begins that still waits; -1: none does
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, kw_only=True):

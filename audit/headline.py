@@ -28,13 +28,13 @@ NOT_LOADED: Final = "!"
 MEANINGS: Final = {
     State.EMPTY: "no events in this time",
     State.COMPLETE: "every line is accounted for",
-    State.PENDING: "nothing is known to be wrong, and not everything is there yet",
+    State.PENDING: "nothing is known to be wrong; some lines are still on their way",
     State.UNKNOWN: "nothing is known to be missing, and something cannot be proven",
     State.MISSING: "not all events have arrived",
     State.DUPLICATED: "some events are there more than once",
     State.CHANGED: "some events are not what was written",
 }
-AS_FAR_AS_SEEN: Final = "every line is accounted for, as far as anybody was watching"
+EXCEPT_ACCEPTED: Final = "except for possible loss that is accepted"
 MOST_SHOWN: Final = 3  # findings below the sentence
 _LABELS: Final = {
     FaultKind.UNPROVEN: "not proven",
@@ -71,7 +71,7 @@ _KINDS: Final = {
 
 class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
     """What a headline is made of: the topics of some time together. `calm` replaces the meaning of
-    a state without a fault."""
+    a state without a fault. Every line before `complete_until` is accounted for; -1: not known."""
 
     state: State
     findings: Sequence[TopicFinding] = ()  # not accepted, as many as are known
@@ -80,6 +80,8 @@ class JudgedTopics(msgspec.Struct, frozen=True, kw_only=True):
     events: int = -1  # that arrived
     waits: bool = False  # whether any topic waits for something
     calm: str = ""
+    complete_until: int = -1
+    accepted_unknown: bool = False  # a time without an agent is accepted
 
 
 def headline(judged: JudgedTopics) -> Headline:
@@ -110,8 +112,18 @@ def headline(judged: JudgedTopics) -> Headline:
             more=f"in all, {tables_words(tables)}" if tables > 1 else "",
             badge=f"{NOT_LOADED} {tables}",
         )
-    title = f"{state.value}: {judged.calm or MEANINGS[state]}"
+    title = f"{state.value}: {judged.calm or _calm(judged)}"
     return Headline(state=state, mark=MARKS[state], title=title, badge=MARKS[state])
+
+
+def _calm(judged: JudgedTopics) -> str:
+    """Of a state without a fault; while newer lines are on their way, up to when all are there."""
+    if judged.state is State.PENDING and judged.complete_until > 0:
+        said = f"every line up to {moment(judged.complete_until)} UTC is accounted for"
+    else:
+        said = MEANINGS[judged.state]
+    is_excepted = judged.accepted_unknown and judged.state is not State.EMPTY
+    return f"{said}, {EXCEPT_ACCEPTED}" if is_excepted else said
 
 
 def worst_findings(findings: Iterable[TopicFinding]) -> list[TopicFinding]:
@@ -180,7 +192,7 @@ def _arrived(judged: JudgedTopics) -> str:
         tables = tables_words(tables_of(judged.failing_loads))
         return f"nothing is known to be missing, and {tables}"
     if judged.waits:
-        return "nothing is known to be missing, and not everything is there yet"
+        return "nothing is known to be missing; the newest lines are still on their way"
     if judged.events < 0:
         return "nothing is known to be missing"
     return {0: "no events are known", 1: "1 event arrived"}.get(

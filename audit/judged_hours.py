@@ -158,7 +158,7 @@ def _faults(
     said = {state: _first_of(some) for state, some in findings.items()}
     for window in windows:
         if window.state is State.UNKNOWN:
-            said.setdefault(window.state, "nobody watched")
+            said.setdefault(window.state, "no agent was watching")
         elif window.state.is_fault:
             said.setdefault(window.state, "the tiers do not agree")
     return said

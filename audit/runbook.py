@@ -60,15 +60,21 @@ ENTRIES: Final = (
     RunbookEntry(
         kind="unknown",
         title="Possible loss",
-        meaning="No agent was watching for a time, and names changed there: lines may have been "
-        "written and deleted meanwhile. That can neither be proven nor ruled out. Nothing else is "
-        "known to be missing.",
+        meaning="No agent was watching for a time, and meanwhile a file was emptied, or names in "
+        "its folder changed: lines may have been written and deleted. That can neither be proven "
+        "nor ruled out. Nothing else is known to be missing. The finding names the file, or the "
+        "folder with the files that came and went.",
         steps=(
-            "On the host, see why the agent was away: `systemctl status penstock-agent`, or the "
-            "agent's log at that time (`penstock up`: `logs/agent.log` in its directory).",
-            "Ask the owner of the application whether a file was deleted or emptied in that time. "
-            "The finding names the folder, and files that came and went.",
+            "On the host, see why the agent was away, or stood still, at that time: "
+            "`systemctl status penstock-agent`, `journalctl -k` (memory, a suspended machine), and "
+            "the agent's log (`penstock up`: `logs/agent.log` in its directory).",
+            "Ask the owner of the application what was deleted or emptied. To see how much: "
+            "`penstock consume TOPIC --from TIME --events` shows the last line before that time "
+            "and the first one after it.",
+            "If there is a copy of the file, ship it into a topic of its own with a second agent "
+            "(docs/how-to/replay-a-day.md).",
             "Accept it with the command beside the finding, and write what you know as the reason.",
+            "Where it was emptied by a rotation with `copytruncate`, let logrotate rename instead.",
         ),
     ),
     RunbookEntry(

@@ -324,13 +324,9 @@ def _unwatched(
     now = int(shared.wall() * 1000)
     since = min(since, now)
     up_to = max(followed.look.looked_millis, now) + 1
-    what = "vanished" if traces is Traces.VANISHED else "truncated"
-    reason = f"{what} while unwatched; unknown beyond byte {position}"
-    if why:
-        reason += f"; {why}"
     return Unwatched(
         *(followed.topic, followed.current_path, followed.source, position),
-        *(since, up_to, traces, reason),
+        *(since, up_to, traces, why),
     )
 
 

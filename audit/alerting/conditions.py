@@ -66,6 +66,7 @@ class Condition(NamedTuple):
     hosts: tuple[str, ...] = ()
     command: str = ""  # that mends it, or accepts it
     finding: str = ""  # the id of the worst finding of the fault
+    began: int = -1  # the first moment that the worst finding may be about
 
 
 Conditions = Mapping[AlertKey, Condition]
@@ -95,6 +96,7 @@ def of_hours(
                     each.hosts.get(state, ()),
                     command=worst.command if worst else "",
                     finding=worst.id if worst else "",
+                    began=worst.from_time if worst else -1,
                 ),
             )
         overdue = as_of.get(key.cluster, 0) - late_millis

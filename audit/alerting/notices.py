@@ -58,8 +58,8 @@ _KINDS: Final[Mapping[str, tuple[Severity, str, str]]] = {
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """One message. Times are milliseconds since 1970 UTC; `hosts` are the first of `hosts_total`,
-    `lines` is -1 where it is not known."""
+    """One message. Times are milliseconds since 1970 UTC; `hosts` are the first of `hosts_total`.
+    `lines` and `began` are -1 where they are not known."""
 
     id: str
     status: Literal["raised", "resolved"] = "raised"
@@ -70,7 +70,8 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     hosts_total: int = 0
     lines: int = -1
-    since: int
+    began: int = -1  # the first moment that the fault may be about
+    since: int  # when the alert was raised
     resolved: int = -1
     summary: str
     words: tuple[str, ...] = ()
@@ -79,16 +80,24 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     runbook: str = ""
 
     def over(self, now: int) -> "Notice":
-        """The same, resolved."""
-        return replace(self, status="resolved", resolved=now)
+        """The same, resolved. What is left to do is to see how it ended."""
+        shows = _KINDS[self.kind][2]
+        command = self.command if shows != _REPORT else f"penstock report {shlex.quote(self.topic)}"
+        return replace(self, status="resolved", resolved=now, command=command)
 
     @property
     def title(self) -> str:
         """In one line, with what became of it."""
         if self.status == "resolved":
             lasted = duration_text(self.resolved - self.since)
-            return f"Resolved after {lasted}: {self.summary}"
+            how = ", mended or accepted" if self.is_of_lines else ""
+            return f"Resolved after {lasted}{how}: {self.summary}"
         return f"{self.severity.capitalize()}: {self.summary}"
+
+    @property
+    def is_of_lines(self) -> bool:
+        """Whether it is a fault, which ends when it is put right and when somebody accepts it."""
+        return _KINDS[self.kind][2] == _REPORT
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """What a person wants to know, in the order of reading."""
@@ -104,6 +113,8 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
             name = what if self.hosts_total == 1 else f"{what}s"
             yield name, f"{', '.join(self.hosts)}{rest}"
         yield "Lines", f"{self.lines:,}" if self.lines >= 0 else "not known"
+        if self.began >= 0:
+            yield "Happened", time_text(self.began)
         yield "Since", time_text(self.since)
         if self.resolved >= 0:
             lasted = duration_text(self.resolved - self.since)
@@ -174,6 +185,7 @@ def _group(
             hosts=tuple(hosts[:MOST_HOSTS]),
             hosts_total=len(hosts),
             lines=lines,
+            began=min((each.began for each in known if each.began >= 0), default=-1),
             since=min(each.raised for each in alerts),
             summary=_summary(first, alerts, hosts, lines),
             words=tuple(one_line(each.words) for each in known[:_MOST_WORDS]),

@@ -11,7 +11,7 @@ from typing import Final
 
 from audit.answers import FailingLoad, Headline, TopicFinding
 from audit.findings import WORST_FIRST, Kinds, State, summed, worst
-from audit.headline import AS_FAR_AS_SEEN, JudgedTopics, headline
+from audit.headline import JudgedTopics, headline
 from audit.http.asking import findings
 from audit.judged_hours import HOUR
 from audit.service import KeptFindings, Service
@@ -38,8 +38,6 @@ def headline_of(
         state, calm = State.PENDING, "nothing to judge yet"
     elif state is State.EMPTY:
         calm = f"no events in the last {len(hours)} hours"
-    elif state is State.COMPLETE and partly_unseen:
-        calm = AS_FAR_AS_SEEN
     return headline(
         JudgedTopics(
             state=state,
@@ -48,8 +46,20 @@ def headline_of(
             failing_loads=failing,
             waits=waits,
             calm=calm,
+            complete_until=_complete_until(service, cluster),
+            accepted_unknown=partly_unseen,
         )
     )
+
+
+def _complete_until(service: Service, cluster: str) -> int:
+    """Where the first window begins that still waits."""
+    waiting = [
+        each.pending_since
+        for each in service.figures
+        if each.pending_since >= 0 and cluster in {"", each.key.cluster}
+    ]
+    return min(waiting) - service.window_millis if waiting else -1
 
 
 def _worst(

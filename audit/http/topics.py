@@ -296,6 +296,9 @@ def _report(service: Service, said: TopicVerdict) -> answers.TopicReport:
         failing_loads=failing_in(service, said),
         kinds=said.totals.kinds,
         checks=service.reading.checks(key),
+        complete_until=min(
+            (each.start for each in windows if each.state is State.PENDING), default=-1
+        ),
     )
 
 

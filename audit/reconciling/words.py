@@ -130,25 +130,25 @@ def _unknown(topic: str, fault: Fault) -> str:
         names = {
             "changed": "and names changed there",
             "brief": "and a file was begun there",
-        }.get(fault.traces, "and nobody knows what happened there")
+        }.get(fault.traces, "and it is not known what happened there")
         return f"{_file(one)} was not watched {when}, {names}{why}"
     if fault.traces == "truncated":
         return (
-            f"{_file(one)} was truncated while nobody watched, {when}; what was in it beyond byte"
-            f" {number(one.position)} is unknown{why}"
+            f"{_file(one)} was truncated while no agent watched it, {when}; what was in it beyond "
+            f"byte {number(one.position)} is unknown{why}"
         )
     what = "vanished" if fault.traces == "vanished" else "was not seen to its end"
     return (
-        f"{_file(one)} {what} while nobody watched, {when}; unknown beyond byte"
+        f"{_file(one)} {what} while no agent watched it, {when}; unknown beyond byte"
         f" {number(one.position)}{why}"
     )
 
 
 _UNWATCHED: Final = {
-    "changed": "names changed while nobody watched",
-    "brief": "a file was begun while nobody watched",
-    "vanished": "the file vanished while nobody watched",
-    "truncated": "the file was truncated while nobody watched",
+    "changed": "names changed while no agent watched",
+    "brief": "a file was begun while no agent watched",
+    "vanished": "the file vanished while no agent watched it",
+    "truncated": "the file was truncated while no agent watched it",
 }
 
 
@@ -160,7 +160,7 @@ def why(fault: Fault) -> str:
     if one.seq >= 0:
         return "no agent has said that it shipped them"
     said = f": {fault.reason}" if fault.reason else ""
-    return f"{_UNWATCHED.get(fault.traces, 'nobody watched')}{said}"
+    return f"{_UNWATCHED.get(fault.traces, 'no agent was watching')}{said}"
 
 
 def uncounted(loss: UncountedLoss) -> str:

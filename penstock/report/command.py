@@ -120,13 +120,14 @@ def command(
 ) -> int:
     """Say whether every line has arrived.
 
-    Of all topics, or of some; without a time, of the last 24 whole hours. Times are UTC unless they
-    say otherwise.
+    Of all topics, or of some; without a time, of the last 24 whole hours, with a line about what is
+    wrong since then. Times are UTC unless they say otherwise.
 
     Exit code 0: all is accounted for; 1: events are missing, duplicated or changed; 2: nothing is
-    known to be wrong, and not everything is there yet; 3: nobody watched for a while, so nobody
-    knows; 4: there is no verdict, the line on stderr says why; 5: a table cannot be loaded, and
-    else nothing is wrong; 6: nothing is wrong, and there are no events, or fewer than --at-least.
+    known to be wrong, and some lines are still on their way; 3: no agent was watching for a while,
+    so something may be lost; 4: there is no verdict, the line on stderr says why; 5: a table cannot
+    be loaded, and else nothing is wrong; 6: nothing is wrong, and there are no events, or fewer
+    than --at-least.
 
     \b
     Example:
@@ -136,13 +137,17 @@ def command(
         penstock report --day yesterday --html report.html
         penstock report --from 2026-11-20T06:30 --json
     """
-    report = asked_report(audit, topics, cluster, _asked(day, hour, begin, end))
+    asked = _asked(day, hour, begin, end)
+    report = asked_report(audit, topics, cluster, asked)
+    newer = None
+    if not as_json and all(each is None for each in (day, hour, begin, end)):
+        newer = asked_report(audit, topics, cluster, TimeRange(asked.end, report.now + 1))
     if page is not None:
         page.write(report_page(report))
     if as_json:
         print_json(msgspec.to_builtins(report))
     elif page is None or page.name != "-":
-        show_report(report, everything=bool(topics))
+        show_report(report, everything=bool(topics), newer=newer)
     code = exit_code(report, at_least)
     if code == TOO_FEW and at_least is not None:
         for topic in report.topics:

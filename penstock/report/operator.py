@@ -44,7 +44,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 _RANGE: Final = re.compile(r"(\d[\d,]{0,30})(?:\s*(?:-|–|to)\s*(\d[\d,]{0,30}))?", re.ASCII)
 _MOST: Final = 2**62  # what the ledger can add up
 _PAGE_SIZE: Final = 500
+_PLACEHOLDER: Final = "REASON"  # in the commands that the audit shows
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)  # 16 bytes in base64
+
+
+def _written(_context: click.Context, _option: click.Parameter, reason: str) -> str:
+    if reason.strip() in {"", _PLACEHOLDER}:
+        raise click.BadParameter("write the reason itself: it is kept and shown for good")
+    return reason
+
+
+reason_option = click.option(
+    "--reason", required=True, metavar="TEXT", callback=_written, help="Why; it is shown."
+)
 
 
 class LedgerPlace(NamedTuple):
@@ -242,7 +254,7 @@ def _number(text: str) -> int:
 )
 @click.option("--to", "to_time", type=TimeType(), metavar="TIME", help="Only windows before that.")
 @click.option("--whole-topic", is_flag=True, help="All of it: nothing more is expected of it.")
-@click.option("--reason", required=True, metavar="TEXT", help="Why; it is shown.")
+@reason_option
 @ledger_options
 @json_option
 def accept(
@@ -373,7 +385,7 @@ def _shown_numbers(first: int, count: int) -> str:
     metavar="TIME",
     help="Nothing is expected from then on; without it, as far as its agents have come.",
 )
-@click.option("--reason", required=True, metavar="TEXT", help="Why; it is shown.")
+@reason_option
 @click.option("--dry-run", is_flag=True, help="Ask the audit, brokers and registry; write nothing.")
 @audit_option
 @ledger_options

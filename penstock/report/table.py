@@ -15,6 +15,7 @@ from audit.findings import State
 from audit.headline import MARKS, NOT_LOADED
 from ground.printable import one_line
 from penstock.cli.output import print_table
+from penstock.cli.time_arguments import time_text
 from penstock.report.asking import verdict
 from penstock.report.remarks import remark_lines, remarked
 from penstock.report.words import (
@@ -62,12 +63,17 @@ class _Remark(NamedTuple):
     words: str
 
 
-def show_report(report: ReportAnswer, *, everything: bool) -> None:
-    """`everything`: also of topics with which all is well, and somebody watched all the time."""
+def show_report(
+    report: ReportAnswer, *, everything: bool, newer: ReportAnswer | None = None
+) -> None:
+    """`everything`: also of topics with which all is well, and somebody watched all the time. Of
+    what is `newer` than the report, only what is wrong."""
     headline = headline_on(verdict(report), report.topics)
     words = remarked(headline, report.topics)
     _print(headline.mark, _COLOURS_OF_SIGNS[headline.mark], f" {words}")
     print(subject(report))
+    if newer is not None:
+        _show_newer(newer)
     if not report.topics:
         print("\nThe audit knows no topic.")
         return
@@ -82,6 +88,13 @@ def show_report(report: ReportAnswer, *, everything: bool) -> None:
         )
         if everything or notable:
             _show_topic(topic, cluster=several)
+
+
+def _show_newer(newer: ReportAnswer) -> None:
+    headline = headline_on(newer.state, newer.topics)
+    if newer.state.is_fault or headline.mark == NOT_LOADED:
+        _print(headline.mark, _COLOURS_OF_SIGNS[headline.mark], f" since then: {headline.title}")
+        print(f"  see penstock report --from {time_text(newer.from_time).replace(' ', 'T')}")
 
 
 def _show_overview(topics: Sequence[TopicReport]) -> None:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from audit.answers import FailingLoad, Headline, ReportAnswer, TierTotals, TopicFinding, TopicReport
 from audit.findings import FaultKind, Finding, Kinds, State, summed
-from audit.headline import AS_FAR_AS_SEEN, MARKS, NOT_LOADED, JudgedTopics, headline
+from audit.headline import MARKS, NOT_LOADED, JudgedTopics, headline
 from audit.verdicts import Wait
 from ground.printable import one_line
 from penstock.cli.time_arguments import time_text
@@ -105,7 +105,6 @@ def marked(states: Sequence[State]) -> str:
 
 def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
     """The verdict on these topics in one sentence."""
-    is_calm = state is State.COMPLETE and any(map(is_partly_unseen, topics))
     return headline(
         JudgedTopics(
             state=state,
@@ -124,7 +123,10 @@ def headline_on(state: State, topics: Sequence[TopicReport]) -> Headline:
             failing_loads=[load for topic in topics for load in topic.failing_loads],
             events=sum(each.tiers[-1].events for each in topics if each.tiers),
             waits=any(each.pending or each.waits or each.state is State.PENDING for each in topics),
-            calm=AS_FAR_AS_SEEN if is_calm else "",
+            complete_until=min(
+                (each.complete_until for each in topics if each.complete_until >= 0), default=-1
+            ),
+            accepted_unknown=any(map(is_partly_unseen, topics)),
         )
     )
 

@@ -150,6 +150,8 @@ def _agent(each: AgentStanding, now: int) -> dict[str, Any]:
 
 def _what_to_do(standing: PipelineStatus) -> str:
     if not standing.brokers and standing.registry_subjects < 0 and not standing.agents:
+        if Places(Path()).saved_start.is_file():
+            return "Nothing answers. This is the directory of a `penstock up`: try --dir ."
         return (
             "Nothing runs here. `penstock up` starts a pipeline on this machine; --dir names its "
             "directory. For another pipeline give -b, -r, --audit and --agent, or write a profile "

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from audit.findings import State, summed
-from audit.headline import AS_FAR_AS_SEEN, MARKS, MEANINGS, kind_words, tables_words
+from audit.headline import EXCEPT_ACCEPTED, MARKS, MEANINGS, kind_words, tables_words
 from ground.printable import one_line
 from penstock.report.remarks import altered_words
 from penstock.report.words import faults_of, marked
@@ -69,7 +69,9 @@ def _sentence(standing: PipelineStatus, state: State) -> str:
         State.COMPLETE: _complete(standing),
         State.PENDING: _so_far(standing),
     }.get(state, kind_words(kinds))
-    return f"{state.value}: {words or MEANINGS[state]}"
+    said = f"{state.value}: {words or MEANINGS[state]}"
+    is_excepted = any(each.partly_unseen for each in standing.topics) and state is not State.EMPTY
+    return f"{said}, {EXCEPT_ACCEPTED}" if is_excepted else said
 
 
 def _cannot_be_loaded(standing: PipelineStatus) -> str:
@@ -94,8 +96,6 @@ def _complete(standing: PipelineStatus) -> str:
     """A loader is accounted for once the ledger has heard of it."""
     if standing.last_load is None:
         return "every line has reached the brokers"
-    if any(each.partly_unseen for each in standing.topics):
-        return AS_FAR_AS_SEEN
     return MEANINGS[State.COMPLETE]
 
 

@@ -58,6 +58,12 @@ def judged(state: State, *findings: Finding, **more: Any) -> JudgedTopics:
             "! 1",
             "not loaded: orders into hdfs://nn/logs, since 2026-11-20 21:14:07 UTC|",
         ),
+        (
+            judged(State.PENDING, complete_until=EVENING, accepted_unknown=True),
+            "…",
+            "pending: every line up to 2026-11-20 21:14:07 UTC is accounted for, except for "
+            "possible loss that is accepted|",
+        ),
     ],
 )
 def test_a_verdict_in_a_sentence(said: JudgedTopics, badge: str, words: str) -> None:

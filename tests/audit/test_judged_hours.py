@@ -88,7 +88,7 @@ _BLIND = finding(FaultKind.UNKNOWN, 0, 1)
         ([], [_MORE], State.DUPLICATED, {State.DUPLICATED: "duplicated here"}),
         ([window(0, State.CHANGED)], [], State.CHANGED, {State.CHANGED: "the tiers do not agree"}),
         ([window(0, State.UNKNOWN)], [_BLIND], State.UNKNOWN, {State.UNKNOWN: "unknown here"}),
-        ([window(0, State.UNKNOWN)], [], State.UNKNOWN, {State.UNKNOWN: "nobody watched"}),
+        ([window(0, State.UNKNOWN)], [], State.UNKNOWN, {State.UNKNOWN: "no agent was watching"}),
     ],
 )
 def test_what_is_said_of_one_hour(

@@ -32,7 +32,7 @@ export const MEANINGS = {
   empty: "no events, so nothing is proven",
   complete: "every line is accounted for",
   pending: "something is still expected",
-  unknown: "nobody watched for a while, so nobody knows",
+  unknown: "no agent was watching for a while, so something may be lost",
   missing: "an earlier tier has events that a later one lacks",
   duplicated: "a tier has events more than once",
   changed: "the same events, with other bytes",

@@ -74,7 +74,7 @@ def test_an_alert_names_its_finding() -> None:
     hosts = {State.MISSING: ("web-1",)}
     faulty = HourVerdict(counted, {State.MISSING: "gone"}, {State.MISSING: WORST}, hosts)
     known = conditions.of_hours([faulty], {"east": 0}, 0, is_gone=set().__contains__)
-    assert known[MISSING][1:] == (3, ("web-1",), "penstock load", "f1")
+    assert known[MISSING][1:] == (3, ("web-1",), "penstock load", "f1", WORST.from_time)
     (alert,) = decide(known, {}, {}, now=1, after={}).changed
     assert alert.finding == "f1"
     (over,) = decide({}, {MISSING: alert}, {}, now=2, after={}).changed

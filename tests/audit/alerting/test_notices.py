@@ -29,7 +29,11 @@ def test_what_a_notice_says() -> None:
     assert notice(missing(), command="long " * 250).command == said.command
     assert said.runbook == "https://audit.example.org/runbook#missing"
     over = said.over(SEVEN + 7_500_000)
-    assert over.title == "Resolved after 2 h 5 min: clicks: lines are missing (4,711 lines, web-3)"
+    assert (over.title, over.command) == (
+        "Resolved after 2 h 5 min, mended or accepted: "
+        "clicks: lines are missing (4,711 lines, web-3)",
+        "penstock report clicks",
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

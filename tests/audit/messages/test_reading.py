@@ -60,6 +60,10 @@ def offsets(found: Messages) -> list[int]:
     return [each.offset for each in found.items]
 
 
+def ascii_of(hexadecimal: str) -> str:
+    return "".join(line[55:] for line in hexadecimal.splitlines())
+
+
 def test_older_and_newer_and_at_a_time(
     reader: MessageReader, brokers: Brokers, new_topic: str
 ) -> None:
@@ -123,13 +127,13 @@ def test_what_stands_in_messages(
     assert dead.fields[1].text.startswith("0000  ff 00")
     assert dead.fields[1].text.endswith("288 more bytes")
     assert (gone.kind, gone.remark) == (MessageKind.BYTES, "there is no schema 2147483647")
-    assert "its schema is go" in gone.text
+    assert "its schema is gone" in ascii_of(gone.text)
     assert (text.kind, text.cut, text.size) == (MessageKind.TEXT, True, 40_006)
     assert len(text.text) == MOST_SHOWN
     assert (raw.kind, raw.cut, raw.size) == (MessageKind.BYTES, True, 600)
     assert (damaged.kind, damaged.offset, damaged.end) == (MessageKind.DAMAGED, 5, 6)
     assert damaged.remark.startswith("bytes 21 to 96 of the batch have the CRC ")
-    assert "CRC of this" in damaged.text.replace("\n", "")
+    assert "CRC of this is wrong" in ascii_of(damaged.text)
 
     reached = read(reader, new_topic, offset=5)
     assert (offsets(reached), reached.to_offset) == ([5], 6)
@@ -162,7 +166,7 @@ def test_without_a_registry_bytes_are_shown(
     reader = MessageReader({"test": nowhere}, lambda _: {})
     try:
         for each in read(reader, new_topic).items:
-            assert "hello" in each.text
+            assert "hello" in ascii_of(each.text)
             assert "127.0.0.1:9" in each.remark
     finally:
         reader.close()

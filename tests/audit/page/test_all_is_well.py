@@ -157,7 +157,7 @@ def test_a_moment_that_nobody_watched_is_in_the_first_line(
         moment |= {"reason": "no agent followed these files; may have been emptied: o.log"}
         cluster.write([said_later(ORDERS.entries()[0], 1, unwatched=[moment])])
         expect(page.locator("h1")).to_have_text(
-            "complete: every line is accounted for, as far as anybody was watching"
+            "complete: every line is accounted for, except for possible loss that is accepted"
         )
         row = page.locator("tr", has_text="orders")
         expect(row).to_contain_text("Complete")

@@ -102,7 +102,7 @@ def test_a_longer_time_is_no_moment(tmp_path: Path) -> None:
 def test_what_nobody_understands_is_a_change(tmp_path: Path) -> None:
     verdict = judged(tmp_path, [[*fine(), said_later(unwatched(TIME, TIME, "other"))]])
     assert states(verdict) == {10: "unknown"}
-    assert "nobody knows what happened there" in verdict.findings[0].words
+    assert "it is not known what happened there" in verdict.findings[0].words
 
 
 def test_hours_in_which_nothing_happened_are_there(ledger: AuditedLedger) -> None:
@@ -133,7 +133,7 @@ def test_the_end_of_a_file_that_nobody_saw(tmp_path: Path) -> None:
     verdict = judged(tmp_path, [[*fine(), said_later(vanished())]])
     (finding,) = verdict.findings
     assert finding.words == (
-        "host-of-agent: /var/log/shop/app.log vanished while nobody watched, from 2025-10-09"
+        "host-of-agent: /var/log/shop/app.log vanished while no agent watched it, from 2025-10-09"
         " 09:10:00 to 2025-10-09 09:11:00; unknown beyond byte 692"
     )
     assert (finding.source, finding.position) == ("file", 692)
@@ -170,7 +170,7 @@ def test_a_file_that_was_truncated_is_never_filled_in(tmp_path: Path) -> None:
     done = {"topic": TOPIC, "source": "file", "events": 100, "size": 10_000}
     verdict = judged(tmp_path, [[*fine(), said_later(cut, finished=[done])]])
     (finding,) = verdict.findings
-    assert "was truncated while nobody watched" in finding.words
+    assert "was truncated while no agent watched it" in finding.words
 
 
 @pytest.mark.parametrize(

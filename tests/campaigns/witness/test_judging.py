@@ -289,7 +289,7 @@ def test_unknown_in_another_folder_covers_nothing() -> None:
 
 def test_unknown_beyond_a_byte_covers_that_file_from_there() -> None:
     vanished = Called(
-        *("unknown", "vanished while nobody watched"),
+        *("unknown", "vanished while no agent watched it"),
         host="web-1",
         path=PATH,
         source="s1",
@@ -337,7 +337,7 @@ def test_unknown_since_a_file_was_cut_covers_what_was_written_and_cut_again() ->
     truth.files += [middle, last]
     truth.blind.append(Blind(3000, 6000))
     said = Called(
-        *("unknown", f"web-1: {PATH} was truncated while nobody watched"),
+        *("unknown", f"web-1: {PATH} was truncated while no agent watched it"),
         host="web-1",
         path=PATH,
         source="s1",
@@ -361,7 +361,7 @@ def test_unknown_is_right_of_a_small_file_that_is_there_as_a_copy_only(tmp_path:
     application = Application(tmp_path, truth)
     application.write("a", 3)
     vanished = Called(
-        *("unknown", "vanished while nobody watched"),
+        *("unknown", "vanished while no agent watched it"),
         path=str(application.path("a")),
         source="s1",
         position=truth.files[0].size,
@@ -396,7 +396,7 @@ def test_unknown_is_right_of_a_file_of_which_nothing_was_read_but_by_way_of_its_
     application.write("a", 30)
     application.copytruncate("a")
     vanished = Called(
-        *("unknown", "vanished while nobody watched"),
+        *("unknown", "vanished while no agent watched it"),
         path=str(application.path("a")),
         source="s1",
         position=0,

@@ -134,7 +134,7 @@ def test_what_cannot_be_proven_is_no_loss(capsys: pytest.CaptureFixture[str]) ->
     blind = Finding(
         kind=FaultKind.UNKNOWN,
         words="",
-        reason="names changed while nobody watched",
+        reason="names changed while no agent watched",
         host="web-1",
         from_time=1_795_158_131_000,
         to_time=1_795_158_134_000,
@@ -146,7 +146,7 @@ def test_what_cannot_be_proven_is_no_loss(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "? payments: the audit says unknown; possible loss: dc1.payments, host web-1, "
         "2026-11-20 07:02:11 to 07:02:14 UTC (3 s); all 10 events arrived; names changed while "
-        "nobody watched",
+        "no agent watched",
         f"? {ARRIVED}; but 1 of 3 topics cannot be proven.",
     ]
     both = outcome(GOOD, msgspec.structs.replace(GOOD, said=unknown, landed=arrivals([], 10)))

@@ -257,6 +257,7 @@ WRONG = [
     ("retire web-3 --since soon --reason x", "is no time like"),
     ("accept clicks --reason x", "say what is accepted"),
     ("accept clicks --host h", "--reason"),
+    ("accept clicks --host h --reason REASON", "write the reason itself"),
     ("accept clicks --topic-id 7 --host h", "is no topic's id"),
     ("accept clicks --offsets 1-2 --reason x", "are those of a --partition"),
     ("accept clicks --bytes 1-2 --reason x", "are those of a --source"),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,8 +34,8 @@ Shown = Callable[..., list[str]]
 def shown(capsys: pytest.CaptureFixture[str]) -> Shown:
     """The lines that are printed of a report."""
 
-    def lines(made_up: ReportAnswer, *, everything: bool = False) -> list[str]:
-        show_report(made_up, everything=everything)
+    def lines(made_up: ReportAnswer, **options: Any) -> list[str]:
+        show_report(made_up, **{"everything": False, **options})
         return capsys.readouterr().out.splitlines()
 
     return lines
@@ -48,6 +49,14 @@ def test_the_verdict_and_what_it_is_about_come_first(shown: Shown) -> None:
     assert shown(report(MISSING, COMPLETE))[:2] == [
         "✗ missing at the brokers: 12 events of clicks, host web-3",
         "2026-11-20 07:00 to 2026-11-20 08:00 UTC; the ledger is read up to 2026-11-20 08:00:04",
+    ]
+
+
+def test_what_is_wrong_since_then(shown: Shown) -> None:
+    assert shown(report(COMPLETE), newer=report(PENDING)) == shown(report(COMPLETE))
+    assert shown(report(COMPLETE), newer=report(MISSING))[2:4] == [
+        "✗ since then: missing at the brokers: 12 events of clicks, host web-3",
+        "  see penstock report --from 2026-11-20T07:00",
     ]
 
 
@@ -123,7 +132,10 @@ def test_what_is_accepted_of_times_without_a_watch_is_in_the_first_line(shown: S
     found = Finding(kind=FaultKind.UNKNOWN, words="web-3: /var/log", accepted="for a moment only")
     accepted = topic("clicks", findings=[found], findings_total=1)
     lines = shown(report(accepted, COMPLETE))
-    assert lines[0] == "✓ complete: every line is accounted for, as far as anybody was watching"
+    assert (
+        lines[0]
+        == "✓ complete: every line is accounted for, except for possible loss that is accepted"
+    )
     assert "✓ web-3: /var/log (accepted: for a moment only)" in lines
 
 
@@ -131,7 +143,7 @@ def blind(begin: int, seconds: int) -> Finding:
     return Finding(
         kind=FaultKind.UNKNOWN,
         words="in other words",
-        reason="names changed while nobody watched",
+        reason="names changed while no agent watched",
         host="web-3",
         from_time=begin,
         to_time=begin + seconds * 1000,
@@ -146,7 +158,7 @@ def test_what_cannot_be_proven_is_no_loss(shown: Shown) -> None:
     unknown = topic("clicks", findings=one, kinds=(count,), **known)
     lines = shown(report(unknown, COMPLETE))
     loss = "? possible loss: clicks, host web-3, 2026-11-20 07:02:11 to 07:02:14 UTC (3 s); "
-    assert lines[0] == f"{loss}all 2,400 events arrived; names changed while nobody watched"
+    assert lines[0] == f"{loss}all 2,400 events arrived; names changed while no agent watched"
     assert cells(lines[3]) == ["verdict", "topic", "agent", "broker", "files", "unknown"]
     assert cells(lines[4]) == ["? unknown", "clicks", "1,200", "1,200", "1,200", "1"]
 

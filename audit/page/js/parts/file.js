@@ -29,7 +29,7 @@ export function file(row, marked) {
       row.dead > 0 ? figure(count(row.dead), "dead-lettered") : null,
       row.lost_bytes > 0 ? figure(bytes(row.lost_bytes), "lost") : null,
       row.position >= 0 ? h("span", {}, "up to byte ", h("b", {}, count(row.position))) : null,
-      h("span", {}, row.gone ? "gone" : row.finished ? "finished" : "still growing"),
+      h("span", {}, row.gone ? "its end is gone" : row.finished ? "finished" : "still growing"),
       h("span", {}, ago(row.last)),
       h(
         "span",

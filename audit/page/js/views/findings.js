@@ -33,7 +33,9 @@ export function findings(page) {
       numbers = answer.by_kind;
       showKinds();
       if (answer.items.length === 0)
-        return empty("complete", "Nothing found", "No fault is known that is like that.");
+        return page.params.accepted === "false"
+          ? empty("complete", "Nothing to do", "Accepted faults are listed under “Accepted”.")
+          : empty("complete", "Nothing found", "No fault is known that is like that.");
       return [
         h(
           "ul",
