@@ -198,6 +198,11 @@ class MessagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     Without any, no messages are shown. Topics that begin with `_` never are."""
     shown_to: MessageReaders = MessageReaders.OPERATORS
     """`operators` of `operators_file`, or all `readers` of the page."""
+    within: Seconds = 3.0
+    """A reading takes at most so long; what was read by then is shown."""
+
+    def __post_init__(self) -> None:
+        check_positive(self, "within")
 
     def shows(self, topic: str) -> bool:
         return not topic.startswith("_") and any(fnmatchcase(topic, each) for each in self.topics)

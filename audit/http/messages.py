@@ -23,14 +23,14 @@ from audit.http.answering import PageAnswer, header, problem
 from audit.http.resources import MESSAGES
 from audit.http.visitors import address_of
 from audit.messages.answers import Messages
-from audit.messages.reading import SECONDS, MessageReader
+from audit.messages.reading import MessageReader
 from audit.queries import MessagesQuery
 from ground.printable import one_line
 
 THREADS: Final = 4
 
 _MOST_WAITING: Final = 16
-_WITHIN_S: Final = SECONDS + 2.0  # brokers may be slow to let it in
+_MORE_S: Final = 2.0  # brokers may be slow to let it in
 
 log = logging.getLogger(__name__)
 
@@ -114,9 +114,10 @@ class ShownMessages:
 
     async def _ended(self, reading: asyncio.Future[Messages]) -> None:
         """Raises NotNow. What is not answered in time keeps its place until it has ended."""
-        await asyncio.wait({reading}, timeout=_WITHIN_S)
+        within = self._config.messages.within
+        await asyncio.wait({reading}, timeout=within + _MORE_S)
         if not reading.done():
-            raise NotNow(f"the brokers did not answer within {SECONDS:g} s: try again")
+            raise NotNow(f"the brokers did not answer within {within:g} s: try again")
 
     def _end(self, whose: tuple[str, str], reading: asyncio.Future[Messages]) -> None:
         del self._under_way[whose]

@@ -174,6 +174,10 @@ class AuditHttpServer:
         finally:
             self._started.set()
 
+    def _message_reader(self) -> MessageReader:
+        config = self._service.config
+        return MessageReader(config.all_clusters, self._paths, config.messages.within)
+
     def _paths(self, sources: Collection[str]) -> Mapping[str, str]:
         """The files of sources; none while the database is not open."""
         try:
@@ -190,7 +194,7 @@ class AuditHttpServer:
         with (
             ThreadPoolExecutor(THREADS, thread_name_prefix="answers") as executor,
             ThreadPoolExecutor(WRITING_THREADS, thread_name_prefix="statements") as writing,
-            closing(MessageReader(self._service.config.all_clusters, self._paths)) as reader,
+            closing(self._message_reader()) as reader,
             ThreadPoolExecutor(READING_THREADS, thread_name_prefix="messages") as reading,
         ):
             application = self._application = AuditApplication(

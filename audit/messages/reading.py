@@ -1,6 +1,7 @@
 """Reads messages of one partition for a person who looks at them, by the audit's own login.
 
-Rule 1: one reading has at most 3 s, 1 MiB from the broker, 16 MiB of that unpacked, 50 messages.
+Rule 1: one reading has at most `seconds`, 1 MiB from the broker, 16 MiB of that unpacked, and 50
+        messages.
         What is reached by then is the answer, and the next reading goes on from there.
 Rule 2: nothing of a message outlives the answer. Schemas do, since they are the same for ever.
 Rule 3: brokers decide as well: what the audit's login may not read is not shown, and the refusal
@@ -36,11 +37,9 @@ from wire.compression import TooLarge
 from wire.errors import BatchError
 from wire.records import records
 
-SECONDS: Final = 3.0
 MOST_BYTES: Final = 1024 * 1024
 
 _MOST_UNPACKED: Final = 16 * MOST_BYTES
-_REGISTRY_SECONDS: Final = 1.0
 
 Paths = Callable[[Collection[str]], Mapping[str, str]]
 
@@ -48,9 +47,10 @@ Paths = Callable[[Collection[str]], Mapping[str, str]]
 class MessageReader:
     """Any thread. `paths` knows the files of sources."""
 
-    def __init__(self, clusters: Mapping[str, Cluster], paths: Paths) -> None:
+    def __init__(self, clusters: Mapping[str, Cluster], paths: Paths, seconds: float) -> None:
         self._clusters = clusters
         self._paths = paths
+        self._seconds = seconds
         self._registries: dict[str, RegistryClient] = {}
         self._lock = threading.Lock()
 
@@ -61,13 +61,13 @@ class MessageReader:
     def read(self, query: MessagesQuery) -> Messages:
         """Raises Unanswerable."""
         name = self._cluster(query.cluster)
-        until = time.monotonic() + SECONDS
+        until = time.monotonic() + self._seconds
         try:
             with Brokers(
                 self._clusters[name].bootstrap,
                 client_id="penstock-audit",
-                patience_seconds=SECONDS / 2,
-                contact_seconds=SECONDS,
+                patience_seconds=self._seconds / 2,
+                contact_seconds=self._seconds,
             ) as brokers:
                 return self._read(brokers, name, query, until)
         except UnknownTopic:
@@ -136,9 +136,9 @@ class MessageReader:
             if registry is None:
                 registry = self._registries[name] = RegistryClient(
                     self._clusters[name].registry_address,
-                    patience_seconds=_REGISTRY_SECONDS,
+                    patience_seconds=self._seconds / 3,
                     first_contact_seconds=0,
-                    attempt_seconds=_REGISTRY_SECONDS,
+                    attempt_seconds=self._seconds / 3,
                 )
             return registry
 

@@ -32,7 +32,7 @@ def audit(
     spoil(cluster.broker, TOPIC, b"spoilt")
     said = Said(TOPIC, "web-3", "/var/log/a.log", BEGAN, missing=(40, 45), until=NOW)
     cluster.write(said.entries())
-    shown = {"topics": ["shown*"], "shown_to": "readers"}
+    shown = {"topics": ["shown*"], "shown_to": "readers", "within": 60}
     with cluster.audit(tmp_path_factory.mktemp("audit"), messages=shown, **PATIENT) as audit:
         yield audit
 
