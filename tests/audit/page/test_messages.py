@@ -53,15 +53,15 @@ def test_messages_are_text_and_damage_is_shown(
         page.locator("body").press("End")
         keep(page, f"messages-damaged-{look}")
         page.goto(f"/messages?cluster=test&topic={TOPIC}&partition=0&offset=2")  # as it is typed
-        value = page.locator("tr", has_text="hacked").locator(".value")
+        value = page.locator("tr", has_text="hacked").locator("td.value")
         expect(value).to_contain_text("<script>hacked()</script>␛[31m‹202E›gol")
         expect(value).to_contain_text("at line 2")
         keep(page, f"messages-{look}")
         assert page.locator("main script, main img").count() == 0
         assert page.evaluate("window.hacked") is None
         page.goto(f"/#/messages?cluster=test&topic={TOPIC}.dead")
-        expect(page.locator(".value")).to_contain_text("`user`: no number")
-        expect(page.locator(".value")).to_contain_text("user=␛[2J;x")
+        expect(page.locator("td.value")).to_contain_text("`user`: no number")
+        expect(page.locator("td.value")).to_contain_text("user=␛[2J;x")
         keep(page, f"messages-dead-{look}")
 
 
