@@ -168,7 +168,7 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
     (StoreError, "check that `root` is reachable, writable and has space; the next load continues"),
     (Mismatch, "load again; if it happens again, it is a bug in the loader: report it"),
     (RunTaken, "run only one loader for a table"),
-    (Interrupted, "nothing: the next load continues"),
+    (Interrupted, "run it again: nothing is half done"),
     (RegistryError, "restore the registry; the next load continues"),
     (SchemaError, "register a schema that can read the events: penstock schemas register"),
     (NotAllowed, "grant the permission: penstock acls add; the next load continues"),

@@ -174,9 +174,10 @@ def sources(connection: sqlite3.Connection, topic: int, name: int, query: Source
 def _gone(connection: sqlite3.Connection, name: int) -> set[str]:
     """Files that vanished or were truncated unseen, and were not read to their end after all."""
     rows = connection.execute(
-        "SELECT source FROM unwatched WHERE name = ?1 AND traces IN ('vanished', 'truncated') AND source <> ''"
-        " AND NOT EXISTS (SELECT 1 FROM finished WHERE finished.source = unwatched.source"
-        "  AND finished.name = ?1 AND size > unwatched.position)",
+        "SELECT source FROM unwatched WHERE name = ?1 AND traces IN ('vanished', 'truncated')"
+        " AND source <> '' AND NOT EXISTS (SELECT 1 FROM finished"
+        "  WHERE finished.source = unwatched.source AND finished.name = ?1"
+        "  AND size > unwatched.position)",
         (name,),
     )
     return {source for (source,) in rows}

@@ -181,7 +181,7 @@ def _input(each: InputStatus) -> dict[str, Any]:
         "filtered": each.filtered_lines,
         "dead": each.dead_lettered_lines,
         "lost_bytes": each.lost_bytes,
-        "remark": each.stopped or each.warning or None,
+        "remark": each.stopped or each.warning or (None if each.files else "no file matches"),
     }
 
 

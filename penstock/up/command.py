@@ -229,6 +229,8 @@ def _run(
             screen.note(remark)
         for each in absent:
             words = f"no file matches {each.pattern} yet: those to come are followed"
+            if ":" in each.pattern:
+                words += " (TOPIC=GLOB names a topic)"
             screen.note(words, until=each.topic)
         loader_log = LoaderLog(pipeline.places.log("loader"))
         with KeptStatus(Asking(pipeline.offline), screen.asks_every) as following:

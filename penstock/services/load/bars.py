@@ -51,6 +51,9 @@ class LoadBars:
         else:
             self._remove("")
 
+    def turn(self) -> None:
+        """The bars move by themselves."""
+
     def planned(self, table: str, tasks: int, records: int) -> None:
         step = "reading" if records else "nothing to read"
         self._change(table, total=records or None, completed=0, all_tasks=tasks, step=step)

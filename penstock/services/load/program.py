@@ -181,6 +181,7 @@ class LoadProgram:
 
     def _is_over(self, running: Future[list[TableOutcome]]) -> bool:
         """After the next event, or a turn. What a load that is to stop begins, is cancelled."""
+        self._watcher.turn()
         with suppress(Empty):
             # What a signal's handler puts there may wake nobody: never without a time.
             if self._events.get(timeout=_TURN_SECONDS) is running:

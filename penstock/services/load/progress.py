@@ -16,6 +16,7 @@ from penstock.cli.event_log import LogFormat, log_to_stderr
 from penstock.services.load.spark import LOGGER as SPARK
 
 EVERY_SECONDS: Final = 10.0
+_MOST_STEPS: Final = 5  # that are said to go on, of as many tables
 
 log = logging.getLogger("penstock.load")
 
@@ -48,6 +49,9 @@ class LoadWatcher(TableWatcher, Protocol):
     def at_work(self) -> AbstractContextManager[object]:
         """While a load runs, and no longer."""
 
+    def turn(self) -> None:
+        """Called every second while a load runs, also while nothing else happens."""
+
 
 class LoadLog:
     """Lines in the log."""
@@ -57,13 +61,37 @@ class LoadLog:
         self._lock = threading.Lock()
         self._planned: dict[str, tuple[int, int]] = {}
         self._said: dict[str, float] = {}
+        self._steps: dict[str, tuple[str, float]] = {}  # by table: the step, and since when
+        self._turn_said = clock()
 
     def at_work(self) -> AbstractContextManager[object]:
         return nullcontext()
 
     def preparing(self, step: str) -> None:
+        self._note_step("", step)
         if step:
             log.info("%s", step)
+
+    def turn(self) -> None:
+        with self._lock:
+            now = self._clock()
+            if now - self._turn_said < EVERY_SECONDS:
+                return
+            self._turn_said = now
+            long = [
+                (table, step, now - since)
+                for table, (step, since) in self._steps.items()
+                if now - since >= EVERY_SECONDS
+            ]
+        for table, step, seconds in long[:_MOST_STEPS]:
+            of = f" table={table}" if table else ""
+            log.info("still %s%s seconds=%.0f", step, of, seconds)
+
+    def _note_step(self, table: str, step: str) -> None:
+        with self._lock:
+            self._steps.pop(table, None)
+            if step:
+                self._steps[table] = (step, self._clock())
 
     def planned(self, table: str, tasks: int, records: int) -> None:
         with self._lock:
@@ -73,6 +101,7 @@ class LoadLog:
 
     def advanced(self, table: str, tasks: int, records: int) -> None:
         with self._lock:
+            self._steps.pop(table, None)  # the lines below say it
             all_tasks, all_records = self._planned.get(table, (tasks, records))
             now = self._clock()
             if now - self._said.get(table, 0.0) < EVERY_SECONDS:
@@ -84,12 +113,14 @@ class LoadLog:
         )
 
     def doing(self, table: str, step: str) -> None:
+        self._note_step(table, step)
         log.info("%s table=%s", step, table)
 
     def warned(self, table: str, text: str) -> None:
         log.warning("%s table=%s", text, table)
 
     def ended(self, outcome: TableOutcome) -> None:
+        self._note_step(outcome.table, "")
         if outcome.error is not None:
             log.error("table failed table=%s reason=%s", outcome.table, outcome.error)
         elif outcome.checked:

@@ -44,6 +44,20 @@ def test_the_log_says_how_far_it_is_every_ten_seconds(said: pytest.LogCaptureFix
     ]
 
 
+def test_a_long_step_is_said_again(said: pytest.LogCaptureFixture) -> None:
+    clock = HandClock()
+    watcher = LoadLog(clock)
+    watcher.preparing("starting Spark")
+    for _ in range(25):
+        clock.now += 1.0
+        watcher.turn()
+    watcher.preparing("")
+    clock.now += 60.0
+    watcher.turn()
+    still = [f"still starting Spark seconds={seconds}" for seconds in (10, 20)]
+    assert said.messages == ["starting Spark", *still]
+
+
 def test_tables_are_told_apart(said: pytest.LogCaptureFixture) -> None:
     clock = HandClock()
     watcher = LoadLog(clock)
