@@ -6,6 +6,8 @@ docs/audit-configuration.md have it from there.
 
 import platform
 import re
+from enum import StrEnum
+from fnmatch import fnmatchcase
 from ipaddress import ip_address
 from typing import Final
 
@@ -183,6 +185,31 @@ class ProxyLogin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 raise ValueError(f"`addresses`: {each} is no address such as 10.0.0.5") from None
 
 
+class MessageReaders(StrEnum):
+    """Who is shown messages."""
+
+    OPERATORS = "operators"
+    READERS = "readers"  # everybody who may read the page
+
+
+class MessagesConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which [messages of topics the page shows](#messages-on-the-page)."""
+
+    topics: tuple[str, ...] = ()
+    """Patterns of the topics, such as `clicks*`, which has the dead letters of `clicks` as well.
+    Without any, no messages are shown. Topics that begin with `_` never are."""
+    shown_to: MessageReaders = MessageReaders.OPERATORS
+    """`operators` of `operators_file`, or all `readers` of the page."""
+    within: Seconds = 3.0
+    """A reading takes at most so long; what was read by then is shown."""
+
+    def __post_init__(self) -> None:
+        check_positive(self, "within")
+
+    def shows(self, topic: str) -> bool:
+        return not topic.startswith("_") and any(fnmatchcase(topic, each) for each in self.topics)
+
+
 class CommandsConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The files that are named in the commands that the audit shows beside faults."""
 
@@ -251,6 +278,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     alerts: AlertsConfig = AlertsConfig()
     groups: GroupsConfig = GroupsConfig()
     count: CountingConfig = CountingConfig()
+    messages: MessagesConfig = MessagesConfig()
     commands: CommandsConfig = CommandsConfig()
 
     def __post_init__(self) -> None:
@@ -269,6 +297,12 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if self.operators_file and not self.has_logins:
             raise ValueError(
                 "`operators_file` needs logins: `users_file`, `tokens_file` or `proxy`"
+            )
+        by_operators = self.messages.shown_to is MessageReaders.OPERATORS
+        if self.messages.topics and by_operators and not self.operators_file:
+            raise ValueError(
+                "`messages` are shown to operators: give `operators_file`, or say "
+                "`messages.shown_to: readers`"
             )
         if self.alerts.silent < 2 * self.window:
             raise ValueError(

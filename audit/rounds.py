@@ -111,6 +111,7 @@ class Rounds:
     def run(self, told: threading.Event) -> None:
         """Until it is told to stop. Raises StoreDamaged, AuditStoreError."""
         self._look_at_inventory()
+        self._standing.retired = self._service.reading.retired()
         while not told.is_set():
             self._take(_AT_WORK_S if self._is_behind else _AT_REST_S)
             changed = False
@@ -148,6 +149,8 @@ class Rounds:
         self._standing.speak_of({key for key, _ in touched.hours})
         if len(chunk.body.field("retired").flatten()):
             self._judging.sweep()  # somebody is not waited for any more, whatever the topic
+        if self._standing.retired or len(chunk.body.field("accepted").flatten()):
+            self._standing.retired = self._service.reading.retired()
         self._folded |= touched.entries > 0
         before = self._standing.clusters[cluster]
         self._standing.note(

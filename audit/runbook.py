@@ -136,6 +136,8 @@ ENTRIES: Final = (
             "Run the command beside it on the loader's host. It comes from the loader, with its "
             "reason.",
             "`penstock load --config loader.yaml --dry-run` says what would be read.",
+            "A topic that a typo has made has no schema. Delete it: `penstock topics delete "
+            "TOPIC`; or retire it: `penstock audit accept TOPIC --whole-topic --reason typo`.",
         ),
     ),
     RunbookEntry(

@@ -63,6 +63,7 @@ class Standing(msgspec.Struct):
     rebuilt: str = ""  # what became of a database that was damaged
     unusable: str = ""  # why the database cannot be used just now
     inventory: str = ""  # what is wrong with the file
+    retired: Collection[TopicKey] = frozenset()  # topics: nothing is expected of them any more
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
     _spoken_of: dict[TopicKey, int] = {}  # not there, when last looked
     _unlisted: set[tuple[str, str]] = set()  # clusters, topics: see unlisted
@@ -102,7 +103,10 @@ class Standing(msgspec.Struct):
         return self._is_new(key) or self.is_deleted(key)
 
     def is_deleted(self, key: TopicKey) -> bool:
-        """Whether the cluster does not have that topic any more, as far as is known."""
+        """Whether nothing is expected of that topic any more: the cluster does not have it, as far
+        as is known, or an operator has retired it."""
+        if key in self.retired:
+            return True
         cluster = self.clusters.get(key.cluster)
         if cluster is None or not key.topic_id or not cluster.topic_ids:
             return False

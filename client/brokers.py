@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from client.addresses import Address
 from client.bootstrap import Bootstrap
-from client.connection import REQUEST_SECONDS, BrokerConnection
+from client.connection import CONNECT_SECONDS, REQUEST_SECONDS, BrokerConnection
 from client.conversation import Memory, fresh_memory
 from client.errors import ClientError, ErrorCode, NotReachable, Refused, UnknownTopic
 from client.metadata import ClusterMetadata, TopicMetadata, metadata_of
@@ -38,8 +38,10 @@ class Brokers:
         *,
         client_id: str = "penstock",
         patience_seconds: float = REQUEST_SECONDS,
+        contact_seconds: float = CONNECT_SECONDS,
     ) -> None:
         """Connects to one broker; raises the last error if none can be reached."""
+        self._contact_seconds = contact_seconds
         self._bootstrap = bootstrap
         self.patience_seconds = patience_seconds
         self.client_id = client_id
@@ -170,9 +172,7 @@ class Brokers:
 
     def connect(self, broker_id: int, *, memory: Memory = fresh_memory) -> BrokerConnection:
         """Opens a connection for the caller alone, for requests that the broker may hold."""
-        return BrokerConnection(
-            self._address(broker_id), self.client_id, self._bootstrap.access, memory=memory
-        )
+        return self._connection(self._address(broker_id), memory)
 
     def leaders(
         self, topic: str, partitions: Iterable[int], *to: Operation
@@ -200,6 +200,14 @@ class Brokers:
     def _shared(self, address: Address) -> BrokerConnection:
         connection = self._connections.get(address)
         if connection is None or connection.closed:
-            connection = BrokerConnection(address, self.client_id, self._bootstrap.access)
-            self._connections[address] = connection
+            connection = self._connections[address] = self._connection(address, fresh_memory)
         return connection
+
+    def _connection(self, address: Address, memory: Memory) -> BrokerConnection:
+        return BrokerConnection(
+            address,
+            self.client_id,
+            self._bootstrap.access,
+            memory=memory,
+            contact_seconds=self._contact_seconds,
+        )

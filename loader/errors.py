@@ -159,7 +159,11 @@ _CURES: Final[tuple[tuple[type[Exception], str], ...]] = (
         SparkFailed,
         "give executors more memory, or tasks less (`tasks.memory_bytes`); see Spark's log",
     ),
-    (NoSchema, "register a schema for the topic: penstock schemas register"),
+    (
+        NoSchema,
+        "register a schema for the topic: penstock schemas register; if a typo created the topic:"
+        " penstock topics delete TOPIC",
+    ),
     (NoTicket, "fix the cause, and test it with `kinit -k -t`; the next load continues"),
     (StoreError, "check that `root` is reachable, writable and has space; the next load continues"),
     (Mismatch, "load again; if it happens again, it is a bug in the loader: report it"),

@@ -13,6 +13,7 @@ from audit.alerting.answers import Noted, NotedAlerts
 from audit.http import groups, health, history, lists, topics
 from audit.http.alerts import NOTE_KINDS, NoteKind, alerts
 from audit.http.statements import STATEMENTS, Kind, Written
+from audit.messages.answers import Messages
 from audit.queries import Query
 from audit.service import Service
 
@@ -23,6 +24,15 @@ class Resource(NamedTuple):
     path: str
     query: type[Query]
     answer: Callable[[Service, Any], msgspec.Struct]
+    answered: type[msgspec.Struct]
+    summary: str
+
+
+class ReadElsewhere(NamedTuple):
+    """A path whose answer depends on who asks: audit/http/messages.py makes it."""
+
+    path: str
+    query: type[Query]
     answered: type[msgspec.Struct]
     summary: str
 
@@ -141,7 +151,12 @@ RESOURCES: Final = (
         "Whether agents and brokers are done with an hour of a topic.",
     ),
 )
-
+MESSAGES: Final = ReadElsewhere(
+    "/api/v1/messages",
+    queries.MessagesQuery,
+    Messages,
+    "Messages of a topic, decoded by their schemas, if the configuration says so (`messages`).",
+)
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _PROBLEMS: Final = {
@@ -161,13 +176,14 @@ _REFUSALS: Final = {
 
 def description(version: str) -> dict[str, Any]:
     """OpenAPI 3.1."""
-    answered = [each.answered for each in RESOURCES]
+    resources: tuple[Resource | ReadElsewhere, ...] = (*RESOURCES, MESSAGES)
+    answered = [each.answered for each in resources]
     said: tuple[Kind | NoteKind, ...] = (*STATEMENTS, *NOTE_KINDS)
     schemas, components = msgspec.json.schema_components(
         [*answered, *(each.asked for each in said), Written, Noted, answers.Problem],
         ref_template=_REFERENCE,
     )
-    *asked, written, noted, problem = schemas[len(RESOURCES) :]
+    *asked, written, noted, problem = schemas[len(resources) :]
     return {
         "openapi": "3.1.0",
         "info": {
@@ -177,7 +193,7 @@ def description(version: str) -> dict[str, Any]:
         },
         "paths": {
             each.path: {"get": _operation(each, schema, problem)}
-            for each, schema in zip(RESOURCES, schemas[: len(RESOURCES)], strict=True)
+            for each, schema in zip(resources, schemas[: len(resources)], strict=True)
         }
         | {
             each.path: {
@@ -192,7 +208,7 @@ def description(version: str) -> dict[str, Any]:
 
 
 def _operation(
-    resource: Resource, answer: dict[str, Any], problem: dict[str, Any]
+    resource: Resource | ReadElsewhere, answer: dict[str, Any], problem: dict[str, Any]
 ) -> dict[str, Any]:
     return {
         "operationId": resource.path.rpartition("/")[2],

@@ -7,7 +7,7 @@ up is shown as it is, but for what only judges can say.
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -101,6 +101,11 @@ class StoreReading:
         with self._moment() as connection:
             return topics.topics(connection)
 
+    def retired(self) -> frozenset[TopicKey]:
+        """Of which nothing is expected any more, as operators say."""
+        with self._moment() as connection:
+            return topics.retired(connection)
+
     def picture(
         self,
         key: TopicKey,
@@ -167,6 +172,11 @@ class StoreReading:
         with self._moment() as connection:
             topic = pictures.Topic(connection, key)
             return files.sources(connection, topic.id, topic.name, query)
+
+    def paths(self, sources: Collection[str]) -> dict[str, str]:
+        """The files that these sources are, as far as their agents named them."""
+        with self._moment() as connection:
+            return files.paths(connection, sources)
 
     def agents(self, query: AgentsQuery, patience: fleet.SilencePatience) -> AgentsAnswer:
         with self._moment() as connection:

@@ -60,6 +60,23 @@ def topics(connection: sqlite3.Connection) -> list[TopicKey]:
     return [TopicKey(*row[1:4]) for row in rows]
 
 
+def retired(connection: sqlite3.Connection) -> frozenset[TopicKey]:
+    """Topics that operators have accepted as a whole, and to which no agent has shipped since."""
+    rows = connection.execute(
+        "SELECT cluster, topic, topics.topic_id, statement FROM accepted"
+        " JOIN topics ON topics.name = accepted.name"
+        " JOIN topic_names ON topic_names.id = topics.name"
+        " WHERE accepted.topic_id IN ('', topics.topic_id) AND NOT EXISTS (SELECT 1 FROM sources"
+        "  WHERE sources.topic = topics.id AND sources.last > accepted.time)"
+    )
+    return frozenset(TopicKey(*key) for *key, said in rows if _is_whole(msgspec.json.decode(said)))
+
+
+def _is_whole(said: Mapping[str, Any]) -> bool:
+    limits = said["offsets"], said["runs"], said["host"], said["to_time"] is not None
+    return said["partition"] < 0 and said["from_time"] == 0 and not any(limits)
+
+
 def open_hours(connection: sqlite3.Connection, topic: int) -> list[int]:
     rows = connection.execute(
         "SELECT DISTINCT hours.hour FROM hours LEFT JOIN judged"

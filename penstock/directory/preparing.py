@@ -151,6 +151,7 @@ def _settings(places: Places, ports: Ports, addresses: Addresses) -> dict[str, d
             "grace": _GRACE_SECONDS,
             "poll": _POLL_SECONDS,
             "groups": {"interval": _GROUPS_SECONDS},
+            "messages": {"topics": ["*"], "shown_to": "readers"},
             "commands": {
                 "loader": literal(str(places.config("loader"))),
                 "audit": literal(str(places.config("audit"))),

@@ -19,12 +19,13 @@ from schemas.registry_client import RegistryClient
 class LedgerCluster:
     bootstrap: str
     registry: str
-    _brokers: Brokers
-    _client: RegistryClient
+    broker: BrokerProcess
+    brokers: Brokers
+    client: RegistryClient
 
     def write(self, entries: Sequence[Entry]) -> None:
         now = int(time.time() * 1000)
-        write_entries(self._brokers, self._client, entries, timestamp=now)
+        write_entries(self.brokers, self.client, entries, timestamp=now)
 
     def audit(self, directory: Path, **settings: object) -> AuditProcess:
         """Alerts are raised at once, and never because a host is silent."""
@@ -43,4 +44,4 @@ def ledger_cluster(directory: Path, zookeeper: str) -> Iterator[LedgerCluster]:
         )
         brokers = stack.enter_context(Brokers(Bootstrap.of(broker.bootstrap)))
         client = stack.enter_context(RegistryClient(registry.url))
-        yield LedgerCluster(broker.bootstrap, registry.url, brokers, client)
+        yield LedgerCluster(broker.bootstrap, registry.url, broker, brokers, client)

@@ -430,6 +430,24 @@ def test_a_table_that_is_never_loaded_is_not_complete(
     assert figure not in audit.ask("/metrics").body
 
 
+def test_a_topic_that_a_typo_made_is_retired(cluster: LedgerCluster, audit: AuditProcess) -> None:
+    """Until an agent ships to it."""
+    agent, broker, hdfs = said("typo").entries()
+    cluster.write([broker, loader_says(hdfs, failed=True, seq=0)])
+    await_state(audit, "typo", "pending")
+    whole = {"topic": "typo", "partition": -1, "from_time": 0, "to_time": None, "reason": "typo"}
+    operator = said_later(broker, 0, accepted=[whole])
+    operator |= {"tier": "operator"}
+    operator["header"] |= {"source": "operator-1"}
+    cluster.write([operator])
+    await_state(audit, "typo", "complete")
+    shown = audit.get("topic", answers.TopicAnswer, topic="typo", from_=BEGAN, step=WINDOW)
+    assert (shown.deleted, shown.failing_loads) == (True, [])
+    agent["header"]["time"] += 1
+    cluster.write([agent])
+    await_state(audit, "typo", "pending")
+
+
 def test_what_was_landed_before_loads_failed_stays_complete(
     cluster: LedgerCluster, audit: AuditProcess
 ) -> None:

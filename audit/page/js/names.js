@@ -56,6 +56,12 @@ export function quoted(text, attributes) {
   );
 }
 
+/** What stands in a message, in its own lines. */
+export function content(text, attributes) {
+  const lines = String(text).split("\n");
+  return h("bdi", { class: "content", ...attributes }, lines.map(visible).join("\n"));
+}
+
 /** As `name`, where only text can stand: titles, labels. */
 export function plain(text) {
   return cut(visible(text), LONGEST_NAME);

@@ -54,6 +54,7 @@ class LockedAudit(AuditProcess):
             "operators_file": str(self.operators),
             "proxy": {"header": "X-Forwarded-User", "addresses": [PROXY]},
             "host_names": ["127.0.0.1", "localhost"],
+            "messages": {"topics": ["clicks*", "remade"], "within": 60},
         }
         super().__init__(directory, settings={**locks, **(settings or {})}, **cluster)
         self.is_locked(authority.ca, {"authorization": f"Bearer {TOKEN}"})

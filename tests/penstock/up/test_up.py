@@ -205,6 +205,9 @@ def assert_served() -> None:
     for user, resource, operation, may in (
         ("agent", "topic:web", "write", True),
         ("agent", "topic:_schemas", "write", False),
+        ("audit", "topic:web", "read", True),
+        ("audit", "topic:web", "write", False),
+        ("audit", "topic:_schemas", "read", False),
         ("audit", "group:penstock-loader", "describe", True),
         ("audit", "group:penstock-loader", "read", False),
     ):

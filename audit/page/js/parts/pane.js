@@ -7,6 +7,7 @@ import { Refusal } from "../asking.js";
 import { h, replace } from "../dom.js";
 import { words } from "../names.js";
 import { sign } from "../signs.js";
+import { commandLine } from "./cure.js";
 
 const HELD = 1000; // how often somebody who types is looked after
 
@@ -49,7 +50,7 @@ export class Pane {
       if (!anew) await this.#released(asking.signal);
       if (asking.signal.aborted) return;
       if (!(error instanceof Refusal)) throw error;
-      if (this.#said === null || anew) this.#fail(error.message);
+      if (this.#said === null || anew) this.#fail(error);
     } finally {
       if (this.#asking === asking) {
         this.#asking = null;
@@ -82,11 +83,11 @@ export class Pane {
     if (this.#given !== null) replace(this.node, this.#render(this.#given));
   }
 
-  #fail(message) {
+  #fail(refusal) {
     this.#said = null;
     replace(
       this.node,
-      failure(message, () => this.refresh()),
+      failure(refusal, () => this.refresh()),
     );
   }
 
@@ -101,12 +102,13 @@ function skeleton(lines) {
   return h("div", { class: "bones", role: "status", "aria-label": "Loading" }, bones);
 }
 
-function failure(message, again) {
+function failure({ message, command }, again) {
   return h(
     "div",
     { class: "empty", role: "alert" },
     sign("missing", 28),
     h("strong", {}, words(message)),
+    command ? h("div", { class: "cure" }, commandLine(command)) : null,
     h("p", {}, h("button", { type: "button", class: "button", onclick: again }, "Ask again")),
   );
 }

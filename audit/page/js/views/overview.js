@@ -159,7 +159,7 @@ function columns(several) {
         ),
         several ? h("span", { class: "under" }, name(row.cluster, { class: "" })) : null,
         row.deleted
-          ? h("span", { class: "under", title: `Topic id ${plain(row.topic_id)}` }, "deleted")
+          ? h("span", { class: "under", title: `Topic id ${plain(row.topic_id)}` }, "deleted or retired")
           : null,
         row.partly_unseen
           ? h(

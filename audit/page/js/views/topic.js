@@ -1,6 +1,7 @@
 /* One topic over a stretch of time: heat map, faults, what it waits for, where every line went,
    how late it was, and its hosts. */
 
+import { showsMessages } from "../account.js";
 import { ask } from "../asking.js";
 import { h, replace } from "../dom.js";
 import { bytes, count, counted } from "../figures.js";
@@ -141,8 +142,12 @@ function about(answer) {
     answer.topic_id
       ? h("span", { title: "Topic id" }, " · ", name(answer.topic_id, { class: "mono" }))
       : null,
-    answer.deleted ? " · deleted: it waits for nobody" : null,
+    answer.deleted ? " · deleted or retired: it waits for nobody" : null,
     checked(answer.checks),
+    messagesOf(answer, answer.topic, "Messages ›", {}),
+    answer.tiers.some((each) => each.dead > 0)
+      ? messagesOf(answer, `${answer.topic}.dead`, "Dead letters ›", { time: answer.from_time })
+      : null,
     former > 0
       ? h(
           "span",
@@ -151,6 +156,11 @@ function about(answer) {
         )
       : null,
   ];
+}
+
+function messagesOf({ cluster }, topic, text, from) {
+  if (!showsMessages(topic)) return null;
+  return [" · ", h("a", { href: link("messages", { cluster, topic, ...from }) }, text)];
 }
 
 /** When the brokers last read again what they store of it. */
