@@ -116,6 +116,7 @@ const ALERTS = {
   dead: ["unknown", "Dead letters", "many lines of a topic do not parse"],
   altered: ["pending", "Altered", "many lines of a topic had to be altered"],
   away: ["missing", "Away", "a broker, a registry or a ledger cannot be reached"],
+  clock: ["missing", "Clock", "the clock of a host is wrong"],
   certificate: ["unloaded", "Certificate", "a certificate of the audit ends soon"],
   disk: ["unloaded", "Disk", "the audit's disk is nearly full"],
 };
