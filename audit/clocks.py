@@ -6,10 +6,12 @@ entry says it again. One thread.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-import pyarrow as pa
+
+if TYPE_CHECKING:  # commands know of alerts, and need no pyarrow
+    import pyarrow as pa
 
 MOST_MILLIS: Final = 120_000  # that a clock may be off
 _FORGOTTEN_MILLIS: Final = 600_000  # after the last entry of a journal
@@ -30,7 +32,7 @@ class Clocks:
     def __init__(self) -> None:
         self._off: dict[tuple[str, str], _Off] = {}  # by cluster and journal
 
-    def note(self, cluster: str, body: pa.StructArray, now: int) -> None:
+    def note(self, cluster: str, body: "pa.StructArray", now: int) -> None:
         """Entries that have just come."""
         header = body.field("header")
         columns = (header.field(name).to_pylist() for name in ("source", "host", "time"))
