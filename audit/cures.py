@@ -30,7 +30,9 @@ _LANDED: Final = re.compile(
     r"([A-Za-z0-9._-]{1,249})/(dt=\d{4}-\d\d-\d\d(?:/hour=\d\d)?)/[^/]{1,255}"
 )
 # What a loader says of itself comes from the ledger: only a command of these letters is one.
-_OF_LOADER: Final = re.compile(r"`(penstock load(?: [\w./=:@%+\-]+)+)`", re.ASCII)
+_OF_LOADER: Final = re.compile(
+    r"`(penstock (?:load|schemas delete)(?: [\w./=:@%+\-]+)+)`", re.ASCII
+)
 
 
 def command_for(finding: Finding, key: TopicKey, commands: CommandsConfig) -> str:

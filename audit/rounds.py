@@ -153,6 +153,8 @@ class Rounds:
             self._standing.retired = self._service.reading.retired()
         self._folded |= touched.entries > 0
         before = self._standing.clusters[cluster]
+        if before.read and not chunk.to_come:
+            self._standing.clocks.note(cluster, chunk.body, now_millis())
         self._standing.note(
             cluster,
             behind=chunk.to_come,

@@ -99,8 +99,8 @@ ENTRIES: Final = (
             "In the files: the command beside the finding writes these hours anew from the "
             "brokers.",
             "At the brokers: a disk has damaged what it stored, or somebody else wrote. See the "
-            "broker's log and the kernel's (`dmesg`), and restore the partition from a replica or "
-            "a backup.",
+            "broker's log and the kernel's (`dmesg`), and restore the partition from a replica "
+            "(stop the broker, remove the partition's directory, start it) or a backup.",
             "See who may write to the topic: `penstock acls list`.",
         ),
     ),
@@ -146,7 +146,8 @@ ENTRIES: Final = (
         meaning="Hours of a topic wait for a program for longer than `alerts.late`.",
         steps=(
             "The topic's page says what it waits for. An agent: `penstock agent --status` on its "
-            "host. The loader: see when it last ran. A broker: `ledger waits` in its log.",
+            "host. The loader: see when it last ran. A broker: `ledger waits` in its log. A "
+            "mirror: `systemctl restart penstock-mirror` on its host.",
             "Retire a host that is gone for good: `penstock audit retire HOST --reason REASON`.",
         ),
     ),
@@ -155,9 +156,12 @@ ENTRIES: Final = (
         title="Silent",
         meaning="An agent has not been heard from, so probably nothing is read on its host.",
         steps=(
-            "On the host: `systemctl status penstock-agent`, `penstock agent --status`. Start it: "
-            "it reads on where it stopped, also in files that were rotated meanwhile.",
+            "On the host: `systemctl status penstock-agent`, `penstock agent --status`. Start it "
+            "(`systemctl start penstock-agent`): it reads on where it stopped, also in files that "
+            "were rotated meanwhile.",
             "If it runs, see whether it reaches the brokers: its log, `penstock agent --status`.",
+            "If no agent is heard, see `penstock status`: a broker whose disk is full takes no "
+            "lines. Make room on it, and all agents go on.",
             "Retire a host that is gone for good: `penstock audit retire HOST --reason REASON`.",
         ),
     ),
@@ -167,7 +171,8 @@ ENTRIES: Final = (
         meaning="Too many of a topic's lines do not parse, or do not fit its schema. They are in "
         "its dead-letter topic (`TOPIC.dead`), each with the reason, and are not lost.",
         steps=(
-            "See what is wrong with them: `penstock consume TOPIC.dead --from beginning`.",
+            "See what is wrong with them: "
+            "`penstock consume TOPIC.dead --from beginning --to-end --events`.",
             "If the application writes another format since a release, change the agent's input "
             "(docs/agent-configuration.md), or the schema: `penstock schemas check` says whether a "
             "new one is compatible.",
@@ -197,9 +202,24 @@ ENTRIES: Final = (
             "Start it: it catches up by itself. Other brokers lead its partitions meanwhile.",
             "The ledger: see from the audit's host whether the brokers can be reached, and whether "
             "its login and certificates are still accepted. The audit reads on where it stopped.",
-            "A registry: `systemctl status penstock-registry` on its host. Agents and loaders go "
-            "on with the schemas that they know.",
+            "A registry: `systemctl restart penstock-registry` on its host. Agents go on with the "
+            "schemas that they know meanwhile, and loads wait. (`penstock up` starts a program "
+            "again that has ended: kill one that hangs.)",
             "A broker that is gone for good: replace it (docs/how-to/run-a-cluster.md).",
+        ),
+    ),
+    RunbookEntry(
+        kind="clock",
+        title="Clock",
+        meaning="The clock of a host is off by more than two minutes. Lines without a time of "
+        "their own land in the wrong hours, and its agent says up to when it is done by that "
+        "clock.",
+        steps=(
+            "On the host: `timedatectl` says whether the clock is kept right, "
+            "`timedatectl set-ntp true` has it kept right.",
+            "Then `systemctl restart penstock-agent`: an agent that runs on follows a clock that "
+            "jumps ahead slowly, and its hours wait meanwhile.",
+            "Rows that have landed meanwhile stay in the hours of the wrong clock.",
         ),
     ),
     RunbookEntry(
@@ -330,7 +350,8 @@ def markdown() -> str:
             "",
             "<!-- Made from audit/runbook.py by `make reference`. -->",
             "",
-            f"*{INTRODUCTION} The audit serves this page at `/runbook`.*",
+            f"*{INTRODUCTION} The audit serves this page at `/runbook`. [Twelve "
+            "incidents](incidents.md) shows what some of them look like, and their cures.*",
             *(line for entry in ENTRIES for line in _paragraphs(entry)),
             "",
         )

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from audit.clocks import Clocks
 from audit.picture import TopicKey
 
 _OLD_MILLIS: Final = 30_000  # a ledger that was read since then is read all the time
@@ -65,6 +66,7 @@ class Standing(msgspec.Struct):
     inventory: str = ""  # what is wrong with the file
     retired: Collection[TopicKey] = frozenset()  # topics: nothing is expected of them any more
     unjudged: Sequence[TopicKey] = ()  # topics that cannot be judged
+    clocks: Clocks = msgspec.field(default_factory=Clocks)
     _spoken_of: dict[TopicKey, int] = {}  # not there, when last looked
     _unlisted: set[tuple[str, str]] = set()  # clusters, topics: see unlisted
     _guard: threading.Lock = msgspec.field(default_factory=threading.Lock)

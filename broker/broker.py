@@ -66,7 +66,7 @@ from broker.storage.identity import DirectoryOwner
 from broker.topic_config import TopicDefaults
 from broker.topics import TopicAdmin
 from broker.user_admin import UserAdmin
-from broker.withdrawals import Withdrawals
+from broker.withdrawals import Withdrawal, Withdrawals
 from cluster.brokers import Registration, id_taken, last_directory, note_directory, registered
 from cluster.controller import ControllerCandidate
 from cluster.earlier_producer_ids import drawn_by_cluster
@@ -508,10 +508,20 @@ class Broker:
         offline = sorted(self.partitions.offline.items())
         return [
             *(f"offline: {topic}-{index}: {reason}" for (topic, index), reason in offline),
-            *(f"lost: {withdrawal.words}" for withdrawal in self.withdrawals),
+            *self._full_disk(),
+            *map(_lost, self.withdrawals),
             *self._found.remarks,
             *(map(str, self._standing.remarks()) if self._standing is not None else ()),
         ]
+
+    def _full_disk(self) -> Iterator[str]:
+        full = [each for each in self.partitions if each.read_only]
+        if full:
+            first = f"{full[0].topic}-{full[0].index}"
+            which = first if len(full) == 1 else f"{first} and {len(full) - 1:,} more"
+            yield (
+                f"disk full: {which} can only be read until there is room in {self.config.data_dir}"
+            )
 
     def _checked(self) -> CheckedGauge:
         findings = self._found
@@ -560,3 +570,8 @@ def _rules(config: BrokerConfig) -> CoordinatorRules:
         commit_bytes=limits.commits_in_memory_bytes,
         retention_seconds=groups.offsets_retention,
     )
+
+
+def _lost(withdrawal: Withdrawal) -> str:
+    known = "; the ledger has it: `systemctl restart penstock-broker` ends this line"
+    return f"lost: {withdrawal.words}{known if withdrawal.told else ''}"

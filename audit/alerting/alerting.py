@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from audit.alerting.conditions import (
     ALTERED,
     AWAY,
+    CLOCK,
     DEAD,
     FAULTS,
     MOST_RAISED,
@@ -27,6 +28,7 @@ from audit.alerting.conditions import (
     decide,
     key_of,
     of_agents,
+    of_clocks,
     of_clusters,
     of_hours,
     of_loads,
@@ -84,7 +86,7 @@ class Alerting:
         self._offer_at = 0.0
         self.groups: Mapping[str, Group] = {}  # of what stands, by id
         after = int(config.alerts.after * 1000)
-        kinds = (*(each.value for each in FAULTS), UNLOADED, AWAY, DEAD, ALTERED, ZOOKEEPER)
+        kinds = (*(each.value for each in FAULTS), UNLOADED, AWAY, DEAD, ALTERED, CLOCK, ZOOKEEPER)
         self._after = dict.fromkeys(kinds, after)
         self._conditions: Conditions = {}
         self._since: dict[AlertKey, int] = {}
@@ -113,7 +115,11 @@ class Alerting:
         stays."""
         late = int(self._config.alerts.late * 1000)
         conditions = of_hours(hours, as_of, late, is_gone=self._standing.may_be_gone)
-        conditions |= of_agents(self._silent(as_of))
+        clocks = self._standing.clocks.wrong(now)
+        conditions |= of_clocks(clocks)
+        silent = [row for row in self._silent(as_of) if (row.cluster, row.host) not in clocks]
+        unheard = {row.cluster for row in silent if not self._is_heard(row.cluster, as_of)}
+        conditions |= of_agents(silent, unheard=unheard)
         conditions |= of_loads(self._failing(as_of), self._config.commands)
         conditions |= of_clusters(self._standing.clusters)
         conditions |= self._slowly_changing(as_of, now)
@@ -208,6 +214,12 @@ class Alerting:
         for row in self._agents("never", now, ""):
             if is_due or AlertKey(SILENT, row.cluster, "", row.host) in self._raised:
                 yield row
+
+    def _is_heard(self, cluster: str, as_of: Mapping[str, int]) -> bool:
+        """Whether any agent of the cluster is."""
+        patient = patience(self._config, as_of.get(cluster, 0), by_pace=False)
+        found = self._reading.agents(AgentsQuery(cluster=cluster, size=1), patient)
+        return any(found.by_state.get(state) for state in ("ok", "behind"))
 
     def _agents(self, state: str, now: int, cluster: str) -> Iterator[AgentRow]:
         for page in range(1, _MOST_SILENT // _PAGE + 1):

@@ -15,7 +15,7 @@ there is room. Since when a condition stands is not kept over a restart, but wha
 nothing is raised twice, and what ended meanwhile is resolved.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
@@ -25,6 +25,7 @@ from audit.answers import AgentRow, FailingLoad
 from audit.config import AlertsConfig, CommandsConfig
 from audit.cures import command_in
 from audit.findings import State
+from audit.headline import length_words
 from audit.judged_hours import HourVerdict
 from audit.picture import TopicKey
 from audit.programs import (
@@ -47,16 +48,18 @@ UNLOADED: Final = "unloaded"
 DEAD: Final = "dead"
 ALTERED: Final = "altered"
 AWAY: Final = "away"
+CLOCK: Final = "clock"
 FAULTS: Final = (State.UNKNOWN, State.MISSING, State.DUPLICATED, State.CHANGED)
 KINDS: Final = (
     *(each.value for each in FAULTS),
-    *(UNLOADED, LATE, SILENT, DEAD, ALTERED, AWAY),
+    *(UNLOADED, LATE, SILENT, DEAD, ALTERED, AWAY, CLOCK),
     *(MIRROR, LOADER, ZOOKEEPER, CERTIFICATE, DISK),
 )
 
 _OF_AUDIT: Final = frozenset({CERTIFICATE, DISK})  # without a cluster, it is the audit's own
 _LONGEST_WORDS: Final = 1_000
 _FEW_LINES: Final = 100
+_FEW_TOPICS: Final = 5  # of an agent
 
 
 class AlertKey(NamedTuple):
@@ -135,14 +138,20 @@ def of_loads(rows: Iterable[FailingLoad], commands: CommandsConfig) -> dict[Aler
     return found
 
 
-def of_agents(rows: Iterable[AgentRow]) -> dict[AlertKey, Condition]:
-    """Agents that are silent, and hosts that were never heard."""
-    return {
-        AlertKey(SILENT, each.cluster, "", each.host): Condition(
-            _short(_silence(each)), hosts=(each.host,)
-        )
-        for each in rows
-    }
+def of_agents(
+    rows: Iterable[AgentRow], *, unheard: Collection[str] = ()
+) -> dict[AlertKey, Condition]:
+    """Agents that are silent, and hosts that were never heard. `unheard` are clusters of which no
+    agent is heard: that is hardly the agents' fault."""
+    found: dict[AlertKey, Condition] = {}
+    for each in rows:
+        words, command = _silence(each), ""
+        if each.cluster in unheard and each.heard > 0:
+            words += f"; no agent of {each.cluster} is heard: its brokers may take no lines"
+            command = "penstock status"
+        key = AlertKey(SILENT, each.cluster, "", each.host)
+        found[key] = Condition(_short(words), hosts=(each.host,), command=command)
+    return found
 
 
 def of_shares(shares: Iterable[TopicShare], config: AlertsConfig) -> dict[AlertKey, Condition]:
@@ -175,6 +184,16 @@ def of_clusters(clusters: Mapping[str, ClusterStanding]) -> dict[AlertKey, Condi
         if cluster.registry_away:
             words = f"the registry of {name} does not answer: {cluster.registry_away}"
             found[AlertKey(AWAY, name, "", "registry")] = Condition(_short(words))
+    return found
+
+
+def of_clocks(wrong: Mapping[tuple[str, str], int]) -> dict[AlertKey, Condition]:
+    """Hosts whose clock is wrong, and how many milliseconds each is ahead."""
+    found: dict[AlertKey, Condition] = {}
+    for (cluster, host), ahead in wrong.items():
+        way = "ahead" if ahead > 0 else "behind"
+        words = _short(f"the clock of {host} is {length_words(abs(ahead))} {way}")
+        found[AlertKey(CLOCK, cluster, "", host)] = Condition(words, hosts=(host,))
     return found
 
 
@@ -242,7 +261,8 @@ def _unloaded(load: FailingLoad) -> str:
 def _silence(row: AgentRow) -> str:
     if row.heard <= 0:
         return f"{row.host} is in the inventory, and was never heard"
-    return f"{row.host} (agent {row.agent}) was last heard at {_moment(row.heard)}"
+    topics = f", which ships {', '.join(row.topics[:_FEW_TOPICS])}," if row.topics else ""
+    return f"{row.host} (agent {row.agent}){topics} was last heard at {_moment(row.heard)}"
 
 
 def _moment(time: int) -> str:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from audit import answers
+from audit.alerting.answers import NotedAlert, NotedAlerts
 from audit.findings import State
 from audit.judged_hours import HOUR
 from audit.queries import MOST_ITEMS
@@ -27,6 +28,7 @@ _SELDOM_S: Final = 5.0
 _ONE_LOAD_MILLIS: Final = 10_000  # between what one load commits of one topic and of the next
 _MOST_LOADS: Final = 200
 _MOST_LOOKED_INTO: Final = 20
+_MOST_ALERTS: Final = 20
 _FINEST_MILLIS: Final = 1_000  # rounded up to the audit's windows
 
 A = TypeVar("A")
@@ -51,6 +53,7 @@ class AuditPart(msgspec.Struct, frozen=True):
     open: Mapping[Name, OpenTopic]  # of those topics of which it was asked
     headlines: Mapping[str, answers.Headline | None]  # by cluster
     unwell: Sequence[answers.HealthRow] = ()  # programs with something wrong, the worst first
+    alerts: Sequence[NotedAlert] = ()  # that are raised, the newest first
 
 
 class AskingAudit:
@@ -80,6 +83,7 @@ class AskingAudit:
             self._open(topics),
             self._headlines(topics),
             [each for each in self._health().items if each.kind],
+            self._get("alerts", NotedAlerts, state="raised", size=_MOST_ALERTS).items,
         )
         self._kept_since = time.monotonic()
         return self._kept

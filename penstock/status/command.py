@@ -34,6 +34,7 @@ from penstock.status.words import (
     FAULTY,
     UNKNOWN,
     Words,
+    alert_words,
     count,
     duration,
     failing_words,
@@ -59,6 +60,7 @@ _TOPICS: Final = (
 )
 _AGENTS: Final = ("agent", "host", "state", "files", "not_read", "heard", "version")
 _FEW_AGENTS: Final = 20
+_FEW_ALERTS: Final = 5
 _STYLES: Final = {"silent": "red", "never": "red", "behind": "yellow"}
 _WELL: Final = 0
 _NOT_WELL: Final = 1
@@ -100,6 +102,8 @@ def show_standing(standing: PipelineStatus) -> None:
     if standing.alerts > 0:
         alerts = "1 alert is" if standing.alerts == 1 else f"{standing.alerts:,} alerts are"
         _say(Words("!", "yellow", f"{alerts} raised"))
+        for each in alert_words(standing.raised[:_FEW_ALERTS]):
+            _say(each)
     for problem in standing.problems:
         _say(Words("!", "yellow", shown(problem, 400)))
     _section(_BROKERS, [_broker(each) for each in standing.brokers])

@@ -7,6 +7,7 @@ import msgspec
 
 from agent.status import Status, why_not_ready
 from audit import answers
+from audit.alerting.conditions import CLOCK, UNLOADED
 from audit.findings import State, worst
 from audit.headline import NOT_LOADED
 from penstock.report.words import headline_words
@@ -14,6 +15,7 @@ from penstock.status.audit import AuditPart, OpenTopic, cluster_of, landed_of, l
 from penstock.status.cluster import ClusterPart, Remarks
 from penstock.status.values import (
     AgentStanding,
+    AlertStanding,
     FailingLoadStanding,
     LoadStanding,
     PipelineStatus,
@@ -63,6 +65,7 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         complete_until=min((each.complete_until for each in topics if each.state), default=-1),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
         alerts=audit.topics.alerts if audit else -1,
+        raised=tuple(_raised(audit, cluster)),
         problems=(*parts.silent, *_problems(parts, cluster, now)),
         altered=tuple(audit.topics.altered) if audit else (),
     )
@@ -131,6 +134,18 @@ def _failing(audit: AuditPart | None, cluster: str) -> Iterator[FailingLoadStand
                 reason=each.reason,
                 cure=each.cure,
                 destination=each.destination,
+            )
+
+
+def _raised(audit: AuditPart | None, cluster: str) -> Iterator[AlertStanding]:
+    """Without what the headline or a failing load says."""
+    headline = audit.headlines.get(cluster) if audit else None
+    known = {each.finding.id for each in headline.worst} if headline else set()
+    for alert in audit.alerts if audit else ():
+        is_said = alert.kind == UNLOADED or (alert.finding and alert.finding in known)
+        if alert.cluster in {cluster, ""} and not is_said:
+            yield AlertStanding(
+                kind=alert.kind, words=alert.words, raised=alert.raised, command=alert.command
             )
 
 
@@ -232,11 +247,13 @@ def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
 def _not_heard(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
     """Who ships nothing, or cannot say so. One that has started just now is given a moment."""
     asked = parts.agent
+    clocks = {each.host for each in parts.audit.alerts if each.kind == CLOCK} if parts.audit else ()
     new = asked and now - asked.started_millis < _JUST_STARTED_MILLIS
     rows = [
         each
         for each in (parts.audit.agents.items if parts.audit else [])
         if each.state in _NOT_HEARD
+        and each.host not in clocks  # it is heard, with another time
         and each.cluster in {cluster, ""}  # a host of the inventory is no cluster's
         and not (asked and new and each.agent == asked.agent)
     ]

@@ -81,6 +81,15 @@ class FailingLoadStanding(msgspec.Struct, frozen=True, kw_only=True):
     destination: str = ""
 
 
+class AlertStanding(msgspec.Struct, frozen=True, kw_only=True):
+    """An alert that is raised."""
+
+    kind: str
+    words: str
+    raised: int
+    command: str = ""  # that mends it, or shows more of it
+
+
 class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Everything."""
 
@@ -99,6 +108,7 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     complete_until: int = -1  # of all topics
     verdict_as_of: int = -1  # up to when the ledger has been read
     alerts: int = -1
+    raised: tuple[AlertStanding, ...] = ()  # the newest, but for those that the headline is about
     problems: tuple[str, ...] = ()  # who does not answer or is silent, and what brokers have lost
     altered: tuple[AlteredTotal, ...] = ()  # text of the last day that is not what the files have
 

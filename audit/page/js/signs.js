@@ -116,6 +116,7 @@ const ALERTS = {
   dead: ["unknown", "Dead letters", "many lines of a topic do not parse"],
   altered: ["pending", "Altered", "many lines of a topic had to be altered"],
   away: ["missing", "Away", "a broker, a registry or a ledger cannot be reached"],
+  clock: ["missing", "Clock", "the clock of a host is wrong"],
   mirror: ["missing", "Mirror", "a mirror has not been heard from"],
   loader: ["unloaded", "Loader", "a loader has begun no load for too long"],
   zookeeper: ["missing", "ZooKeeper", "a broker has lost ZooKeeper, or a server of it is down"],

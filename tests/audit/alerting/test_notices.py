@@ -40,6 +40,23 @@ def test_what_a_notice_says() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "host", "command"),
+    [
+        ("silent", "web-2", "systemctl start penstock-agent  # on web-2"),
+        (
+            *("clock", "web-2"),
+            "timedatectl set-ntp true && systemctl restart penstock-agent  # on web-2",
+        ),
+        ("away", "broker 2", "systemctl start penstock-broker  # on the host of broker 2"),
+        ("away", "registry", "systemctl restart penstock-registry  # on its host"),
+        ("away", "", "penstock status"),
+    ],
+)
+def test_the_command_for_a_program(kind: str, host: str, command: str) -> None:
+    assert notice([Alert(kind, "dc1", "", host, "away", SEVEN)]).command == command
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_can_be_told(kind: str) -> None:
     said = notice([Alert(kind, "dc1", HOSTILE, HOSTILE, HOSTILE, SEVEN)])

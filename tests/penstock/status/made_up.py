@@ -6,6 +6,7 @@ import msgspec
 
 from agent.status import AgentPhase, InputStatus, Status
 from audit import answers
+from audit.alerting.answers import NotedAlerts
 from audit.findings import FaultKind, KindCount, Kinds, State
 from audit.judged_hours import HOUR
 from audit.verdicts import Wait, WindowVerdict
@@ -158,7 +159,8 @@ def answers_of(
     said["health"] = answers.HealthAnswer(
         now=NOW, as_of=NOW, state="ok", summary="", by_state={}, page=page, items=list(part.unwell)
     )
-    return {path: msgspec.json.encode(each) for path, each in {**said, "topic": topic}.items()}
+    said |= {"topic": topic, "alerts": NotedAlerts(page=part.agents.page, items=[*part.alerts])}
+    return {path: msgspec.json.encode(each) for path, each in said.items()}
 
 
 def cluster_part(**ends: int) -> ClusterPart:

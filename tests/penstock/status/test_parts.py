@@ -209,7 +209,7 @@ def test_an_audit_is_asked_for_an_hour_of_what_is_open_and_seldom_for_the_rest()
         ("c", "done"): OpenTopic(part.topics.as_of, ""),
     }
     paths = [path for path, _ in audit.asked]
-    assert paths == ["topics", "agents", "loads", "brokers", "topic", "health", "topics"]
+    assert paths == ["topics", "agents", "loads", "brokers", "topic", "health", "alerts", "topics"]
     query = audit.asked[4][1]
     assert (query["topic"], query["from"], query["to"]) == (
         "t",

@@ -19,6 +19,7 @@ from penstock.directory.saved_start import SavedStart, save_start
 from penstock.status.command import show_standing
 from penstock.status.values import (
     AgentStanding,
+    AlertStanding,
     BrokerStanding,
     FailingLoadStanding,
     LoadStanding,
@@ -148,7 +149,7 @@ def test_watching_repeats_until_ctrl_c() -> None:
 def test_every_field_is_documented() -> None:
     page = (REPOSITORY / "docs" / "status.md").read_text().partition("## `--json`")[2]
     kinds = (
-        *(PipelineStatus, BrokerStanding, TopicStanding, AgentStanding),
+        *(PipelineStatus, BrokerStanding, TopicStanding, AgentStanding, AlertStanding),
         *(LoadStanding, FailingLoadStanding, KindCount, AlteredTotal),
     )
     fields = {field for kind in kinds for field in kind.__struct_fields__}
@@ -195,8 +196,15 @@ def test_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_somebody_is_away(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = printed(standing([topic("t")], problems=["no agent"], alerts=2), capsys)
-    assert lines[2:4] == ["! 2 alerts are raised", "! no agent"]
+    late = AlertStanding(kind="late", words="t waits", raised=NOW, command="penstock report t")
+    said = standing([topic("t")], problems=["no agent"], alerts=2)
+    lines = printed(msgspec.structs.replace(said, raised=(late,)), capsys)
+    assert lines[2:6] == [
+        "! 2 alerts are raised",
+        "! late, raised 2027-01-15T08:30:00Z: t waits",
+        "  what to do: penstock report t",
+        "! no agent",
+    ]
     assert lines[-1].startswith("docs/status.md ")
 
 
