@@ -50,6 +50,13 @@ def command_in(cure: str, commands: CommandsConfig) -> str:
     return _in_shell(found[1].split(), commands) if found else ""
 
 
+def advice(command: str) -> str:
+    """The command with what to think of first: what is accepted is never mended."""
+    is_last = " audit accept " in f" {command} "
+    lead = "if no copy can be shipped again, accept it" if is_last else "what to do"
+    return f"{lead}: {command}"
+
+
 def _in_shell(words: list[str], commands: CommandsConfig) -> str:
     command = shlex.join(words)
     if not commands.environment:

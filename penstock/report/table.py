@@ -12,6 +12,7 @@ import click
 
 from audit.alerting.answers import NotedAlert
 from audit.answers import ReportAnswer, TierTotals, TopicReport
+from audit.cures import advice
 from audit.findings import State
 from audit.headline import MARKS, NOT_LOADED
 from ground.printable import one_line
@@ -109,7 +110,7 @@ def _show_newer(newer: ReportAnswer) -> None:
 
 def _print_command(command: str) -> None:
     if command:
-        print(f"  what to do: {one_line(command)}")
+        print(f"  {advice(one_line(command))}")
 
 
 def _show_overview(topics: Sequence[TopicReport]) -> None:
@@ -162,7 +163,7 @@ def _remarks(topic: TopicReport) -> Iterator[_Remark]:
         yield _Remark(mark, colour, finding_words(each))
         if each.command and commands < _FEW_COMMANDS:
             commands += 1
-            yield _Remark(" ", "", f"what to do: {one_line(each.command)}")
+            yield _Remark(" ", "", advice(one_line(each.command)))
     if more := left_out(len(topic.findings), topic.findings_total, "such findings"):
         yield _Remark(MARKS[State.MISSING], _COLOURS[State.MISSING], more)
     for sentence in remark_lines(topic):

@@ -12,6 +12,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from audit.cures import advice
 from client.errors import BadAddress
 from ground.http_client import HttpUrl
 from penstock.cli.output import json_option, print_table
@@ -90,7 +91,7 @@ def is_well(standing: PipelineStatus) -> bool:
 def show_standing(standing: PipelineStatus) -> None:
     _say(verdict_words(standing), bold=True)
     if standing.command:
-        _say(Words(" ", "", f"what to do: {shown(standing.command, 4_000)}"))
+        _say(Words(" ", "", advice(shown(standing.command, 4_000))))
     for each in failing_words(standing):
         _say(each)
     if standing.alerts >= 0:

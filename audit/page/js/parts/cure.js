@@ -10,6 +10,9 @@ export function cure(kind, command) {
   return h(
     "div",
     { class: "cure" },
+    command?.includes(" audit accept ")
+      ? h("span", {}, "If no copy can be shipped again, accept it:")
+      : null,
     command ? commandLine(command) : null,
     h("a", { href: `runbook#${encodeURIComponent(kind)}`, target: "_blank", rel: "noopener" }, "Runbook"),
   );
