@@ -269,6 +269,13 @@ class Site:
         rows = pyarrow.dataset.dataset(table).to_table().to_pylist()
         return [str(each.get("message") or each.get("order")) for each in rows]
 
+    def counts(self) -> tuple[int, int, int]:
+        """How many lines were written, have landed, and are dead letters."""
+        written = sum(len(each.lines) for each in self.applications.values())
+        landed = [line for topic in self.applications for line in self.landed(topic)]
+        assert len(landed) == len(set(landed)), "each line has landed once"
+        return written, len(landed), sum(len(self.landed(f"{t}.dead")) for t in self.applications)
+
     # What is seen
 
     def run(self, command: str) -> Typed:
@@ -422,15 +429,20 @@ class Site:
         green = self.since()
         for each in self.applications.values():
             each.pause()
-        wait_until(
-            lambda: self.green(whole=True), within=PATIENCE, what=f"{name} is green", every=2
-        )
+        counted = (0, 0, 0)
+
+        def all_is_there() -> bool:
+            nonlocal counted
+            counted = written, landed, dead = self.counts()
+            return self.green(whole=True) and written == landed + dead + self.lost
+
+        try:
+            wait_until(all_is_there, within=PATIENCE, every=2)
+        except TimeoutError:
+            words = "{} lines were written, {} have landed, {} are dead letters"
+            raise AssertionError(f"{name}: {words.format(*counted)}") from None
+        written, landed, dead = counted
         last = [self.run(each) for each in ("penstock status", self.report)]
-        written = [line for each in self.applications.values() for line in each.lines]
-        landed = [line for topic in self.applications for line in self.landed(topic)]
-        dead = sum(len(self.landed(f"{topic}.dead")) for topic in self.applications)
-        assert len(landed) == len(set(landed)), "each line has landed once"
-        assert len(written) == len(landed) + dead + self.lost, (len(written), len(landed), dead)
         return Taken(
             name=name,
             first_sign=self._sign,
@@ -440,8 +452,8 @@ class Site:
             report=self._shown[1],
             alert=self._alert,
             cure=tuple(self.typed),
-            written=len(written),
-            landed=len(landed),
+            written=written,
+            landed=landed,
             dead=dead,
             lost=self.lost,
             last=tuple(each.output.splitlines()[0] for each in last),
