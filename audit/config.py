@@ -14,13 +14,11 @@ from typing import Final
 import msgspec
 
 from audit.receiver_config import Receiver, ReceiverKind
-from client.addresses import check_brokers
-from client.bootstrap import Bootstrap
-from client.security import Security
-from ground.certificate_expiry import CertificateFiles
-from ground.http_security import HttpSecurity
-from ground.listening import is_loopback
-from ground.server_tls import ListenerTls
+from client.connection.addresses import check_brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.security import Security
+from ground.http.security import HttpSecurity
+from ground.network.listening import is_loopback
 from ground.settings import (
     Bytes,
     FilePath,
@@ -33,6 +31,8 @@ from ground.settings import (
     check_not_negative,
     check_positive,
 )
+from ground.tls.certificate_expiry import CertificateFiles
+from ground.tls.server import ListenerTls
 from schemas.remote.address import RegistryAddress, check_registry
 
 _PORTS: Final = 65536

@@ -39,10 +39,10 @@ from audit.service import Service
 from audit.standing import ClusterStanding, Standing
 from audit.store.reading import StoreReading
 from audit.store.store import AuditStore
-from client.connection import SOFTWARE_VERSION
+from client.connection.connection import SOFTWARE_VERSION
 from columns.native import NATIVE, NOT_COMPILED
-from ground.certificate_expiry import CertificateWatch
-from ground.listening import CannotListen
+from ground.network.listening import CannotListen
+from ground.tls.certificate_expiry import CertificateWatch
 from ledger.health import HealthProbe
 
 CANNOT_START: Final = 1

@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 
 from audit.config import Cluster
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.connection.brokers import Brokers
 from client.errors import ClientError
-from client.group_lag import end_offsets
+from client.groups.lag import end_offsets
+from client.producing.delivery import TopicPartition
 from ground.chance import chance
 
 _EVERY_S: Final = 5.0

@@ -25,7 +25,7 @@ from audit.judged_hours import TopicFigures
 from audit.rates import RatesSeen
 from audit.standing import Standing
 from audit.store.reading import StoreReading
-from client.connection import SOFTWARE_VERSION
+from client.connection.connection import SOFTWARE_VERSION
 from ground.exposition import Histogram
 from ledger.health import HealthProbe
 

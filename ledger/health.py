@@ -18,8 +18,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from ground.certificate_expiry import CertificateFiles, CertificateWatch
 from ground.printable import path_text
+from ground.tls.certificate_expiry import CertificateFiles, CertificateWatch
 
 EVERY_SECONDS: Final = 600.0
 MOST_DISKS: Final = 8

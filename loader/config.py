@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from client.addresses import check_brokers
-from client.bootstrap import Bootstrap
-from client.security import Security
+from client.connection.addresses import check_brokers
+from client.connection.bootstrap import Bootstrap
+from client.connection.security import Security
 from cluster.errors import InvalidTopicName
-from cluster.names import check_topic_name
-from ground.http_security import HttpSecurity, check_scheme
+from cluster.layout.names import check_topic_name
+from ground.http.security import HttpSecurity, check_scheme
 from ground.settings import (
     Bytes,
     FilePath,

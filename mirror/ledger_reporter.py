@@ -33,19 +33,19 @@ from itertools import chain
 from typing import Any, Final, NamedTuple, Protocol
 
 from client.errors import ClientError, ErrorCode, Refused
-from client.fetch_session import Key
+from client.reading.fetch_session import Key
 from ledger.counting.batches import PartitionCount
 from ledger.counting.entries import Speaker, entries_of, entry_of, halves
 from ledger.counting.journal import PartitionKey
 from ledger.health import HealthProbe, HealthReports
 from ledger.names import VERSION
-from mirror.batches import Gap
 from mirror.config import MirrorConfig
-from mirror.copied_count import CopiedCount, Spread
-from mirror.partition import CopiedPartition
+from mirror.partitions.batches import Gap
+from mirror.partitions.copied_count import CopiedCount, Spread
+from mirror.partitions.partition import CopiedPartition
 from mirror.topics import TopicCopy
 from schemas.errors import SchemaError
-from wire.batch import BatchHeader
+from wire.record_batches.batch import BatchHeader
 
 log = logging.getLogger(__name__)
 

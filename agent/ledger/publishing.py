@@ -28,22 +28,22 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from agent.accounting.parcels import BatchKind, Eventless, Outgoing, Parcel
+from agent.accounting.runs import KnownSource, SourceId
 from agent.config import AgentConfig
 from agent.journal.journal import Journal
 from agent.journal.state import NotSeen, Statement
 from agent.ledger.entries import Draft, Json, drafts, entry, file_json
-from agent.parcels import BatchKind, Eventless, Outgoing, Parcel
 from agent.recognition.identity import FULL
-from agent.runs import KnownSource, SourceId
 from agent.topic_schemas.values import TopicSchema
-from client.connection import SOFTWARE_VERSION
-from client.delivery import Batch, TopicPartition
+from client.connection.connection import SOFTWARE_VERSION
+from client.producing.delivery import Batch, TopicPartition
 from ground.printable import path_text
 from ledger.health import HealthProbe, HealthReports
 from schemas.envelope import Encoder
 from schemas.errors import BadMessage
-from wire.compression import Codec
-from wire.records import Record, build_batch
+from wire.record_batches.compression import Codec
+from wire.record_batches.records import Record, build_batch
 
 APP: Final = "penstock-agent"
 PATH_SECONDS: Final = 3600.0

@@ -26,7 +26,7 @@ from audit.alerting.errors import NotTold, Refused
 from audit.alerting.notices import Group, Notice
 from audit.alerting.senders import Sender
 from audit.receiver_config import Receiver
-from ground.durable_files import replace_file
+from ground.files.durable_files import replace_file
 from ground.known_types import known_type
 
 FILE: Final = "alert-receivers.json"

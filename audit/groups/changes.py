@@ -11,7 +11,7 @@ from typing import Final
 
 from audit.answers import Mark
 from audit.groups.lags import GroupsSeen
-from client.group_offsets import EMPTY, STABLE, GroupOfMembers
+from client.groups.offsets import EMPTY, STABLE, GroupOfMembers
 
 _MOST_TOPICS: Final = 20  # of a group, in which it is marked
 _MOST_MARKS: Final = 1_000  # of a look

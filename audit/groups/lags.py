@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from client.delivery import TopicPartition
-from client.group_lag import GroupPartition, Lag
-from client.group_offsets import GroupOfMembers, ListedGroup
+from client.groups.lag import GroupPartition, Lag
+from client.groups.offsets import GroupOfMembers, ListedGroup
+from client.producing.delivery import TopicPartition
 
 UNKNOWN: Final = -1
 _MILLI: Final = 1000

@@ -17,11 +17,10 @@ from typing import Final
 
 from audit.config import Cluster
 from audit.groups.lags import GroupsSeen, seen
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.connection.brokers import Brokers
 from client.errors import ClientError, NotAllowed, Unsupported, check
-from client.group_lag import lag
-from client.group_offsets import (
+from client.groups.lag import lag
+from client.groups.offsets import (
     DEAD,
     EMPTY,
     Committed,
@@ -30,6 +29,7 @@ from client.group_offsets import (
     committed_offsets,
     describe_groups,
 )
+from client.producing.delivery import TopicPartition
 from ground.chance import chance
 from wire.messages import list_groups
 from wire.messages.list_groups import ListGroupsRequest

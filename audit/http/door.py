@@ -48,8 +48,8 @@ from audit.http.login_page import MOST_BYTES, login_page, safe_place, typed
 from audit.http.page_files import PageFile
 from audit.http.statements import PATHS as STATEMENTS
 from audit.http.visitors import Visitor, Visitors, address_of
-from ground.listening import is_loopback
-from ground.refusals import Refusals
+from ground.network.listening import is_loopback
+from ground.network.refusals import Refusals
 
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
 STATIC: Final = "/static/"

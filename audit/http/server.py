@@ -36,11 +36,11 @@ from audit.http.strict_requests import StrictRequests
 from audit.http.visitors import HASHING_THREADS, Visitors
 from audit.messages.reading import MessageReader
 from audit.service import Service
-from ground.listening import listen
-from ground.networks import network_of
-from ground.refusals import Refusals
-from ground.server_tls import ServerTls
-from ground.tls import BadTls
+from ground.network.listening import listen
+from ground.network.networks import network_of
+from ground.network.refusals import Refusals
+from ground.tls.client import BadTls
+from ground.tls.server import ServerTls
 
 HEAD_SECONDS: Final = 5.0  # from the first byte of a request, or a connection's start, to all of it
 

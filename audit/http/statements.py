@@ -23,7 +23,7 @@ from audit.errors import BadQuery, NotNow, NotWritten, Unanswerable
 from audit.http.alerts import NOTE_KINDS, note
 from audit.http.answering import PageAnswer, problem
 from audit.service import Service
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from client.errors import ClientError
 from ground.known_types import known_type
 from ground.printable import one_line

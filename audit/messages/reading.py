@@ -24,18 +24,18 @@ from audit.errors import NotAllowed as NotShown
 from audit.messages.answers import MessageKind, Messages, ShownMessage
 from audit.messages.showing import Showing, instead
 from audit.queries import MessagesQuery
-from client.brokers import Brokers
-from client.delivery import TopicPartition
+from client.connection.brokers import Brokers
 from client.errors import ClientError, ErrorCode, NotAllowed, Refused, UnknownTopic
-from client.excerpt import Content, Piece, bounds, pieces
-from client.offsets import offsets_of
+from client.producing.delivery import TopicPartition
+from client.reading.excerpt import Content, Piece, bounds, pieces
+from client.reading.offsets import offsets_of
 from client.rights import Right
 from ledger.names import topic_id_text
 from schemas.registry_client import RegistryClient
 from wire.acls import USER, Operation
-from wire.compression import TooLarge
 from wire.errors import BatchError
-from wire.records import records
+from wire.record_batches.compression import TooLarge
+from wire.record_batches.records import records
 
 MOST_BYTES: Final = 1024 * 1024
 

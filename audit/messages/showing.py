@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from audit.messages.answers import MessageKind, ShownField, ShownMessage
-from client.excerpt import Content, Piece
+from client.reading.excerpt import Content, Piece
 from schemas.envelope import Decoder, schema_id_of
 from schemas.errors import BadMessage, RegistryError
 from schemas.event_schemas import DEAD_LETTER
 from schemas.parsing import AvroSchema
 from schemas.plain_values import plain
-from wire.records import Record
+from wire.record_batches.records import Record
 
 MOST_SHOWN: Final = 16 * 1024
 MOST_DECODED: Final = 1024 * 1024  # bytes of a value: decoded, it may take twenty times as many

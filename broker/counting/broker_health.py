@@ -8,11 +8,11 @@ import asyncio
 import time
 from typing import Final
 
-from broker.config import BrokerConfig
-from client.connection import SOFTWARE_VERSION
-from cluster.session import Session, SessionState
+from broker.configs.config import BrokerConfig
+from client.connection.connection import SOFTWARE_VERSION
+from cluster.session.session import Session, SessionState
 from cluster.view import ClusterView
-from cluster.zookeeper_status import serving
+from cluster.zookeeper_server.status import serving
 from ledger.health import Health, HealthProbe, ZooKeeperSession
 from ledger.names import LEDGER_TOPIC
 

@@ -18,7 +18,8 @@ from typing import Final
 
 import msgspec
 
-from broker.config import BrokerConfig
+from broker.configs.config import BrokerConfig
+from broker.configs.listeners import Listener
 from broker.counting.broker_health import BrokerHealth
 from broker.counting.reports import (
     SIZE_BYTES,
@@ -31,10 +32,9 @@ from broker.counting.reports import (
     Task,
     framed,
 )
-from broker.listeners import Listener
-from broker.partitions import Partitions
+from broker.replicas.partitions import Partitions
+from broker.replicas.withdrawals import Withdrawals
 from broker.storage.log import Log
-from broker.withdrawals import Withdrawals
 from ground.known_types import known_type
 from ledger.counting.counted_offsets import EpochStart
 from ledger.names import topic_id_text

@@ -19,9 +19,9 @@ import msgspec
 from broker.counting.partition_counting import PartitionCounting
 from broker.counting.reports import SIZE_BYTES, CountingReport, CountingResult, Task, framed
 from broker.counting.scrubbing import Scrubbing
-from broker.data_directory import JOURNAL
-from client.bootstrap import Bootstrap
-from client.connection import SOFTWARE_VERSION
+from broker.replicas.data_directory import JOURNAL
+from client.connection.bootstrap import Bootstrap
+from client.connection.connection import SOFTWARE_VERSION
 from ground.known_types import known_type
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from broker.config import Checks
-from client.security import Security
+from broker.configs.config import Checks
+from client.connection.security import Security
 from ledger.counting.counted_offsets import EpochStart
 from ledger.health import Health
 from schemas.remote.address import RegistryAddress

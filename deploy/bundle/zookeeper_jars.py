@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from cluster.jars import find_tls_class_path
+from cluster.zookeeper_server.jars import find_tls_class_path
 from deploy.bundle.archives import sha256, write_tar
 
 LOCK: Final = Path(__file__).with_name("zookeeper-jars.lock")

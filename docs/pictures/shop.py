@@ -24,13 +24,13 @@ import yaml
 from audit.answers import ReportAnswer
 from audit.findings import State
 from audit.picture import TierKind
-from bench.processes import tree
+from bench.figures.processes import tree
 from docs.pictures.shown import ROOT
-from ground import listening
-from ground.http_client import parse_program_url
-from ground.http_security import HttpSecurity, access_to
-from harness.server_process import ServerProcess, free_ports, http_page
-from harness.waiting import wait_until
+from ground.http.client import parse_program_url
+from ground.http.security import HttpSecurity, access_to
+from ground.network import listening
+from harness.processes.server_process import ServerProcess, free_ports, http_page
+from harness.processes.waiting import wait_until
 from penstock.cli.failures import Failed
 from penstock.demo.applications.payments import PAYMENTS
 from penstock.demo.applications.shop import SHOP

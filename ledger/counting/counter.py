@@ -25,8 +25,8 @@ from ledger.counting.entries import (
     is_full,
 )
 from ledger.counting.journal import CountingJournal, PartitionKey, Place
-from wire.batch import LENGTH_PREFIX, BatchHeader, Buffer
 from wire.mirrored import MirrorOf
+from wire.record_batches.batch import LENGTH_PREFIX, BatchHeader, Buffer
 
 _NOWHERE: Final = (-1, -1)
 _MANY_BATCHES: Final = 512

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from client.errors import ClientError, OffsetsMissing
 from loader.config import LoaderConfig
 from loader.errors import GapError, Interrupted, LoaderError, RunTaken, StoreError

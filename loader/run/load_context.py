@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from client.brokers import Brokers
+from client.connection.brokers import Brokers
 from loader.commit.history import History
 from loader.config import LoaderConfig
 from loader.errors import Interrupted

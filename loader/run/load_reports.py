@@ -27,8 +27,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from client.brokers import Brokers
-from client.connection import SOFTWARE_VERSION
+from client.connection.brokers import Brokers
+from client.connection.connection import SOFTWARE_VERSION
 from client.errors import ClientError
 from ground.known_types import known_type
 from ledger.health import Health, HealthProbe

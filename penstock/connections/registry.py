@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from ground.http_security import HttpSecurity
+from ground.http.security import HttpSecurity
 from ground.printable import one_line
 from penstock.cli import address_variables
 from penstock.cli.completion import words

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from client.security import Mechanism
+from client.connection.security import Mechanism
 from ledger.names import LEDGER_TOPIC
 from penstock.directory.places import HOST, OFFLINE, SOURCE, MirrorPorts, Places, Ports
 from wire.acls import (

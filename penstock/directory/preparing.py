@@ -21,10 +21,10 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from agent.config_inputs import Input
+from agent.configuration.inputs import Input
 from agent.files.patterns import split
 from ground.administration_log import FILE_NAME
-from ground.durable_files import replace_file
+from ground.files.durable_files import replace_file
 from penstock.directory.errors import DirectoryUnusable, WrongFollow
 from penstock.directory.locks import Locks, locked_settings
 from penstock.directory.places import (

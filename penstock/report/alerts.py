@@ -10,7 +10,7 @@ import click
 from audit.alerting.answers import Acknowledge, Mute, Noted, NotedAlert, NotedAlerts, Unmute
 from audit.alerting.conditions import KINDS
 from audit.config import AuditConfig
-from ground.http_client import HttpUrl
+from ground.http.client import HttpUrl
 from ground.printable import one_line
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, print_table

@@ -11,7 +11,7 @@ import msgspec
 from audit.alerting.answers import NotedAlert
 from audit.answers import ReportAnswer, TopicReport
 from audit.findings import State
-from ground.http_client import HttpUrl
+from ground.http.client import HttpUrl
 from ground.printable import one_line
 from penstock.cli.failures import Failed, usage_words
 from penstock.cli.output import json_option, print_json

@@ -17,9 +17,9 @@ from click.core import ParameterSource
 
 from audit.answers import AgentRow, AgentsAnswer
 from audit.config import AuditConfig
-from client.brokers import Brokers
-from client.security import Security
-from ground.http_client import HttpUrl
+from client.connection.brokers import Brokers
+from client.connection.security import Security
+from ground.http.client import HttpUrl
 from ground.printable import one_line
 from ledger.operators import check_writable, write_accepted, write_retired
 from penstock.cli.failures import Failed

@@ -18,8 +18,8 @@ from audit.findings import State
 from audit.judged_hours import HOUR
 from audit.queries import MOST_ITEMS
 from audit.verdicts import Wait, WindowVerdict
-from ground.http_client import HttpClient, HttpUrl
-from ground.http_security import HttpAccess
+from ground.http.client import HttpClient, HttpUrl
+from ground.http.security import HttpAccess
 from ground.known_types import known_type
 from penstock.status.part import NoStatus, said_by
 from penstock.status.values import LoadStanding

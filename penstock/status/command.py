@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from audit.cures import advice
 from client.errors import BadAddress
-from ground.http_client import HttpUrl
+from ground.http.client import HttpUrl
 from penstock.cli.output import json_option, print_table
 from penstock.connections.cluster import DEFAULT_BOOTSTRAP, bootstrap_option, brokers_security
 from penstock.connections.http_options import broker_http_of, broker_http_option, http_security

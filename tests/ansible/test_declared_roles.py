@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.ansible_tools import REPOSITORY, Played
-from harness.broker_process import BrokerProcess
-from harness.made_secrets import made_secret
-from harness.registry_process import RegistryProcess
-from harness.secured_broker import SecuredBroker
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.hosts.ansible_tools import REPOSITORY, Played
+from harness.logins.made_secrets import made_secret
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.penstock.secured_broker import SecuredBroker
 from tests.ansible.conftest import Steps
 from tests.penstock.running import At, penstock
 

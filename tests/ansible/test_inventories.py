@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from audit.config import AuditConfig
-from harness.ansible_tools import COLLECTION, play
+from harness.hosts.ansible_tools import COLLECTION, play
 from loader.config import LoaderConfig
 from mirror.config import MirrorConfig
 from penstock.config.client_profile import ClientProfile

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.ansible_tools import COLLECTION, Played, play
+from harness.hosts.ansible_tools import COLLECTION, Played, play
 from tests.ansible.conftest import HERE
 
 pytestmark = [pytest.mark.long, pytest.mark.not_quick("starts Ansible")]

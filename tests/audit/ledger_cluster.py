@@ -6,11 +6,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from harness.audit_process import AuditProcess
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
 from ledger.publishing import Entry, write_entries
 from schemas.registry_client import RegistryClient
 

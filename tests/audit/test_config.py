@@ -3,7 +3,7 @@
 import pytest
 
 from audit.config import AlertsConfig, AuditConfig, MessageReaders, MessagesConfig, ProxyLogin
-from ground.server_tls import ClientCertificates, ListenerTls
+from ground.tls.server import ClientCertificates, ListenerTls
 
 
 @pytest.mark.parametrize(("window", "silent"), [(60, 30), (60, 119.9), (3600, 600)])

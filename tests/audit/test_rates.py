@@ -4,13 +4,13 @@ import pytest
 
 from audit.config import Cluster
 from audit.rates import RatesLook, RatesSeen, rates_between
-from client import admin
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from client.producer import Producer
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from client.admin import topics as admin
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
+from client.producing.producer import Producer
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 
 ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -14,10 +14,10 @@ import pytest
 
 from audit import answers
 from audit.said_by import said_by
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.audit_process import AuditProcess
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.audit import AuditProcess
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from ledger.publishing import Entry
 from tests.audit.alerting.listener import Listener
 from tests.audit.ledger_cluster import LedgerCluster

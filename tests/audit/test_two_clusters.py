@@ -28,7 +28,7 @@ from audit.standing import ClusterStanding, Standing
 from audit.store.store import AuditStore
 from audit.verdicts import TopicVerdict
 from ground.intervals import Intervals
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from ledger.reading import LedgerChunk, LedgerPositions
 from tests.audit.audited_ledger import FIRST, NOW
 from tests.audit.store.said import HOUR, MINUTE, TOPIC, Json, body, entry, run

@@ -8,14 +8,14 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, TopicPartition
 
-from bench.brokers import PENSTOCK
-from bench.log_files import first_line
-from bench.log_lines import block, json_line, plain_line
+from bench.contents.log_files import first_line
+from bench.contents.log_lines import block, json_line, plain_line
+from bench.figures.profile import QUICK, Place, ServerKind
 from bench.peers import PEERS
 from bench.peers.filebeat import FILEBEAT
 from bench.peers.peer import Task
-from bench.profile import QUICK, Place, ServerKind
-from bench.shippers import Running, shipper_of, shippers, shipping
+from bench.servers.brokers import PENSTOCK
+from bench.servers.shippers import Running, shipper_of, shippers, shipping
 
 _TASK = Task(Path("/home/of/it"), Path("/where/logs/are"), 9099, "bench-1")
 # Debian's rsyslog, and what was made here by `make bench-peers`.

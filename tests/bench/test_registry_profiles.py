@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench.profile import QUICK
+from bench.figures.profile import QUICK
+from bench.figures.rounds import measure
+from bench.loads.registry_load import CPU, RATE
 from bench.profiles import PROFILES, registry_startup
-from bench.registry_load import CPU, RATE
-from bench.registry_servers import elsewhere, running
-from bench.rounds import measure
-from harness.registry_process import RegistryProcess
+from bench.servers.registry_servers import elsewhere, running
+from harness.penstock.registry import RegistryProcess
 
 _TINY = replace(QUICK, seconds=0.05, schemas=20, versions=10)
 

@@ -11,10 +11,10 @@ from typing import Final
 
 import pytest
 
-from cluster.jars import find_tls_class_path
+from cluster.zookeeper_server.jars import find_tls_class_path
 from deploy.bundle import collection, wheels, zookeeper_jars
 from deploy.bundle.archives import sha256
-from harness.ansible_tools import ansible_tool
+from harness.hosts.ansible_tools import ansible_tool
 from tests.bundle.made_wheels import made_wheel, made_wheelhouse
 
 ROOT: Final = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from deploy.bundle.archives import sha256
-from harness.ansible_tools import ansible_tool, play
+from harness.hosts.ansible_tools import ansible_tool, play
 
 VERSION: Final = "0.1.0+g0123456789"
 HOUSE: Final = f"penstock-wheelhouse-{VERSION}-py311-linux-x86_64.tar"

@@ -8,16 +8,16 @@ from contextlib import closing, contextmanager
 import pytest
 from msgspec.structs import force_setattr
 
-from client import admin
-from client.brokers import Brokers
-from client.connection import BrokerConnection
-from client.consumer import Consumer, ConsumerRecord
+from client.admin import topics as admin
+from client.connection.brokers import Brokers
+from client.connection.connection import BrokerConnection
 from client.errors import ErrorCode, Refused, UnknownTopic
-from client.fetcher import Fetcher
-from client.offsets import AtOffset, AtTime, Beginning, End, Start, start_offsets
-from client.producer import Acks, Delivered, Identity, Producer, take_identity
-from wire.batch import check_batch
-from wire.records import Codec
+from client.producing.producer import Acks, Delivered, Identity, Producer, take_identity
+from client.reading.consumer import Consumer, ConsumerRecord
+from client.reading.fetcher import Fetcher
+from client.reading.offsets import AtOffset, AtTime, Beginning, End, Start, start_offsets
+from wire.record_batches.batch import check_batch
+from wire.record_batches.records import Codec
 
 IMPATIENT = 1.0  # seconds
 

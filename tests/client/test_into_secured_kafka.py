@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 import pytest
 
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.consumer import Consumer
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.security import Login, Mechanism, Security
 from client.errors import ClientError, NotLetIn
-from client.offsets import Beginning
-from client.producer import Producer
-from client.security import Login, Mechanism, Security
-from ground.tls import Tls
-from harness.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
-from harness.certificates import Authority
-from harness.secured_kafka import MECHANISMS, USERS, secured_kafka, unsigned_token
-from harness.server_process import free_ports
+from client.producing.producer import Producer
+from client.reading.consumer import Consumer
+from client.reading.offsets import Beginning
+from ground.tls.client import Tls
+from harness.kafka.apache_kafka import ApacheKafka, kafka_classpath, why_no_kafka
+from harness.kafka.secured_kafka import MECHANISMS, USERS, secured_kafka, unsigned_token
+from harness.logins.certificates import Authority
+from harness.processes.server_process import free_ports
 from tests.client.writing_and_reading import write_and_read_for
 
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(300)]

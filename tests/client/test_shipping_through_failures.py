@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from client.admin import create_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.delivery import TopicPartition
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.apache_kafka import ApacheKafka
-from harness.broker_process import BrokerProcess
+from client.admin.topics import create_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.producing.delivery import TopicPartition
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.broker import BrokerProcess
 from tests.client.cutting_proxy import CuttingProxy
 from tests.client.shipper import shipping
 

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cluster import paths
-from cluster.brokers import register, registered
-from cluster.controller import elect
+from cluster.controller.controller import elect
+from cluster.controller.topics import create_topic, read_topic
 from cluster.errors import ClusterError, Unavailable
-from cluster.identity import cluster_id
-from cluster.operations import Create
-from cluster.session import Session, SessionState
-from cluster.topics import create_topic, read_topic
+from cluster.layout import paths
+from cluster.records.brokers import register, registered
+from cluster.records.identity import cluster_id
+from cluster.session.operations import Create
+from cluster.session.session import Session, SessionState
 from cluster.view import ClusterView
-from harness.waiting import wait_until
-from harness.zookeepers import ZooKeepers
+from harness.penstock.zookeepers import ZooKeepers
+from harness.processes.waiting import wait_until
 from tests.cluster.conftest import a_broker, a_topic
 
 pytestmark = pytest.mark.long

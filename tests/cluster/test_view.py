@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from cluster import paths
-from cluster.brokers import register
-from cluster.configs import BrokerResource, TopicResource, alter
-from cluster.controller import elect
+from cluster.controller.controller import elect
+from cluster.controller.topics import add_partitions, create_topic, finish_deletion, mark_deleted
 from cluster.errors import MapMissing, Unavailable
-from cluster.identity import cluster_id
-from cluster.operations import Create, Delete, Set, in_transactions
-from cluster.session import Session
-from cluster.topics import add_partitions, create_topic, finish_deletion, mark_deleted
+from cluster.layout import paths
+from cluster.records.brokers import register
+from cluster.records.configs import BrokerResource, TopicResource, alter
+from cluster.records.identity import cluster_id
+from cluster.session.operations import Create, Delete, Set, in_transactions
+from cluster.session.session import Session
 from cluster.values import ClusterSnapshot, ControllerEpoch
 from cluster.view import ClusterView
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.waiting import wait_until
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.processes.waiting import wait_until
 from tests.cluster.conftest import Connect, a_broker, a_partition, a_topic, expire
 from tests.cluster.proxy import Proxy
 

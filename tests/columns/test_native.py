@@ -21,8 +21,8 @@ from schemas.envelope import Encoder
 from schemas.errors import BadMessage, InvalidSchema
 from schemas.parsing import AvroSchema, parse
 from tests.schemas.avro_strategies import schemas, values
-from wire.batch import HEADER_SIZE, BatchHeader, read_header
-from wire.records import Record, build_batch
+from wire.record_batches.batch import HEADER_SIZE, BatchHeader, read_header
+from wire.record_batches.records import Record, build_batch
 
 if native.NATIVE:
     from columns._avro_columns import Reader

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from harness.ansible_tools import ansible_tool
-from harness.made_secrets import made_secret
-from harness.simulated_hosts import Played, SimulatedHosts, simulated_hosts, tree
+from harness.hosts.ansible_tools import ansible_tool
+from harness.hosts.simulated_hosts import Played, SimulatedHosts, simulated_hosts, tree
+from harness.logins.made_secrets import made_secret
 
 pytestmark = [
     pytest.mark.long,

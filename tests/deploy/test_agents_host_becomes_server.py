@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.ansible_tools import ansible_tool
-from harness.simulated_hosts import Played, SimulatedHosts, simulated_hosts, tree
+from harness.hosts.ansible_tools import ansible_tool
+from harness.hosts.simulated_hosts import Played, SimulatedHosts, simulated_hosts, tree
 from tests.bundle.made_wheels import made_wheel, made_wheelhouse
 
 pytestmark = [

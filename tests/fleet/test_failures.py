@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pytest
 
-from harness.hosts import Host
-from harness.waiting import wait_until
+from harness.hosts.hosts import Host
+from harness.processes.waiting import wait_until
 from tests.fleet.fleet import Fleet, Played, Playing
 from tests.fleet.marked import plays_on_hosts
 from tests.fleet.releases import next_commit

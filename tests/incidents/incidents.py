@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from penstock.directory.places import Places
 from tests.broker.storage.log_files import flip
 from tests.elsewhen.clock import VARIABLE, Clock, compile_clock

@@ -28,9 +28,9 @@ import msgspec
 import pyarrow.dataset
 from playwright.sync_api import sync_playwright
 
-from harness.agent_process import AgentProcess
-from harness.penstock_process import PenstockProcess
-from harness.waiting import wait_until
+from harness.penstock.agent import AgentProcess
+from harness.penstock.program import PenstockProcess
+from harness.processes.waiting import wait_until
 from penstock.directory.places import Places, Ports
 from tests.audit.page.browsing import ARGUMENTS, CHROMIUM
 from tests.incidents.pictures import palette_png

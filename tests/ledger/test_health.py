@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ground.certificate_expiry import CertificateFiles
-from harness.certificates import Authority
+from ground.tls.certificate_expiry import CertificateFiles
+from harness.logins.certificates import Authority
 from ledger.entries import LedgerEntries
 from ledger.health import (
     LONGEST_LABEL,

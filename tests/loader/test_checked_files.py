@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from pyspark.sql import SparkSession
 
-from harness.broker_process import BrokerProcess
+from harness.penstock.broker import BrokerProcess
 from loader.config import CompletenessConfig, LoaderConfig
 from loader.errors import DamagedBatch, FilesDiffer
 from loader.run.load_context import LoadRequest

@@ -15,13 +15,13 @@ from client.errors import ConnectionLost
 from ledger.counting.counted_offsets import Json, furthest_copied
 from ledger.counting.journal import PartitionKey
 from ledger.health import HealthProbe
-from mirror.copied_count import Spread
 from mirror.ledger_reporter import LedgerReporter, StoredBatch
-from mirror.partition import CopiedPartition
+from mirror.partitions.copied_count import Spread
+from mirror.partitions.partition import CopiedPartition
 from mirror.topics import Standing, TopicCopy
 from tests.mirror.headers import header
 from tests.mirror.workers import mirror_config
-from wire.batch import BatchHeader
+from wire.record_batches.batch import BatchHeader
 
 KEY = PartitionKey("dc1.clicks", "an-id", 0)
 COPY = TopicCopy(KEY.topic, "clicks", Standing.COPIED, partitions=1, topic_id=KEY.topic_id)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from tests.mutants.drawing import Mutant, edits
 from tests.mutants.outcomes import Outcome, Verdict, losses, table
 from tests.mutants.running import MARK, Copy, Ran, end, judge

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ground.http_client import HttpClient, HttpError, parse_url
-from ground.http_security import HttpSecurity
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from ground.http.client import HttpClient, HttpError, parse_url
+from ground.http.security import HttpSecurity
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from registry.http.routes import _TABLE, NEEDED
 from schemas.errors import RegistryRefused
 from schemas.registry_client import RegistryClient

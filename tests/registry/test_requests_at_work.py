@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.registry_process import CONTENT_TYPE, Answer, RegistryProcess
+from harness.penstock.registry import CONTENT_TYPE, Answer, RegistryProcess
 
 A_LETTER = '{"type":"record","name":"R","doc":"🧀","fields":[]}'
 WRONG_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","default":"x"}]}'

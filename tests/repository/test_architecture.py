@@ -11,7 +11,7 @@ import click
 import pytest
 
 import penstock
-from client.connection import SOFTWARE_VERSION
+from client.connection.connection import SOFTWARE_VERSION
 from penstock.cli.lazy_group import LazyGroup
 from penstock.command_line import penstock as command_line
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from harness.server_process import ServerProcess
+from harness.processes.server_process import ServerProcess
 
 
 class Server(ServerProcess):

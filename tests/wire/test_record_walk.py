@@ -16,10 +16,10 @@ from tests.wire.poisoned_batches import (
     sized,
     varint,
 )
-from wire.batch import HEADER, HEADER_SIZE, check_batch
 from wire.errors import BatchError, ErrorCode
-from wire.large_batches import walk_large
-from wire.record_check import NATIVE, SLACK, RecordCheck, check_forms, parse
+from wire.record_batches.batch import HEADER, HEADER_SIZE, check_batch
+from wire.record_batches.large_batches import walk_large
+from wire.record_batches.record_check import NATIVE, SLACK, RecordCheck, check_forms, parse
 
 if NATIVE:
     from wire._records import walk

@@ -28,8 +28,8 @@ import click
 from avro.datafile import DataFileWriter
 from avro.io import DatumWriter
 
-from client.consumer import Consumer, ConsumerRecord
 from client.errors import ClientError
+from client.reading.consumer import Consumer, ConsumerRecord
 from penstock.cli.failures import Failed
 from penstock.cli.output import print_json
 from penstock.topics.avro_files.codecs import CODECS

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.accounting.runs import SourceId
 from agent.batches import framing
 from agent.batches.building import build
 from agent.batches.framing import Frame, Stretch, framed
 from agent.batches.plan import SourceHeader, TopicPlan
 from agent.config import BatchCompression
-from agent.runs import SourceId
-from client.delivery import TopicPartition
+from client.producing.delivery import TopicPartition
 from schemas.envelope import Encoder
 from schemas.event_schemas import LOG_LINE, built_in
 from tests.agent.batches.event_tails import encoded, of
 from tests.agent.compiled import needs
-from wire.batch import HEADER_SIZE
-from wire.records import Record, build_batch, records
+from wire.record_batches.batch import HEADER_SIZE
+from wire.record_batches.records import Record, build_batch, records
 
 TARGET = TopicPartition("lines", 3)
 PLAIN = TopicPlan("lines", 7, 8, "web-17.example.com")

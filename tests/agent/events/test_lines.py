@@ -6,14 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.config_inputs import LongLines
-from agent.config_lines import Multiline, Redaction
-from agent.cuts import MOST_RAW
+from agent.accounting.cuts import MOST_RAW
+from agent.accounting.runs import Excepted, Fate
+from agent.configuration.inputs import LongLines
+from agent.configuration.lines import Multiline, Redaction
 from agent.errors import InputError
 from agent.events import splitting
 from agent.events.encodings import line_encoding
 from agent.events.splitting import ALL, lines_of
-from agent.runs import Excepted, Fate
 from tests.agent.compiled import needs
 from tests.agent.events.reading import NOW, read, reader_of
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.config_inputs import Format
-from agent.config_lines import Time
+from agent.configuration.inputs import Format
+from agent.configuration.lines import Time
 from agent.errors import InputError
 from agent.events import times
 from agent.events.faults import LineFault

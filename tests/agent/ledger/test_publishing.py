@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from agent.accounting.parcels import Eventless, Parcel
+from agent.accounting.runs import Excepted, Fate, Progress, Run
 from agent.config import BatchCompression, Batches
 from agent.ledger.publishing import NAMED_SECONDS, Heartbeats
-from agent.parcels import Eventless, Parcel
 from agent.recognition.identity import fingerprint
-from agent.runs import Excepted, Fate, Progress, Run
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from ledger.names import LEDGER_TOPIC, topic_id_text
 from tests.agent.journal.samples import files
 from tests.agent.shipping.agent_side import (

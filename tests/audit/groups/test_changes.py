@@ -4,9 +4,9 @@ import pytest
 
 from audit.groups.changes import changes, settled
 from audit.groups.lags import GroupsSeen, seen
-from client.delivery import TopicPartition
-from client.group_lag import Lag
-from client.group_offsets import GroupOfMembers, ListedGroup, MemberOfGroup
+from client.groups.lag import Lag
+from client.groups.offsets import GroupOfMembers, ListedGroup, MemberOfGroup
+from client.producing.delivery import TopicPartition
 
 LOOKED = 1_790_000_000_000
 

@@ -14,7 +14,7 @@ from audit.http.page_files import page_files
 from audit.http.resources import MESSAGES, RESOURCES, Resource
 from audit.http.statements import PATHS
 from audit.queries import Query
-from harness.audit_process import AuditProcess
+from harness.penstock.audit import AuditProcess
 
 OTHERS = ("/", "/api/openapi.json", "/healthz", "/readyz", "/metrics")
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from harness.audit_process import AuditProcess
+from harness.penstock.audit import AuditProcess
 from tests.audit.http.locked import (
     ADDRESSES,
     ALICE,

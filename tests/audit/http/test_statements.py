@@ -9,7 +9,7 @@ import pytest
 
 from audit.http.alerts import NOTE_PATHS
 from audit.http.statements import MOST_BYTES, PATHS
-from harness.audit_process import Answer
+from harness.penstock.audit import Answer
 from tests.audit.http.locked import (
     ADDRESSES,
     ALICE,

@@ -16,18 +16,18 @@ from audit.messages.answers import MessageKind, Messages
 from audit.messages.reading import MessageReader
 from audit.messages.showing import MOST_SHOWN
 from audit.queries import MessagesQuery
-from client.admin import create_topic, delete_topic
-from client.bootstrap import Bootstrap
-from client.brokers import Brokers
-from client.producer import Producer
-from client.security import Mechanism
-from cluster.zookeeper import EmbeddedZooKeeper
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.secured_broker import SecuredBroker
+from client.admin.topics import create_topic, delete_topic
+from client.connection.bootstrap import Bootstrap
+from client.connection.brokers import Brokers
+from client.connection.security import Mechanism
+from client.producing.producer import Producer
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.penstock.secured_broker import SecuredBroker
 from schemas.registry_client import RegistryClient
 from tests.audit.messages.written import SCRIPT, dead_letter, log_line, spoil, write
-from wire.records import Codec
+from wire.record_batches.records import Codec
 
 PATIENT: Final = 60.0
 

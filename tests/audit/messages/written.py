@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Final
 
-from client.admin import create_topic
-from client.brokers import Brokers
-from client.producer import Producer
-from harness.broker_process import BrokerProcess
+from client.admin.topics import create_topic
+from client.connection.brokers import Brokers
+from client.producing.producer import Producer
+from harness.penstock.broker import BrokerProcess
 from schemas.envelope import Encoder
 from schemas.event_schemas import DEAD_LETTER, LOG_LINE, built_in
 from schemas.registry_client import RegistryClient

@@ -8,7 +8,7 @@ from typing import Final
 
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from harness.audit_process import AuditProcess
+from harness.penstock.audit import AuditProcess
 from tests.audit.page.pipeline_said import Said, mirror_said
 
 AXE: Final = Path(__file__).parent / "axe"  # its lock file

@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, Route, expect
 from audit import answers
 from audit.alerting import conditions
 from audit.findings import FaultKind, KindCount
-from harness.audit_process import AuditProcess
-from harness.waiting import wait_until
+from harness.penstock.audit import AuditProcess
+from harness.processes.waiting import wait_until
 from tests.audit.ledger_cluster import LedgerCluster
 from tests.audit.page.browsing import (
     ARGUMENTS,

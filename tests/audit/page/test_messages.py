@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from harness.audit_process import AuditProcess
+from harness.penstock.audit import AuditProcess
 from tests.audit.ledger_cluster import LedgerCluster
 from tests.audit.messages.written import SCRIPT, dead_letter, log_line, spoil, write
 from tests.audit.page.browsing import BEGAN, NOW, PATIENT, Keep, opened

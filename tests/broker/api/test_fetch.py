@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.config import Intervals
+from broker.configs.config import Intervals
 from tests.broker.api.fetching import ClientSession, asked, fetched, offsets_in, told, whole
 from tests.broker.api.requests import delete
 from tests.broker.api.running_broker import RawClient, RunningBroker, batch

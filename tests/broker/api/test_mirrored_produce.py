@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import pytest
 
 from broker.errors import ApiError
-from broker.partition import Partition
-from cluster import topics
-from harness.waiting import wait_until
+from broker.replicas.partition import Partition
+from cluster.controller import topics
+from harness.processes.waiting import wait_until
 from tests.broker.api.mirroring import MARK, fetched, mirror, request, source_batch, source_bytes
 from tests.broker.api.requests import (
     OF_TOPIC,
@@ -24,7 +24,6 @@ from tests.broker.api.requests import (
     unused,
 )
 from tests.broker.api.running_broker import PATIENCE, RawClient, RunningBroker, batch
-from wire.batch import TRANSACTIONAL, headers
 from wire.errors import ErrorCode
 from wire.messages import produce
 from wire.messages.incremental_alter_configs import ConfigOperation
@@ -36,6 +35,7 @@ from wire.messages.produce import (
     TopicProduceData,
 )
 from wire.mirrored import ACCEPT_GAP, MIRROR_ID, MIRROR_OF
+from wire.record_batches.batch import TRANSACTIONAL, headers
 
 NewTopic = Callable[..., str]
 

@@ -14,9 +14,9 @@ from confluent_kafka.admin import (
 )
 
 from broker.api.alter_user_scram_credentials import MOST_USERS
-from cluster import users
-from ground import scram
-from harness.waiting import wait_until
+from cluster.records import users
+from ground.logins import scram
+from harness.processes.waiting import wait_until
 from tests.broker.api.requests import alter_users, deletion, upsertion
 from tests.broker.api.running_broker import RawClient, RunningBroker
 from wire.errors import ErrorCode

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.errors import ErrorCode, Refused
-from harness.made_batches import NOON, WINDOW, foreign_batch, header_of
+from harness.penstock.made_batches import NOON, WINDOW, foreign_batch, header_of
 from ledger.counting.batches import Json
 from ledger.counting.counter import Counter
 from ledger.counting.entries import Speaker

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.jars import find_java
+from cluster.zookeeper_server.jars import find_java
 from loader.spark.java_classes import MAKING_SECONDS, PREFIX, JavaClasses
 
 pytestmark = pytest.mark.long

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from client.brokers import Brokers
-from harness.apache_kafka import ApacheKafka
-from harness.broker_process import BrokerProcess
-from harness.waiting import wait_until
+from client.connection.brokers import Brokers
+from harness.kafka.apache_kafka import ApacheKafka
+from harness.penstock.broker import BrokerProcess
+from harness.processes.waiting import wait_until
 from tests.client.shipped_topics import delete_before
 from tests.mirror.kafka_target.conftest import NewMirror
 from tests.mirror.kafka_target.messages import (

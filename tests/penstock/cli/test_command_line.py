@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.server_process import free_ports
+from harness.processes.server_process import free_ports
 from penstock.cli import address_variables
 from penstock.cli.address_variables import (
     AGENT,

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.config_inputs import Format, Input
+from agent.configuration.inputs import Format, Input
 from agent.events.fields import by_named_groups, fields_of_syslog
 from penstock.demo.applications.payments import PAYMENTS
 from penstock.demo.applications.shop import SHOP

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.apache_kafka import ApacheKafka
+from harness.kafka.apache_kafka import ApacheKafka
 from tests.penstock.groups.consumer_groups import (
     describe,
     fill_topic,

@@ -11,7 +11,7 @@ import pytest
 from audit.alerting.answers import NotedAlert, NotedAlerts
 from audit.answers import ListPage, Problem, ReportAnswer, TopicReport
 from audit.findings import State
-from harness.audit_process import AuditProcess
+from harness.penstock.audit import AuditProcess
 from penstock.cli.time_arguments import DAY_MILLIS, HOUR_MILLIS
 from penstock.report.asking import last_day, verdict
 from penstock.report.command import command, exit_code

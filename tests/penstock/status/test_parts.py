@@ -11,10 +11,15 @@ from hypothesis import strategies as st
 from audit.findings import State
 from audit.judged_hours import HOUR
 from audit.verdicts import Wait, WindowVerdict
-from client.addresses import Address
-from client.delivery import TopicPartition
-from client.metadata import BrokerMetadata, ClusterMetadata, PartitionMetadata, TopicMetadata
-from ground.http_client import parse_program_url
+from client.connection.addresses import Address
+from client.connection.metadata import (
+    BrokerMetadata,
+    ClusterMetadata,
+    PartitionMetadata,
+    TopicMetadata,
+)
+from client.producing.delivery import TopicPartition
+from ground.http.client import parse_program_url
 from penstock.status.audit import (
     AskingAudit,
     OpenTopic,

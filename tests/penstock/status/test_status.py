@@ -11,9 +11,9 @@ import pytest
 
 from audit.answers import AlteredTotal
 from audit.findings import KindCount, State
-from harness.broker_process import BrokerProcess
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from harness.penstock.broker import BrokerProcess
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from penstock.directory.places import MirrorPorts, Places, Ports
 from penstock.directory.saved_start import SavedStart, save_start
 from penstock.status.command import show_standing

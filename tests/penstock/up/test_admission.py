@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.permissions import Permissions
-from cluster import acls, paths, users
-from cluster.session import Session
-from cluster.zookeeper import EmbeddedZooKeeper
-from ground.scram import ScramMechanism
+from broker.access.permissions import Permissions
+from cluster.layout import paths
+from cluster.records import acls, users
+from cluster.session.session import Session
+from cluster.zookeeper_server.server import EmbeddedZooKeeper
+from ground.logins.scram import ScramMechanism
 from penstock.directory.keys import make_keys
 from penstock.directory.locks import USERS, Locks, rules
 from penstock.directory.locks import users as users_of

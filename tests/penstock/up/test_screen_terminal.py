@@ -18,7 +18,7 @@ from typing import TextIO
 
 import pytest
 
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from penstock.directory.places import Addresses, Places
 from penstock.up.screen import PlainScreen, Screen, watching
 from penstock.up.screen_terminal import TerminalScreen

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from audit import answers
-from harness.waiting import wait_until
+from harness.processes.waiting import wait_until
 from penstock.directory.locks import ADMIN, TOKENS, USERS, Locks
 from penstock.directory.pipeline_access import PipelineAccess
 from penstock.directory.places import Addresses, MirrorPorts, Places, Ports

@@ -12,8 +12,8 @@ from typing import Any
 import fastavro
 import pytest
 
-from harness.registry_process import RegistryProcess
-from harness.waiting import wait_until
+from harness.penstock.registry import RegistryProcess
+from harness.processes.waiting import wait_until
 from penstock.connections.registry import PATIENCE_SECONDS
 from penstock.topics.consume import AVRO_CODECS
 from schemas.envelope import Encoder, prefix
