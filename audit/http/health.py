@@ -183,7 +183,7 @@ def _brokers(
     by_id = {each.name: each for each in sorted(programs, key=lambda each: each.heard)}
     for broker in standing.brokers:
         program = by_id.get(str(broker.id))
-        leads = f"leads {broker.leads:,} of {broker.replicas.partitions:,} partitions"
+        leads = f"leads {broker.leads:,} of {broker.partitions:,} partitions"
         if program is not None:
             yield replace(_row(program, leads, config, now), host=program.host)
         else:
