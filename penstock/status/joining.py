@@ -45,6 +45,7 @@ class StatusParts(msgspec.Struct, frozen=True):
 def joined(parts: StatusParts, now: int) -> PipelineStatus:
     cluster, rows, load = _of_audit(parts)
     topics = tuple(_topics(parts, cluster, rows, load))
+    silent = _silent_agents(parts, cluster, now)
     if load is not None:
         lags = [each.end - each.landed for each in topics if min(each.end, each.landed) >= 0]
         load = msgspec.structs.replace(load, lag=sum(max(0, lag) for lag in lags) if lags else -1)
@@ -61,8 +62,14 @@ def joined(parts: StatusParts, now: int) -> PipelineStatus:
         failing_loads=tuple(_failing(audit, cluster)),
         headline=_headline(audit, cluster),
         command=_command(audit, cluster),
-        verdict=_verdict(rows, topics),
-        complete_until=min((each.complete_until for each in topics if each.state), default=-1),
+        verdict=_verdict(rows, topics, silent),
+        complete_until=min(
+            (
+                *(each.complete_until for each in topics if each.complete_until >= 0),
+                *(each.heard for each in silent if each.heard > 0),
+            ),
+            default=-1,
+        ),
         verdict_as_of=audit.topics.as_of if audit and audit.topics.as_of > 0 else -1,
         alerts=audit.topics.alerts if audit else -1,
         raised=tuple(_raised(audit, cluster)),
@@ -162,9 +169,16 @@ def _command(audit: AuditPart | None, cluster: str) -> str:
     return found.worst[0].finding.command if found and found.worst else ""
 
 
-def _verdict(rows: Mapping[str, answers.TopicRow], topics: Sequence[TopicStanding]) -> str:
-    """The worst of all topics; none where the brokers have no topic."""
+def _verdict(
+    rows: Mapping[str, answers.TopicRow],
+    topics: Sequence[TopicStanding],
+    silent: Sequence[answers.AgentRow],
+) -> str:
+    """The worst of all topics; none where the brokers have no topic. While an agent is silent there
+    may be lines that it has not read, so nothing is complete up to now."""
     state = worst([each.state for each in rows.values()]) if rows else ""
+    if state is State.COMPLETE and silent:
+        return State.PENDING
     return "" if state in {State.EMPTY, State.COMPLETE} and not topics else state
 
 
@@ -246,10 +260,18 @@ def _problems(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
 
 def _not_heard(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
     """Who ships nothing, or cannot say so. One that has started just now is given a moment."""
+    rows = _silent_agents(parts, cluster, now)
+    for each in rows[:_MOST_OF_ONE_KIND]:
+        yield silence_words(each.agent, each.host, each.heard, now)
+    if len(rows) > _MOST_OF_ONE_KIND:
+        yield f"and {len(rows) - _MOST_OF_ONE_KIND:,} agents more are silent"
+
+
+def _silent_agents(parts: StatusParts, cluster: str, now: int) -> list[answers.AgentRow]:
     asked = parts.agent
     clocks = {each.host for each in parts.audit.alerts if each.kind == CLOCK} if parts.audit else ()
     new = asked and now - asked.started_millis < _JUST_STARTED_MILLIS
-    rows = [
+    return [
         each
         for each in (parts.audit.agents.items if parts.audit else [])
         if each.state in _NOT_HEARD
@@ -257,10 +279,6 @@ def _not_heard(parts: StatusParts, cluster: str, now: int) -> Iterator[str]:
         and each.cluster in {cluster, ""}  # a host of the inventory is no cluster's
         and not (asked and new and each.agent == asked.agent)
     ]
-    for each in rows[:_MOST_OF_ONE_KIND]:
-        yield silence_words(each.agent, each.host, each.heard, now)
-    if len(rows) > _MOST_OF_ONE_KIND:
-        yield f"and {len(rows) - _MOST_OF_ONE_KIND:,} agents more are silent"
 
 
 def _unwell(parts: StatusParts, cluster: str) -> Iterator[str]:

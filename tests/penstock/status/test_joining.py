@@ -115,6 +115,14 @@ def test_an_agent_of_which_the_audit_has_not_heard() -> None:
     assert standing.problems == ("agent: not ready: starting",)
 
 
+def test_nothing_is_complete_up_to_now_while_an_agent_is_silent() -> None:
+    silent = agent_row("a1", state="silent", heard=NOW - 39_000)
+    opened = {("c", "t"): OpenTopic(NOW - 1_000, "")}
+    audit = audit_part([topic_row("t")], agents=[silent], opened=opened)
+    standing = joined(StatusParts(cluster=cluster_part(t=100), audit=audit), NOW)
+    assert (standing.verdict, standing.complete_until) == ("pending", NOW - 39_000)
+
+
 def test_partitions_without_a_leader_are_a_problem() -> None:
     cluster = cluster_part(t=100)
     lost = replace(cluster.topics["t"], end=-1, stored=-1, without_leader=2)
