@@ -290,6 +290,22 @@ EVENTS: Final[dict[str, Event]] = {
                 "to_time": 1_795_132_060_000,
             }
         ],
+        "health": [
+            {
+                "name": "1",
+                "program_version": "0.1.0",
+                "started": 1_795_132_000_000,
+                "interval_millis": 600_000,
+                "disks": [{"label": "/var/lib/penstock", "free": 1 << 40, "total": 1 << 41}],
+                "certificates": [{"label": "/etc/penstock/a.pem", "ends": 1_805_132_000_000}],
+                "zookeeper": {
+                    "connected": True,
+                    "since": 1_795_132_000_000,
+                    "servers": 3,
+                    "serving": -1,
+                },
+            }
+        ],
     },
     "Everything": everything(tree=[everything(any="leaf"), everything(any=b"abc", map={})]),
 }
