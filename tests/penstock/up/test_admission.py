@@ -79,7 +79,7 @@ def test_each_program_may_do_what_it_does() -> None:
         (Operation.WRITE, "logs.dead", ["agent"]),
         (Operation.WRITE, "_audit", ["agent", "loader"]),
         (Operation.WRITE, "_schemas", ["registry"]),
-        (Operation.READ, "logs", ["agent", "loader"]),
+        (Operation.READ, "logs", ["agent", "loader", "audit"]),
         (Operation.READ, "_audit", ["loader", "audit"]),
         (Operation.READ, "_schemas", ["registry"]),
         (Operation.DELETE, "logs", []),
@@ -97,7 +97,7 @@ def test_a_mirror_may_copy_and_nothing_else() -> None:
         (Operation.DELETE, "dc1.web", False),
     ):
         assert ("mirror" in who_may(operation, topic, mirrored=True)) is may, topic
-    assert who_may(Operation.READ, "dc1._schemas", mirrored=True) == ["registry", "mirror"]
+    assert who_may(Operation.READ, "dc1._schemas", mirrored=True) == ["registry", "audit", "mirror"]
 
 
 def test_both_clusters_know_who_may_come_in(tmp_path: Path, zookeeper: EmbeddedZooKeeper) -> None:

@@ -160,7 +160,7 @@ function about(answer) {
 
 function messagesOf({ cluster }, topic, text, from) {
   if (!showsMessages(topic)) return null;
-  return [" · ", h("a", { href: link("messages", { cluster, topic, ...from }) }, text)];
+  return [" · ", h("a", { class: "inline", href: link("messages", { cluster, topic, ...from }) }, text)];
 }
 
 /** When the brokers last read again what they store of it. */
