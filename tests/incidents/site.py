@@ -365,7 +365,7 @@ class Site:
         assert notice
         self._alerted = self.since()
         time.sleep(3)
-        self._shown = self.run("penstock status"), self.run("penstock report")
+        self._shown = self.run("penstock status"), self.run("penstock report --day today")
         self._photograph(picture)
         self._alert = notice_text(notice)
 
