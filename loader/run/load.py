@@ -23,7 +23,14 @@ from typing import TYPE_CHECKING, Final
 from client.connection.brokers import Brokers
 from client.errors import ClientError, OffsetsMissing
 from loader.config import LoaderConfig
-from loader.errors import GapError, Interrupted, LoaderError, RunTaken, StoreError
+from loader.errors import (
+    GapError,
+    Interrupted,
+    LoaderError,
+    RunTaken,
+    StoreError,
+    cure_of,
+)
 from loader.hours.audit import Audit
 from loader.hours.completeness import Watermarks
 from loader.hours.ledger_reading import read_watermarks
@@ -175,6 +182,8 @@ def run_table(context: LoadContext, table: TableSource) -> TableOutcome:
     if outcome.error is not None and context.stopping.is_set():
         when = "before anything was" if outcome.run is None else f"after run {outcome.run} had been"
         outcome.error = Interrupted(f"table {table.name}: stopped {when} committed")
+    if outcome.error is not None:
+        outcome.cure = cure_of(outcome.error, table.name, context.request.config_file)
     report_failure(context, table, outcome, began)
     context.watcher.ended(outcome)
     return outcome

@@ -125,7 +125,7 @@ def report_failure(
     if not _reports(context) or error is None or isinstance(error, _NO_END) or _is_loaded(outcome):
         return
     try:
-        _report_failure(context, table, error, began, outcome.destination)
+        _report_failure(context, table, outcome, reason_of(error), began)
     except (ClientError, SchemaError, LoaderError) as other:
         text = f"cannot report in the ledger that this table failed: {other}"
         outcome.warnings.append(text)
@@ -225,7 +225,7 @@ def _is_loaded(outcome: TableOutcome) -> bool:
 
 
 def _report_failure(
-    context: LoadContext, table: TableSource, error: Exception, began: int, destination: str
+    context: LoadContext, table: TableSource, outcome: TableOutcome, reason: str, began: int
 ) -> None:
     path = state_path(table.name)
     try:
@@ -233,11 +233,10 @@ def _report_failure(
     except StoreError:
         data = None
     before = None if data is None else from_bytes(data)
-    state, is_news = failing(before, reason_of(error), began, context.now())
+    state, is_news = failing(before, reason, began, context.now())
     if is_news:
         topics = [source.topic for source in table.topics]
-        cure = cure_of(error, table.name, context.request.config_file)
-        _report(context, statements(topics, state, cure), destination)
+        _report(context, statements(topics, state, outcome.cure), outcome.destination)
         context.store.replace(path, msgspec.json.encode(state))
 
 

@@ -41,6 +41,7 @@ class TableOutcome(msgspec.Struct):
     warnings: list[str] = []
     seconds: float = 0.0
     error: Exception | None = None
+    cure: str = ""  # what to do about the error
 
     @property
     def did_nothing(self) -> bool:

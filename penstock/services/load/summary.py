@@ -7,7 +7,7 @@ import msgspec
 
 from ground.printable import one_line
 from loader.checks.statements import printable
-from loader.errors import FilesDiffer, cure_of, reason_of
+from loader.errors import FilesDiffer, reason_of
 from loader.run.outcomes import PartitionRange, TableOutcome, worst_exit_code
 from loader.tables import hour_folder
 from penstock.cli.output import Row, print_table
@@ -68,7 +68,7 @@ def show(outcomes: Sequence[TableOutcome]) -> None:
         # Where files differ, what was new is loaded all the same.
         what = outcome.table if isinstance(error, FilesDiffer) else f"{outcome.table} failed"
         print(f"{what}: {one_line(reason_of(error))}")
-        print(f"  what to do: {one_line(cure_of(error, outcome.table))}")
+        print(f"  what to do: {one_line(outcome.cure)}")
 
 
 def show_plan(outcomes: Sequence[TableOutcome]) -> None:
@@ -167,7 +167,7 @@ def _table(outcome: TableOutcome) -> Mapping[str, Any]:
         "warnings": outcome.warnings,
         "seconds": round(outcome.seconds, 3),
         "error": _text(outcome.error),
-        "cure": None if outcome.error is None else cure_of(outcome.error, outcome.table),
+        "cure": outcome.cure or None,
     }
 
 

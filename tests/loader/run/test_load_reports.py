@@ -130,17 +130,19 @@ def test_a_table_that_fails_is_told_of_until_it_is_loaded(
     application.write(30, time=BEGAN)
     spoil(application, 10)
     other.write(20, time=BEGAN)
-    failed, well = load(both, LoadRequest(), lambda: SparkWork(spark), Listening())
+    request = LoadRequest(config_file="/a b.yaml")  # which the cure names, to be run as printed
+    failed, well = load(both, request, lambda: SparkWork(spark), Listening())
     assert isinstance(failed.error, TooManyDead)
+    cure = cure_of(failed.error, application.topic, "/a b.yaml")
     assert (well.error, well.rows) == (None, 20)
     show([failed, well])
     last = capsys.readouterr().out.splitlines()[-2:]
     assert last == [
         f"{application.topic} failed: {reason_of(failed.error)}",
-        f"  what to do: {cure_of(failed.error, application.topic)}",
+        f"  what to do: {cure}",
     ]
     tables: Any = document(EndedLoad((failed, well), 1.0))["tables"]
-    assert [each["cure"] for each in tables] == [cure_of(failed.error, application.topic), None]
+    assert [each["cure"] for each in tables] == [cure, None]
     assert worst_exit_code([failed, well]) == 6
 
     (first,) = told(config, application.topic)

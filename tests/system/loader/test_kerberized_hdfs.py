@@ -131,6 +131,7 @@ def test_the_how_to(
         "dc1-a:9092": config.brokers[0], "http://dc1-a:8081": config.registry,
         "hdfs://namenode:8020": kerberized.uri, "/etc/hadoop/conf": str(conf),
         "/etc/penstock/penstock.keytab": str(realm.keytab("penstock")), "EXAMPLE.ORG": REALM,
+        "/etc/penstock/loader.yaml": "loader.yaml",
         "page_views": application.topic, "local[*]": "local[2]",
     }  # fmt: skip
 
