@@ -3,9 +3,9 @@ Avro's rules.
 
 Records, enums and fixed types match by name, without namespace, or by the reader's alias; fields by
 name or alias. A reader's union takes the branch of the same full name, otherwise the first of the
-same type (and name), otherwise the first that the written type can be promoted to. Values of logical
-types keep their meaning (schemas/evolution/units.py). A type that cannot be read is an error only
-where there are values of it: an empty list of it can be read.
+same type (and name), otherwise the first that the written type can be promoted to. Values of
+logical types keep their meaning (schemas/evolution/units.py). A type that cannot be read is an
+error only where there are values of it: an empty list of it can be read.
 """
 
 from collections.abc import Sequence

@@ -33,8 +33,8 @@ class UnitChange(msgspec.Struct, frozen=True):
 
 
 def unit_changes(writer: AvroSchema, reader: AvroSchema) -> list[UnitChange]:
-    """The changes, in the order of the reader's fields. Raises `InvalidSchema` if the schemas' types
-    have too many pairs."""
+    """The changes, in the order of the reader's fields. Raises `InvalidSchema` if the schemas have
+    too many pairs of types."""
     found: list[UnitChange] = []
     waiting: list[tuple[Type, Type, str]] = [(writer.type, reader.type, "")]
     met: set[tuple[int, int]] = set()
@@ -81,6 +81,8 @@ def _change(writer: Primitive | Fixed, reader: Primitive | Fixed, path: str) -> 
         return UnitChange(path, before, after, "old events become dead letters", is_refused=True)
     if scale.digits > 0:
         effect = "old events are rescaled; those whose value does not fit become dead letters"
+        if before.startswith("time-"):  # whose column is the number
+            effect += "; rows that have landed keep the former unit until they are rebuilt"
         return UnitChange(path, before, after, effect, is_refused=False)
     what = "is not exact or does not fit" if scale.digits else "does not fit"
     effect = f"old events whose value {what} become dead letters"

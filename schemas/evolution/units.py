@@ -2,11 +2,11 @@
 
 Rules:
 
-1. A value keeps its meaning. Between two units of one quantity it is multiplied or divided by a power
-   of ten: decimal(12,2) to decimal(12,4), timestamp-millis to timestamp-micros.
+1. A value keeps its meaning. Between two units of one quantity it is multiplied or divided by a
+   power of ten: decimal(12,2) to decimal(12,4), timestamp-millis to timestamp-micros.
 2. A value that is not exact in the reader's unit, or does not fit, cannot be read.
-3. Other quantities, or a quantity and plain numbers or bytes, do not convert: a date is not a count of
-   milliseconds, and what a plain long counted is unknown.
+3. Other quantities, or a quantity and plain numbers or bytes, do not convert: a date is not a count
+   of milliseconds, and what a plain long counted is unknown.
 """
 
 from typing import Final
