@@ -16,6 +16,7 @@ from columns.conversion import Converted, Leaf, Misfit
 from columns.raw_form import RAW_PRIMITIVES
 from schemas.definitions.logical_types import logical_type
 from schemas.definitions.types import Enum, Fixed, Primitive
+from schemas.evolution.units import Rescaling, rescaling, units_differ
 
 Step = Callable[[pa.Array], Converted]
 
@@ -29,8 +30,9 @@ _MICROS: Final = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 _MICROS_IN_A_MILLI: Final = pa.scalar(1000, pa.int64())
 
 
-def primitive(writer: Primitive, reader: Primitive) -> Leaf:
-    """The reader's type is the writer's, or one that it is promoted to."""
+def primitive(writer: Primitive, reader: Primitive, unit_of: Primitive | None = None) -> Leaf:
+    """The reader's type is the writer's, or one that it is promoted to. `unit_of`: a type with the
+    unit that the values are to have; otherwise the reader's."""
     steps: list[Step] = []
     if reader.kind == "null":
         return null(column_type(reader))
@@ -38,12 +40,13 @@ def primitive(writer: Primitive, reader: Primitive) -> Leaf:
         steps.append(_as_text)
     elif RAW_PRIMITIVES[writer.kind] != RAW_PRIMITIVES[reader.kind]:
         steps.append(partial(_cast, to=RAW_PRIMITIVES[reader.kind]))
+    steps += _rescaled(writer, unit_of or reader)
     steps += _logical(reader)
     return Leaf(RAW_PRIMITIVES[writer.kind], tuple(steps))
 
 
-def fixed(reader: Fixed) -> Leaf:
-    return Leaf(pa.binary(), tuple(_logical(reader)))
+def fixed(writer: Fixed, reader: Fixed) -> Leaf:
+    return Leaf(pa.binary(), (*_rescaled(writer, reader), *_logical(reader)))
 
 
 def enum(writer: Enum, reader: Enum) -> Leaf:
@@ -58,10 +61,23 @@ def null(column: pa.DataType) -> Leaf:
     return Leaf(pa.null(), (partial(_nulls, to=column),))
 
 
-def widened(writer: Primitive, kind: str, column: pa.DataType) -> Leaf:
-    """Reads a number as `kind`, without its logical type, and widens it to the column's type."""
-    plain = primitive(writer, Primitive(kind, {}))
+def widened(writer: Primitive, reader: Primitive, column: pa.DataType) -> Leaf:
+    """Reads a number in the reader's unit, without its logical type, and widens it to the column's
+    type."""
+    plain = primitive(writer, Primitive(reader.kind, {}), unit_of=reader)
     return Leaf(plain.raw, (*plain.steps, partial(_cast, to=column)))
+
+
+def _rescaled(writer: Primitive | Fixed, reader: Primitive | Fixed) -> list[Step]:
+    """No step unless the units differ; there must be a conversion."""
+    scale = rescaling(writer, reader) if units_differ(writer, reader) else None
+    if scale is None:
+        return []
+    if isinstance(reader, Fixed) or reader.kind == "bytes":
+        size = reader.size if isinstance(reader, Fixed) else None
+        return [partial(_decimals_rescaled, scale=scale, size=size)]
+    step = _multiplied if scale.digits > 0 else _divided
+    return [partial(step, scale=scale, factor=10 ** abs(scale.digits))]
 
 
 def _logical(reader: Primitive | Fixed) -> list[Step]:
@@ -101,6 +117,22 @@ def _view(raw: pa.Array, to: pa.DataType) -> Converted:
 
 def _to_micros(raw: pa.Array) -> Converted:
     return Converted(pc.multiply(raw, _MICROS_IN_A_MILLI))
+
+
+def _multiplied(raw: pa.Array, scale: Rescaling, factor: int) -> Converted:
+    bounds = (-(-scale.least // factor), scale.most // factor)
+    done = bounded(raw, bounds, OUT_OF_RANGE, scale.target)
+    return Converted(pc.multiply(done.column, pa.scalar(factor, raw.type)), done.misfits)
+
+
+def _divided(raw: pa.Array, scale: Rescaling, factor: int) -> Converted:
+    by = pa.scalar(factor, raw.type)
+    numbers = pc.divide(raw, by)
+    rest = pc.not_equal(pc.multiply(numbers, by), raw).fill_null(False)
+    if not rest.true_count:
+        return Converted(numbers)
+    detail = f"{raw.filter(rest)[0].as_py()} is not exact as {scale.target}"
+    return Converted(numbers, (Misfit(rest, OUT_OF_RANGE, detail),))
 
 
 def bounded(raw: pa.Array, bounds: tuple[int, int], reason: str, what: str) -> Converted:
@@ -148,6 +180,24 @@ def _symbols(raw: pa.Array, unknown: pa.Array, default: str | None) -> Converted
     first = raw.filter(rows)[0].as_py()
     detail = f"the reader's enum has no symbol {first}, and no default"
     return Converted(raw, (Misfit(rows, NOT_RESOLVABLE, detail),))
+
+
+def _decimals_rescaled(raw: pa.Array, scale: Rescaling, size: int | None) -> Converted:
+    """Misfits keep a zero."""
+    values: list[bytes | None] = []
+    reasons: dict[int, str] = {}
+    for row, value in enumerate(raw.to_pylist()):
+        try:
+            values.append(None if value is None else scale.bytes(value, size))
+        except (ValueError, OverflowError) as error:
+            values.append(b"\0")
+            reasons[row] = str(error)
+    rescaled = pa.array(values, pa.binary())
+    misfits = []
+    for reason in dict.fromkeys(reasons.values()):
+        rows = pa.array([reasons.get(row) == reason for row in range(len(raw))], pa.bool_())
+        misfits.append(Misfit(rows, OUT_OF_RANGE, reason))
+    return Converted(rescaled, tuple(misfits))
 
 
 def _decimals(raw: pa.Array, column: pa.DataType) -> Converted:

@@ -3,8 +3,9 @@ Avro's rules.
 
 Records, enums and fixed types match by name, without namespace, or by the reader's alias; fields by
 name or alias. A reader's union takes the branch of the same full name, otherwise the first of the
-same type (and name), otherwise the first that the written type can be promoted to. A type that
-cannot be read is an error only where there are values of it: an empty list of it can be read.
+same type (and name), otherwise the first that the written type can be promoted to. Values of
+logical types keep their meaning (schemas/evolution/units.py). A type that cannot be read is an
+error only where there are values of it: an empty list of it can be read.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from columns.conversion import (
 )
 from columns.leaves import KEYS, NOT_RESOLVABLE, enum, fixed, null, primitive, widened
 from columns.lists_and_maps import ListConversion, MapConversion
-from columns.raw_form import nullable_branch, presence
+from columns.raw_form import RAW_PRIMITIVES, nullable_branch, presence
 from columns.row_reader import RowReader
 from columns.unions import Branch, IntoUnion, UnionConversion
 from schemas.bodies.writing import default_body
@@ -33,14 +34,14 @@ from schemas.definitions.types import (
     Field,
     Fixed,
     Map,
-    Named,
     Primitive,
     Record,
     Type,
     Union,
 )
 from schemas.errors import BadMessage, InvalidSchema
-from schemas.evolution.matching import names_agree, promoted
+from schemas.evolution.matching import first_match, names_agree, promoted
+from schemas.evolution.units import rescaling, units_differ
 from schemas.parsing import AvroSchema
 
 MOST_PAIRS: Final = 20_000
@@ -64,6 +65,8 @@ class _Resolving:
         if isinstance(reader, Union):
             return self._into_union(writer, reader)
         match writer, reader:
+            case (Primitive(), Primitive()) | (Fixed(), Fixed()) if _other_quantity(writer, reader):
+                pass
             case Primitive(), Primitive() if promoted(reader, writer):
                 return primitive(writer, reader)
             case Array(), Array():
@@ -75,11 +78,10 @@ class _Resolving:
             case Enum(), Enum() if names_agree(reader, writer):
                 return enum(writer, reader)
             case Fixed(), Fixed() if names_agree(reader, writer) and writer.size == reader.size:
-                return fixed(reader)
+                return fixed(writer, reader)
             case Record(), Record() if names_agree(reader, writer):
                 return self._record(writer, reader)
-        problem = f"what was written as {type_in_words(writer)} cannot be read as "
-        return _never(writer, reader, problem + type_in_words(reader))
+        return _never(writer, reader, _problem(writer, reader))
 
     def _record(self, writer: Record, reader: Record) -> Conversion:
         fields: list[FromField | FromDefault] = []
@@ -130,7 +132,7 @@ class _Resolving:
 
     def _branch(self, writer: Type, targets: Sequence[Type], form: UnionForm) -> Branch:
         """Finds the reader's branch for values of this written type, and their conversion."""
-        place = _first_match(writer, targets)
+        place = first_match(writer, targets)
         if place is None:
             problem = f"the reader's type has no branch for {type_in_words(writer)}"
             return Branch(None, Never(presence(writer), form.column, NOT_RESOLVABLE, problem))
@@ -138,36 +140,22 @@ class _Resolving:
         if slot is None:
             return Branch(None, None)
         if isinstance(writer, Primitive) and isinstance(target, Primitive) and form.wider:
-            return Branch(slot, widened(writer, target.kind, form.types[slot]))
+            if not _other_quantity(writer, target):
+                return Branch(slot, widened(writer, target, form.types[slot]))
+            why = _problem(writer, target)
+            return Branch(
+                None, Never(RAW_PRIMITIVES[writer.kind], form.column, NOT_RESOLVABLE, why)
+            )
         return Branch(slot, self.of(writer, target))
 
 
-def _first_match(writer: Type, targets: Sequence[Type]) -> int | None:
-    named = (place for place, target in enumerate(targets) if _same_full_name(writer, target))
-    same = (place for place, target in enumerate(targets) if _same(writer, target))
-    larger = (
-        place
-        for place, target in enumerate(targets)
-        if isinstance(target, Primitive)
-        and isinstance(writer, Primitive)
-        and promoted(target, writer)
-    )
-    return next(named, next(same, next(larger, None)))
+def _other_quantity(writer: Type, reader: Type) -> bool:
+    return units_differ(writer, reader) and rescaling(writer, reader) is None
 
 
-def _same_full_name(writer: Type, reader: Type) -> bool:
-    return (
-        isinstance(writer, Named)
-        and isinstance(reader, Named)
-        and writer.kind == reader.kind
-        and writer.name == reader.name
-    )
-
-
-def _same(writer: Type, reader: Type) -> bool:
-    if isinstance(writer, Named) and isinstance(reader, Named):
-        return writer.kind == reader.kind and names_agree(reader, writer)
-    return writer.kind == reader.kind
+def _problem(writer: Type, reader: Type) -> str:
+    words = f"what was written as {type_in_words(writer)} cannot be read as "
+    return words + type_in_words(reader)
 
 
 def _never(writer: Type, reader: Type, why: str) -> Never:

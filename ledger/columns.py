@@ -20,6 +20,7 @@ from columns.conversion import Conversion
 from columns.native import NativeReader, NotNative
 from columns.resolution import resolve
 from ledger.frames import Frames, NotTogether
+from schemas.definitions.types import Type
 from schemas.errors import InvalidSchema
 from schemas.event_schemas import LEDGER, built_in
 from schemas.parsing import AvroSchema, parse
@@ -32,7 +33,11 @@ def _plain(json_: Any) -> Any:
     return [_plain(item) for item in json_] if isinstance(json_, list) else json_
 
 
-_READER: Final = parse(json.dumps(_plain(json.loads(built_in(LEDGER).resolved_text)))).type
+def _plain_type(schema: AvroSchema) -> Type:
+    return parse(json.dumps(_plain(json.loads(schema.resolved_text)))).type
+
+
+_READER: Final = _plain_type(built_in(LEDGER))
 LEDGER_TYPE: Final[pa.StructType] = column_type(_READER)
 
 
@@ -58,8 +63,9 @@ class ColumnsOfLedger(msgspec.Struct, frozen=True):
         if schema.full_name != LEDGER:
             return None
         try:
-            conversion = resolve(schema.type, _READER)
-            native = NativeReader(schema.type, conversion.raw)
+            writer = _plain_type(schema)
+            conversion = resolve(writer, _READER)
+            native = NativeReader(writer, conversion.raw)
         except (NotNative, InvalidSchema, RecursionError):
             return None
         # If not even an entry with only nulls fits, none does.

@@ -1,7 +1,7 @@
 """Converts messages of any schema to bodies of one schema, for files with a single schema.
 
-If two schemas have the same canonical form (and differ in docs, defaults, aliases or logical
-types), a body is copied after validation. Otherwise fastavro decodes and encodes it by Avro's
+If two schemas have the same canonical form and the same units (and differ in docs, defaults or
+aliases), a body is copied after validation. Otherwise fastavro decodes and encodes it by Avro's
 resolution rules: fields that the target lacks are dropped, fields that the writer lacked get their
 defaults. The branch of a union is preserved, since two records may look alike.
 
@@ -20,6 +20,7 @@ from schemas.bodies.fastavro_schema import FIELD, REFUSALS, fastavro_schema, wri
 from schemas.definitions.types import Array, Map, Named, Record, Type, Union
 from schemas.envelope import MOST_SCHEMAS, PREFIX_SIZE, schema_id_of
 from schemas.errors import BadMessage, InvalidSchema
+from schemas.evolution.unit_changes import unit_changes
 from schemas.parsing import AvroSchema
 
 __all__ = ["Conversion", "MessageConverter"]
@@ -30,11 +31,12 @@ class Conversion:
     use one of them."""
 
     def __init__(self, writer: AvroSchema, target: AvroSchema) -> None:
-        self.is_copy = writer.canonical_form == target.canonical_form
+        units = bool(unit_changes(writer, target))
+        self.is_copy = writer.canonical_form == target.canonical_form and not units
         if not self.is_copy:
             self._type = target.type
-            self._writer = fastavro_schema(writer)
-            self._reader = fastavro_schema(target, for_reading=True)
+            self._writer = fastavro_schema(writer, with_units=units)
+            self._reader = fastavro_schema(target, for_reading=True, with_units=units)
             self._target = fastavro_schema(target)
 
     def converted(self, body: bytes) -> bytes:

@@ -23,6 +23,7 @@ from schemas.bodies.refusals import Misfit, Undecided
 from schemas.bodies.writing import BodyWriter
 from schemas.definitions.types import Json
 from schemas.errors import BadMessage, InvalidSchema
+from schemas.evolution.unit_changes import unit_changes
 from schemas.parsing import AvroSchema
 
 __all__ = [
@@ -145,7 +146,11 @@ class Decoder:
             raise BadMessage(f"there is no schema {schema_id}")
         reader = None if schema == self._reader else self._parsed_reader
         try:
-            writer = _Writer(schema, BodyCheck(schema.type), fastavro_schema(schema), reader)
+            units = self._reader is not None and bool(unit_changes(schema, self._reader))
+            if units and self._reader is not None:
+                reader = fastavro_schema(self._reader, for_reading=True, with_units=True)
+            parsed = fastavro_schema(schema, with_units=units)
+            writer = _Writer(schema, BodyCheck(schema.type), parsed, reader)
         except InvalidSchema as error:
             raise BadMessage(f"schema {schema_id}: {error}") from None
         self._writers[schema_id] = writer

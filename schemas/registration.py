@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from schemas.compatibility import Level, explain
 from schemas.differences import Difference, differences
 from schemas.errors import InvalidSchema, RegistryError, RegistryRefused
+from schemas.evolution.unit_changes import UnitChange, unit_changes
 from schemas.folder import Needed, SchemaFile
 from schemas.parsing import AvroSchema, parse
 from schemas.registry_client import RegistryClient
@@ -47,7 +48,7 @@ class RegistrationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The planned outcome for one schema, with reasons.
 
     `pending`: needed schemas of the same folder that have no version yet. `registered`: the
-    existing version, if the schema is unchanged.
+    existing version, if the schema is unchanged. `unit_changes`: from any earlier version.
     """
 
     file: SchemaFile
@@ -59,6 +60,7 @@ class RegistrationPlan(msgspec.Struct, frozen=True, kw_only=True):
     registered: RegisteredSchema | None = None
     level_change: LevelChange | None = None
     differences: tuple[Difference, ...] = ()
+    unit_changes: tuple[UnitChange, ...] = ()
     reasons: tuple[str, ...] = ()
 
 
@@ -119,8 +121,9 @@ class Planner:
             level_change=self._level_change(file.subject),
             differences=() if registered else self._differences(latest, schema),
         )
-        reasons = tuple(self._objections(plan))
-        return replace(plan, outcome=Outcome.REFUSED, reasons=reasons) if reasons else plan
+        if reasons := tuple(self._objections(plan)):
+            return replace(plan, outcome=Outcome.REFUSED, reasons=reasons)
+        return replace(plan, unit_changes=self._unit_changes(plan))
 
     def _version(self, needed: Needed) -> int | None:
         """The version that a schema of this folder already has."""
@@ -171,6 +174,18 @@ class Planner:
         if latest is None:
             return ()
         return tuple(differences(self._registry.resolved(latest), schema))
+
+    def _unit_changes(self, plan: RegistrationPlan) -> tuple[UnitChange, ...]:
+        """Tables are read with the latest schema, however old an event is: so all versions count,
+        at any level."""
+        if plan.latest is None or plan.registered or plan.schema is None:
+            return ()
+        subject = plan.file.subject
+        changes: dict[UnitChange, None] = {}
+        for number in reversed(self._registry.versions(subject)):
+            version = self._registry.resolved(self._registry.version(subject, number))
+            changes |= dict.fromkeys(unit_changes(version, plan.schema))
+        return tuple(changes)
 
     def _objections(self, plan: RegistrationPlan) -> Iterator[str]:
         """The reasons why it would be refused; empty if it would not."""

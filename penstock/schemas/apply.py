@@ -14,8 +14,8 @@ from penstock.cli.failures import Failed, WrongConfiguration
 from penstock.cli.output import json_option, print_json, say
 from penstock.config.configuration import ConfigurationError, load
 from penstock.connections.registry import registry_at, registry_option
-from penstock.schemas.diff import difference_documents, say_differences
-from penstock.schemas.files import why_no_event
+from penstock.schemas.diff import difference_documents, say_differences, say_unit_changes
+from penstock.schemas.files import force_option, require_readable, why_no_event
 from schemas.compatibility import Level
 from schemas.errors import InvalidSchema, SchemaError
 from schemas.folder import SchemaFile, read_folder
@@ -65,9 +65,10 @@ def folder_settings(folder: Path) -> FolderSettings:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@force_option
 @registry_option
 @json_option
-def command(*, folder: Path, dry_run: bool, registry: str, as_json: bool) -> None:
+def command(*, folder: Path, dry_run: bool, force: bool, registry: str, as_json: bool) -> None:
     """Register what changed in a folder of schemas: DIR/**/SUBJECT.avsc.
 
     All are checked first. If any would be refused, none is registered, and the exit code is 1.
@@ -83,6 +84,9 @@ def command(*, folder: Path, dry_run: bool, registry: str, as_json: bool) -> Non
         planner = Planner(client, levels)
         plans = [planner.plan(each) for each in files]
         refused = [each for each in plans if each.outcome is Outcome.REFUSED]
+        for plan in plans:
+            say_unit_changes(plan.unit_changes)
+            require_readable(plan, force=force)
         done: dict[str, RegisteredSchema] = {}
         try:
             if not refused and not dry_run:

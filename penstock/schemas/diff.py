@@ -1,18 +1,22 @@
 """`penstock schemas diff`, and how differences are shown: lines for people, JSON for programs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 import msgspec
 from click.shell_completion import CompletionItem
 
+from ground.printable import one_line
 from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, say
 from penstock.connections.registry import existing_subjects, registry_at, registry_option
 from penstock.schemas.arguments import SUBJECT, VERSION, Which, schema_file, subject_options
 from schemas.differences import Difference, DifferenceKind, differences
+from schemas.evolution.unit_changes import UnitChange, unit_changes
 from schemas.folder import ENDING, SchemaFile
+from schemas.parsing import AvroSchema
 from schemas.registration import Planner
 from schemas.registry_client import RegistryClient
 from schemas.remote.answers import RegisteredSchema
@@ -25,10 +29,23 @@ _COLOURS = {
 }
 
 
+_MOST_UNIT_CHANGES: Final = 50
+
+
 def say_differences(found: Iterable[Difference], indent: str = "") -> None:
     for each in found:
         path = f"{each.path}: " if each.path else ""
         say(f"{indent}{_SIGNS[each.kind]} {path}{each.what}", colour=_COLOURS[each.kind])
+
+
+def say_unit_changes(changes: Sequence[UnitChange]) -> None:
+    """Prints on stderr what becomes of old events."""
+    for change in changes[:_MOST_UNIT_CHANGES]:
+        colour = "red" if change.is_refused else "yellow"
+        click.secho(one_line(str(change)), fg=colour, err=True)
+    if len(changes) > _MOST_UNIT_CHANGES:
+        more = len(changes) - _MOST_UNIT_CHANGES
+        click.echo(f"{more} more fields change their unit", err=True)
 
 
 def difference_documents(found: Iterable[Difference]) -> list[dict[str, str]]:
@@ -61,7 +78,8 @@ def command(
 ) -> None:
     """Show what changed between two versions of a subject, or from a version to a file (*.avsc).
 
-    Without versions: from the last but one to the latest; from the latest to the file.
+    Without versions: from the last but one to the latest; from the latest to the file. A decimal or
+    time that changes its unit is also named on stderr, with what becomes of old events.
 
     \b
     Example:
@@ -77,6 +95,7 @@ def command(
     file = schema_file(Path(what), subject, topic) if is_file else None
     with registry_at(registry) as client:
         found = _between(client, what, old, new) if file is None else _to_file(client, file, old)
+    say_unit_changes(found.unit_changes)
     if as_json:
         print_json(
             {
@@ -101,12 +120,17 @@ class _Found(msgspec.Struct, frozen=True):
     old: int
     new: int | str
     differences: list[Difference]
+    unit_changes: list[UnitChange]
 
 
 def _to_file(client: RegistryClient, file: SchemaFile, old: Which | None) -> _Found:
     new = Planner(client).read(file)
     found = _version(client, file.subject, old or "latest")
-    return _Found(file.subject, found.version, file.path, differences(client.resolved(found), new))
+    return _found(file.subject, (found.version, file.path), client.resolved(found), new)
+
+
+def _found(subject: str, names: tuple[int, int | str], old: AvroSchema, new: AvroSchema) -> _Found:
+    return _Found(subject, *names, differences(old, new), unit_changes(old, new))
 
 
 def _between(client: RegistryClient, subject: str, old: Which | None, new: Which | None) -> _Found:
@@ -117,8 +141,8 @@ def _between(client: RegistryClient, subject: str, old: Which | None, new: Which
             raise Failed(f"{subject} has no version before {after.version}")
         old = earlier[-1]
     before = _version(client, subject, old)
-    found = differences(client.resolved(before), client.resolved(after))
-    return _Found(subject, before.version, after.version, found)
+    names = before.version, after.version
+    return _found(subject, names, client.resolved(before), client.resolved(after))
 
 
 def _version(client: RegistryClient, subject: str, which: Which) -> RegisteredSchema:

@@ -12,12 +12,15 @@ from penstock.cli.failures import Failed
 from penstock.cli.output import json_option, print_json, say
 from penstock.connections.registry import registry_at, registry_option, shortened
 from penstock.schemas.arguments import VALUES, schema_file, subject_of_topic, subject_options
-from penstock.schemas.diff import difference_documents, say_differences
+from penstock.schemas.diff import difference_documents, say_differences, say_unit_changes
 from schemas.errors import InvalidSchema
 from schemas.event_schemas import scaffold
 from schemas.folder import ENDING
 from schemas.registration import Outcome, Planner, RegistrationPlan, register
 
+force_option = click.option(
+    "--force", is_flag=True, help="Accept that old events become dead letters."
+)
 _AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 
 
@@ -109,6 +112,7 @@ def _field(text: str) -> tuple[str, Any]:
 @click.option(
     "--any-writer", is_flag=True, help="Accept a schema of events that no agent can write."
 )
+@force_option
 @registry_option
 @json_option
 def check(
@@ -117,6 +121,7 @@ def check(
     subject: str | None,
     topic: str | None,
     any_writer: bool,
+    force: bool,
     registry: str,
     as_json: bool,
 ) -> None:
@@ -124,6 +129,10 @@ def check(
 
     A topic's values must also be events that an agent can write: their first field is the header,
     and there is a value for each field. Where only applications of yours write, give --any-writer.
+
+    The registry does not compare the units of decimals, dates and times. Where a unit changes,
+    stderr says what becomes of old events: they are rescaled, or they become dead letters, and
+    then the schema is refused unless you give --force.
 
     Exit code 1: it may not be registered, or no agent can write it.
 
@@ -149,11 +158,25 @@ def check(
         )
     else:
         _say(plan, level)
+    say_unit_changes(plan.unit_changes)
     if plan.outcome is Outcome.REFUSED:
         raise Failed(f"{file} cannot be registered as {wanted.subject}")
+    require_readable(plan, force=force)
     if not any_writer and (why := why_no_event(plan)):
         raise Failed(
             f"{file}: no agent can write it: {why} (--any-writer if only applications of yours do)"
+        )
+
+
+def require_readable(plan: RegistrationPlan, *, force: bool) -> None:
+    """Raises `Failed` if events of earlier versions would become dead letters."""
+    if not force and (changes := [change for change in plan.unit_changes if change.is_refused]):
+        paths = ", ".join(dict.fromkeys(change.path or "the value" for change in changes))
+        raise Failed(
+            shortened(
+                f"{plan.file.path}: old events would become dead letters, because of {paths}: "
+                "add a field of another name, or give --force"
+            )
         )
 
 
@@ -188,14 +211,22 @@ def _say(plan: RegistrationPlan, level: str) -> None:
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @subject_options
+@force_option
 @registry_option
 @json_option
 def register_schema(
-    *, file: Path, subject: str | None, topic: str | None, registry: str, as_json: bool
+    *,
+    file: Path,
+    subject: str | None,
+    topic: str | None,
+    force: bool,
+    registry: str,
+    as_json: bool,
 ) -> None:
     """Register a schema: it becomes the subject's next version, unless it is one already.
 
-    A type that it names and does not define is taken from the subject of that name.
+    A type that it names and does not define is taken from the subject of that name. As with
+    `check`, stderr says where a unit changes, and --force accepts that old events are not readable.
 
     \b
     Example:
@@ -209,6 +240,8 @@ def register_schema(
             reasons = "; ".join(plan.reasons)
             what = f"{file} cannot be registered as {wanted.subject}"
             raise Failed(shortened(f"{what}: {reasons}"))
+        say_unit_changes(plan.unit_changes)
+        require_readable(plan, force=force)
         done = register(client, plan, {})
     if as_json:
         print_json(

@@ -32,6 +32,7 @@ from schemas.definitions.types import (
     Union,
 )
 from schemas.errors import InvalidSchema
+from schemas.evolution.units import rescaling, unit_in_words, units_differ
 from schemas.parsing import AvroSchema
 
 FIELD: Final = "value"
@@ -41,13 +42,18 @@ REFUSALS: Final = (
 )
 """Exceptions of fastavro for bytes and values that do not match a schema."""
 
+_UNIT: Final = "penstock-unit"  # a logical type of our own; its properties are the schema's
+_WITH_UNITS: Final = ("int", "long", "float", "double", "bytes", "string")
 _NOWHERE = "-"  # not a legal namespace in schemas
 
 
-def fastavro_schema(schema: AvroSchema, *, for_reading: bool = False) -> Json:
+def fastavro_schema(
+    schema: AvroSchema, *, for_reading: bool = False, with_units: bool = False
+) -> Json:
     """A record with `schema` as the type of its only field. `for_reading`: the reader's schema for
-    data of another schema; otherwise the writer's."""
-    converter = _Converter(for_reading=for_reading)
+    data of another schema; otherwise the writer's. `with_units`, in both of them: values of logical
+    types are converted from the writer's unit to the reader's."""
+    converter = _Converter(for_reading=for_reading, with_units=with_units)
     whole = {
         "type": "record",
         "name": f"{_NOWHERE}.Message",
@@ -78,17 +84,52 @@ def written_name(name: Name) -> str:
     return f"{name.namespace or _NOWHERE}.{name.simple}"
 
 
+def _in_readers_unit(value: Json, written: Json, wanted: Json = None) -> Json:
+    """Called by fastavro for each value of a type with the logical type `_UNIT`."""
+    if wanted is None or written is None:
+        return value
+    writer, reader = _leaf(written), _leaf(wanted)
+    if units_differ(writer, reader):
+        scale = rescaling(writer, reader)
+        if scale is None:
+            raise ValueError(f"{unit_in_words(writer)} is not {unit_in_words(reader)}")
+        if isinstance(value, bytes):
+            return scale.bytes(value, reader.size if isinstance(reader, Fixed) else None)
+        return scale.number(value)
+    match value:  # promotions, which fastavro leaves to this function
+        case int() if reader.kind in {"float", "double"}:
+            return float(value)
+        case str() if reader.kind == "bytes":
+            return value.encode()
+        case bytes() if reader.kind == "string":
+            return value.decode()
+    return value
+
+
+def _leaf(written: Json) -> Primitive | Fixed:
+    if written["type"] == "fixed":
+        return Fixed(Name(written["name"], None), None, (), written[_UNIT], written["size"])
+    return Primitive(written["type"], written[_UNIT])
+
+
+for _kind in (*_WITH_UNITS, "fixed"):
+    fastavro.read.LOGICAL_READERS[f"{_kind}-{_UNIT}"] = _in_readers_unit
+
+
 class _Converter:
     """Writes out each definition at its first use; `records` collects the records."""
 
-    def __init__(self, *, for_reading: bool) -> None:
+    def __init__(self, *, for_reading: bool, with_units: bool) -> None:
         self._for_reading = for_reading
+        self._with_units = with_units
         self._known: set[int] = set()
         self.records: list[Record] = []
 
     def of(self, type_: Type) -> Json:
         match type_:
             case Primitive():
+                if self._with_units and type_.kind in _WITH_UNITS:
+                    return {"type": type_.kind, "logicalType": _UNIT, _UNIT: type_.props}
                 return type_.kind
             case Array():
                 return {"type": "array", "items": self.of(type_.items)}
@@ -112,6 +153,8 @@ class _Converter:
                     definition["default"] = type_.default
             case Fixed():
                 definition["size"] = type_.size
+                if self._with_units:
+                    definition |= {"logicalType": _UNIT, _UNIT: type_.props}
             case Record():
                 self.records.append(type_)
                 definition["fields"] = [

@@ -23,7 +23,7 @@ from schemas.definitions.types import (
 from schemas.errors import InvalidSchema
 from schemas.evolution.findings import Effort, FoundBelow, IncompatibilityKind, NotJudged, Place
 
-__all__ = ["Lookups", "names_agree", "promoted"]
+__all__ = ["Lookups", "first_match", "names_agree", "promoted"]
 
 # Types whose values can be read as the key.
 _PROMOTED_FROM: Final = {
@@ -149,6 +149,35 @@ def _branches(type_: Type) -> Sequence[Type]:
 def promoted(reader: Primitive, writer: Primitive) -> bool:
     """Whether the reader's type is equal to or wider than the writer's."""
     return reader.kind == writer.kind or writer.kind in _PROMOTED_FROM.get(reader.kind, ())
+
+
+def first_match(writer: Type, targets: Sequence[Type]) -> int | None:
+    """The index of the reader's branch that values of this written type are read as."""
+    named = (place for place, target in enumerate(targets) if _same_full_name(writer, target))
+    same = (place for place, target in enumerate(targets) if _same(writer, target))
+    larger = (
+        place
+        for place, target in enumerate(targets)
+        if isinstance(target, Primitive)
+        and isinstance(writer, Primitive)
+        and promoted(target, writer)
+    )
+    return next(named, next(same, next(larger, None)))
+
+
+def _same_full_name(writer: Type, reader: Type) -> bool:
+    return (
+        isinstance(writer, Named)
+        and isinstance(reader, Named)
+        and writer.kind == reader.kind
+        and writer.name == reader.name
+    )
+
+
+def _same(writer: Type, reader: Type) -> bool:
+    if isinstance(writer, Named) and isinstance(reader, Named):
+        return writer.kind == reader.kind and names_agree(reader, writer)
+    return writer.kind == reader.kind
 
 
 def _aliases(type_: Named) -> list[str]:

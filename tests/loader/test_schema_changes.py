@@ -1,15 +1,18 @@
 """Whole loads, while schemas and configurations change beneath them."""
 
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from loader.config import CompletenessConfig, FileFormat, HeaderColumns, LoaderConfig
+from loader.config import CompletenessConfig, FileFormat, HeaderColumns, LoaderConfig, Tasks
 from loader.errors import LoaderError
+from loader.run.load_context import LoadRequest
+from loader.tables import Hour
 from tests.loader.application import BEGAN, HOUR, VIEW, Application, Json, event_schema, landed
-from tests.loader.loads import LONG_AGO, folder_of, load_once, rows_of
+from tests.loader.loads import EITHER_WAY, LONG_AGO, folder_of, load_once, rows_of
 
 GONE: Json = {"name": "gone", "type": "string", "default": ""}
 NEW: Json = {"name": "new", "type": ["null", "string"], "default": None}
@@ -17,6 +20,26 @@ NEW: Json = {"name": "new", "type": ["null", "string"], "default": None}
 
 def widened(field: Json) -> Json:
     return {**field, "type": "long"} if field["name"] == "status" else field
+
+
+@pytest.mark.parametrize("tasks", EITHER_WAY.values(), ids=EITHER_WAY)
+def test_amounts_keep_their_value_in_another_scale(
+    spark: SparkSession, application: Application, config: LoaderConfig, tasks: Tasks
+) -> None:
+    """Loaded at once after the change, and again with a rebuild."""
+    config = msgspec.structs.replace(config, completeness=LONG_AGO, tasks=tasks)
+    for scale in (2, 4):
+        amount = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": scale}
+        application.change(event_schema([{"name": "amount", "type": amount}]))
+        for number in (1234, -5):
+            value = (number * 10**scale // 100).to_bytes(6, "big", signed=True)
+            application.write(3, fields={"amount": value})
+    assert load_once(spark, config).rows == 12
+    for request in (None, LoadRequest(rebuild=(Hour(BEGAN),))):
+        outcome = load_once(spark, config, request)
+        assert outcome.dead == 0
+        rows = rows_of(spark, config, application.topic)
+        assert sum(row["amount"] for row in rows) == 6 * (Decimal("12.34") - Decimal("0.05"))
 
 
 def test_a_plain_reader_sees_all_columns_there_ever_were(

@@ -1,5 +1,6 @@
 """What one schema wrote, read with another: examples of every rule."""
 
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +22,8 @@ from tests.loader.decoding.decoding import (
     rows_of,
     schema,
 )
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def reread(writer: AvroSchema, reader: AvroSchema, *written: Any) -> Decoded:
@@ -57,7 +60,6 @@ def decimal(of: str = "bytes", precision: int = 4, scale: int = 2, **more: Any) 
         ("float", "double", 0.5, 0.5),
         ("string", "bytes", "ü", "ü".encode()),
         ("bytes", "string", "ü".encode(), "ü"),
-        ("string", decimal(), "\x04\x52", Decimal("11.06")),
         ("int", ["null", "long"], 7, 7),
         (["null", "int"], ["null", "double"], 7, 7.0),
         (["null", "int"], ["null", "double"], None, None),
@@ -87,7 +89,45 @@ def decimal(of: str = "bytes", precision: int = 4, scale: int = 2, **more: Any) 
         (enum("A", "B"), enum("A", default="A"), "B", "A"),
         ("null", ["null", "int"], None, None),
         ("null", "null", None, None),
-        (decimal(), decimal(precision=9, scale=4), b"\x04\xd2", Decimal("0.1234")),
+        (decimal(), decimal(precision=9, scale=4), b"\x04\xd2", Decimal("12.3400")),
+        (decimal(), decimal(precision=3, scale=1), b"\x04\xce", Decimal("12.3")),
+        (decimal(), decimal(precision=40, scale=4), b"\xff", b"\x9c"),
+        (decimal(), ["null", decimal(precision=9, scale=4)], b"\xff", Decimal("-0.0100")),
+        (array(decimal()), array(decimal(precision=9, scale=3)), [b"\1"], [Decimal("0.010")]),
+        (map_of(decimal()), map_of(decimal(scale=3)), {"a": b"\1"}, [("a", Decimal("0.010"))]),
+        (
+            ["null", record("Q", ("a", decimal()))],
+            ["null", record("Q", ("a", decimal(scale=3)))],
+            {"a": b"\1"},
+            {"a": Decimal("0.010")},
+        ),
+        (
+            ["string", decimal()],
+            [decimal(scale=3), "string"],
+            b"\1",
+            {"member_bytes": Decimal("0.010"), "member_string": None},
+        ),
+        (
+            decimal("fixed", size=3, name="F"),
+            decimal("fixed", scale=3, size=3, name="F"),
+            b"\xff\xff\xff",
+            Decimal("-0.010"),
+        ),
+        (logical("int", "time-millis"), logical("long", "time-micros"), 86_399_999, 86_399_999_000),
+        (logical("long", "timestamp-micros"), logical("long", "timestamp-nanos"), -7, -7_000),
+        (logical("long", "timestamp-nanos"), logical("long", "timestamp-micros"), 0, EPOCH),
+        (
+            logical("long", "local-timestamp-micros"),
+            logical("long", "local-timestamp-millis"),
+            -1_000_000,
+            EPOCH.replace(tzinfo=None) - timedelta(seconds=1),
+        ),
+        (
+            ["int", logical("long", "timestamp-millis")],
+            ["int", logical("long", "timestamp-micros")],
+            2**40,
+            2**40 * 1000,
+        ),
         (
             decimal("fixed", size=3, name="F"),
             decimal("fixed", size=3, name="F"),
@@ -100,7 +140,8 @@ def decimal(of: str = "bytes", precision: int = 4, scale: int = 2, **more: Any) 
         (fixed(68), fixed(68), b"x" * 68, b"x" * 68),
         (["null", fixed(4)], ["null", fixed(4)], None, None),
         (["null", fixed(20)], ["null", fixed(20)], b"a" * 20, b"a" * 20),
-        (logical("int", "date"), "int", 7, 7),
+        (logical("int", "date"), logical("int", "date"), 7, date(1970, 1, 8)),
+        (logical("string", "uuid"), "string", "a", "a"),
         (["null", array("string")], array("string"), [], []),
     ],
 )
@@ -120,7 +161,25 @@ def test_values(writer: Any, reader: Any, written: Any, read: Any) -> None:
         (decimal(), decimal(), b"\x27\x0f", b"\x27\x10", "decimal"),
         (decimal(), decimal(), b"\xd8\xf1", b"\xd8\xf0", "decimal"),
         (decimal(), decimal(), b"\0", b"", "decimal"),
-        ("int", logical("int", "date"), 2_932_896, 2_932_897, "2932897"),
+        (logical("int", "date"), logical("int", "date"), 2_932_896, 2_932_897, "2932897"),
+        (decimal(), decimal(scale=1), b"\x0a", b"\x0b", "not exact as decimal(4,1)"),
+        (decimal(), decimal(scale=3), b"\x03\xe7", b"\x03\xe8", "fit into decimal(4,3)"),
+        (decimal(), decimal(precision=3), b"\x03\xe7", b"\x03\xe8", "fit into decimal(3,2)"),
+        (array(decimal()), array(decimal(scale=1)), [b"\x0a"], [b"\x0a", b"\x0b"], "not exact"),
+        (
+            logical("long", "timestamp-micros"),
+            logical("long", "timestamp-millis"),
+            -1000,
+            -1001,
+            "-1001 is not exact as timestamp-millis",
+        ),
+        (
+            logical("long", "timestamp-micros"),
+            logical("long", "timestamp-nanos"),
+            2**63 // 1000,
+            2**63 // 1000 + 1,
+            "is not a timestamp-nanos",
+        ),
         (array(["int", "string"]), array("int"), [1, 2], [1, "a"], "string"),
         (
             map_of(enum("A", "B")),
@@ -154,6 +213,22 @@ def test_only_what_does_not_fit_is_dead(
         (schema(), schema(("x", "int")), {}),
         (schema(name="A"), schema(name="B"), {}),
         (schema(("x", fixed(2))), schema(("x", fixed(3))), {"x": b"ab"}),
+        (schema(("x", "string")), schema(("x", decimal())), {"x": "a"}),
+        (schema(("x", "bytes")), schema(("x", decimal())), {"x": b"a"}),
+        (schema(("x", decimal())), schema(("x", "bytes")), {"x": b"a"}),
+        (schema(("x", decimal())), schema(("x", logical("bytes", "big-decimal"))), {"x": b"a"}),
+        (schema(("x", logical("int", "date"))), schema(("x", "int")), {"x": 1}),
+        (schema(("x", "long")), schema(("x", logical("long", "timestamp-millis"))), {"x": 1}),
+        (
+            schema(("x", logical("int", "date"))),
+            schema(("x", logical("long", "timestamp-millis"))),
+            {"x": 1},
+        ),
+        (
+            schema(("x", logical("int", "date"))),
+            schema(("x", ["int", "long"])),
+            {"x": 1},
+        ),
     ],
 )
 def test_what_can_never_be_read_is_dead_and_says_why(
@@ -244,7 +319,7 @@ def test_of_a_map_s_key_that_comes_twice_the_last_counts() -> None:
 
 
 def test_what_lies_in_another_branch_or_under_null_need_not_fit() -> None:
-    inner, dated = (record("Q", ("day", type_)) for type_ in ("int", logical("int", "date")))
+    inner = dated = record("Q", ("day", logical("int", "date")))
     written = [{"x": None}, {"x": {"day": 2**31 - 1}}, {"x": "a"}]
     decoded = reread(
         schema(("x", ["null", inner, "string"])), schema(("x", ["null", dated, "string"])), *written

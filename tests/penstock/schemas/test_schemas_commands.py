@@ -5,6 +5,7 @@ Which schema is registered when by `apply` is tested in tests/schemas/test_regis
 
 import json
 import re
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,58 @@ def folder(space: str, tmp_path: Path) -> Path:
     (folder / f"{space}-value.avsc").write_text(order)
     write_address(folder, space)
     return folder
+
+
+RESCALED = "old events are rescaled; those whose value does not fit become dead letters"
+INEXACT = "old events whose value is not exact or does not fit become dead letters"
+DEAD = "old events become dead letters"
+
+
+def unit(of: str, name: str, **more: int) -> dict[str, Any]:
+    return {"type": of, "logicalType": name, **more}
+
+
+def amount(precision: int, scale: int) -> dict[str, Any]:
+    return unit("bytes", "decimal", precision=precision, scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (amount(12, 2), amount(14, 2), ""),
+        (amount(12, 2), amount(12, 4), f"decimal(12,2) -> decimal(12,4): {RESCALED}"),
+        (amount(12, 4), amount(12, 2), f"decimal(12,4) -> decimal(12,2): {INEXACT}"),
+        (amount(12, 2), "bytes", f"decimal(12,2) -> bytes: {DEAD}"),
+        ("int", unit("int", "date"), f"int -> date: {DEAD}"),
+        (
+            unit("long", "timestamp-millis"),
+            unit("long", "timestamp-micros"),
+            f"timestamp-millis -> timestamp-micros: {RESCALED}",
+        ),
+    ],
+)
+def test_another_unit_is_named_and_refused_where_events_would_die(
+    schemas: AtRegistry, tmp_path: Path, old: Any, new: Any, said: str
+) -> None:
+    """The registry finds all of them compatible."""
+
+    def text(type_: Any) -> str:
+        items = {"type": "array", "items": ["null", type_]}
+        return record({"name": "amounts", "type": items})
+
+    subject = f"units-{uuid.uuid4().hex}"
+    file = schemas.registered(tmp_path, subject, text(old))
+    file.write_text(text(new))
+    lines = [f"amounts[]: {said}"] if said else []
+    is_refused = said.endswith((DEAD, INEXACT))
+    for command in ("diff", "check", "register", "register --force"):
+        ended = schemas.run(*command.split(), str(file))
+        stops = is_refused and command in {"check", "register"}
+        registered_before = command == "register --force" and not is_refused
+        assert ended.returncode == stops, ended
+        assert ended.stderr.splitlines()[: len(lines)] == ([] if registered_before else lines)
+        assert ("or give --force" in ended.stderr) == stops
+    assert schemas.json("show", subject)["fields"][0]["type"]["items"][1] == new
 
 
 def write_address(folder: Path, space: str, *more: dict[str, Any]) -> None:

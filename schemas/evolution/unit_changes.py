@@ -1,0 +1,89 @@
+"""Finds where a reader's logical types count in another unit than a writer's, and what that does to
+the writer's events."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from schemas.definitions.types import Array, Field, Fixed, Map, Primitive, Record, Type, Union
+from schemas.errors import InvalidSchema
+from schemas.evolution.matching import first_match, names_agree
+from schemas.evolution.units import rescaling, unit_in_words, units_differ
+from schemas.parsing import AvroSchema
+
+__all__ = ["UnitChange", "unit_changes"]
+
+_MOST_PAIRS: Final = 100_000
+
+
+class UnitChange(msgspec.Struct, frozen=True):
+    """`is_refused`: events become dead letters, all of them or those that are not exact or do not
+    fit."""
+
+    path: str
+    before: str
+    after: str
+    effect: str
+    is_refused: bool
+
+    def __str__(self) -> str:
+        path = f"{self.path}: " if self.path else ""
+        return f"{path}{self.before} -> {self.after}: {self.effect}"
+
+
+def unit_changes(writer: AvroSchema, reader: AvroSchema) -> list[UnitChange]:
+    """The changes, in the order of the reader's fields. Raises `InvalidSchema` if the schemas have
+    too many pairs of types."""
+    found: list[UnitChange] = []
+    waiting: list[tuple[Type, Type, str]] = [(writer.type, reader.type, "")]
+    met: set[tuple[int, int]] = set()
+    while waiting:
+        before, after, path = waiting.pop()
+        if (id(before), id(after)) in met:
+            continue
+        met.add((id(before), id(after)))
+        if len(met) > _MOST_PAIRS:
+            raise InvalidSchema("the two schemas have too many pairs of types")
+        if isinstance(before, Primitive | Fixed) and isinstance(after, Primitive | Fixed):
+            if units_differ(before, after):
+                found.append(_change(before, after, path))
+        else:
+            waiting += reversed(list(_parts(before, after, path)))
+    return found
+
+
+def _parts(writer: Type, reader: Type, path: str) -> Iterator[tuple[Type, Type, str]]:
+    match writer, reader:
+        case (Union(), _) | (_, Union()):
+            targets = reader.branches if isinstance(reader, Union) else (reader,)
+            for branch in writer.branches if isinstance(writer, Union) else (writer,):
+                place = first_match(branch, targets)
+                if place is not None:
+                    yield branch, targets[place], path
+        case Array(), Array():
+            yield writer.items, reader.items, f"{path}[]"
+        case Map(), Map():
+            yield writer.values, reader.values, f"{path}{{}}"
+        case Record(), Record() if names_agree(reader, writer):
+            written: dict[str, Field] = {field.name: field for field in writer.fields}
+            for field in reader.fields:
+                names = (field.name, *field.aliases)
+                source = next((written[name] for name in names if name in written), None)
+                if source is not None:
+                    yield source.type, field.type, f"{path}.{field.name}" if path else field.name
+
+
+def _change(writer: Primitive | Fixed, reader: Primitive | Fixed, path: str) -> UnitChange:
+    before, after = unit_in_words(writer), unit_in_words(reader)
+    scale = rescaling(writer, reader)
+    if scale is None:
+        return UnitChange(path, before, after, "old events become dead letters", is_refused=True)
+    if scale.digits > 0:
+        effect = "old events are rescaled; those whose value does not fit become dead letters"
+        if before.startswith("time-"):  # whose column is the number
+            effect += "; rows that have landed keep the former unit until they are rebuilt"
+        return UnitChange(path, before, after, effect, is_refused=False)
+    what = "is not exact or does not fit" if scale.digits else "does not fit"
+    effect = f"old events whose value {what} become dead letters"
+    return UnitChange(path, before, after, effect, is_refused=True)

@@ -1,0 +1,114 @@
+"""Units of logical types: what a number or some bytes count, which Avro's base type does not say.
+
+Rules:
+
+1. A value keeps its meaning. Between two units of one quantity it is multiplied or divided by a
+   power of ten: decimal(12,2) to decimal(12,4), timestamp-millis to timestamp-micros.
+2. A value that is not exact in the reader's unit, or does not fit, cannot be read.
+3. Other quantities, or a quantity and plain numbers or bytes, do not convert: a date is not a count
+   of milliseconds, and what a plain long counted is unknown.
+"""
+
+from typing import Final
+
+import msgspec
+
+from schemas.definitions.logical_types import logical_type
+from schemas.definitions.types import Fixed, Primitive, Type
+
+__all__ = ["Rescaling", "rescaling", "unit_in_words", "units_differ"]
+
+_UNITS: Final = {
+    "date": ("date", 0),
+    "time-millis": ("time", 3),
+    "time-micros": ("time", 6),
+    "timestamp-millis": ("timestamp", 3),
+    "timestamp-micros": ("timestamp", 6),
+    "timestamp-nanos": ("timestamp", 9),
+    "local-timestamp-millis": ("local timestamp", 3),
+    "local-timestamp-micros": ("local timestamp", 6),
+    "local-timestamp-nanos": ("local timestamp", 9),
+    "big-decimal": ("big decimal", 0),
+    "duration": ("duration", 0),
+}
+_LARGEST: Final = {"int": 2**31, "long": 2**63}
+
+
+class _Unit(msgspec.Struct, frozen=True):
+    """A value counts 10**-digits. `precision`: a decimal's."""
+
+    quantity: str
+    digits: int
+    precision: int | None = None
+
+
+class Rescaling(msgspec.Struct, frozen=True):
+    """Converts numbers of one unit to another: by 10**digits, within the limits of the reader."""
+
+    digits: int
+    least: int
+    most: int
+    target: str
+
+    def number(self, number: int) -> int:
+        """Raises ValueError."""
+        if self.digits >= 0:
+            number *= 10**self.digits
+        else:
+            number, rest = divmod(number, 10**-self.digits)
+            if rest:
+                raise ValueError(f"a value is not exact as {self.target}")
+        if not self.least <= number <= self.most:
+            raise ValueError(f"a value does not fit into {self.target}")
+        return number
+
+    def bytes(self, value: bytes, size: int | None) -> bytes:
+        """The same for a decimal's bytes; `size`: of a fixed type."""
+        if not value:
+            raise ValueError("a decimal has no bytes")
+        number = self.number(int.from_bytes(value, "big", signed=True))
+        most = (number if number >= 0 else ~number).bit_length() // 8 + 1
+        return number.to_bytes(most if size is None else size, "big", signed=True)
+
+
+def units_differ(writer: Type, reader: Type) -> bool:
+    """Whether values of a matching pair of types without parts cannot be read as they are."""
+    before, after = _unit(writer), _unit(reader)
+    if before is None or after is None:
+        return before is not after
+    return (before.quantity, before.digits) != (after.quantity, after.digits) or (
+        (before.precision or 0) > (after.precision or 0)
+    )
+
+
+def rescaling(writer: Type, reader: Type) -> Rescaling | None:
+    """None if no value can be converted."""
+    before, after = _unit(writer), _unit(reader)
+    if before is None or after is None or before.quantity != after.quantity:
+        return None
+    if after.precision is not None:
+        most = 10**after.precision - 1
+        least = -most
+    else:
+        most = _LARGEST.get(reader.kind, 1) - 1
+        least = -most - 1
+    return Rescaling(after.digits - before.digits, least, most, unit_in_words(reader))
+
+
+def unit_in_words(type_: Type) -> str:
+    """`decimal(12,2)`, `timestamp-millis`, or the plain type."""
+    unit = _unit(type_)
+    if unit is None:
+        return type_.kind
+    if unit.precision is not None:
+        return f"decimal({unit.precision},{unit.digits})"
+    return logical_type(type_) or type_.kind
+
+
+def _unit(type_: Type) -> _Unit | None:
+    if not isinstance(type_, Primitive | Fixed) or not type_.props:
+        return None
+    name = logical_type(type_)
+    if name == "decimal":
+        return _Unit("decimal", type_.props.get("scale", 0), type_.props["precision"])
+    return _Unit(*_UNITS[name]) if name in _UNITS else None
