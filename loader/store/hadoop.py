@@ -6,6 +6,7 @@ result of `FileSystem.rename` is never used: it is False for half a dozen reason
 file was moved into a folder of that name.
 """
 
+import os
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +30,7 @@ _TAKEN: Final = frozenset(
 )
 _IF_ABSENT: Final = "fs.option.create.conditional.overwrite"
 _MISSING: Final = "java.io.FileNotFoundException"
+_CONFIGURATION: Final = "HADOOP_CONF_DIR"
 _PRINTED: Final = re.compile(
     r"Status\{path=(?P<path>[^;{}]*); isDirectory=(?P<is_folder>true|false);"
     r"(?: length=(?P<size>\d+);)?[^{}]*? modification_time=(?P<modified>\d+);"
@@ -380,7 +382,15 @@ def _as_store_error(what: str, path: str) -> Iterator[None]:
 def _failure(what: str, path: str, reason: str) -> StoreError:
     if why := no_ticket(reason):
         return NoTicket(f"cannot {what} {path}: {why}")
-    return StoreError(f"cannot {what} {path}: {_line(reason)}")
+    return StoreError(f"cannot {what} {path}: {_line(reason)}{_about_names(reason)}")
+
+
+def _about_names(reason: str) -> str:
+    """Where to look for the name of a host or nameservice that Hadoop does not know."""
+    if "UnknownHostException" not in reason:
+        return ""
+    folder = os.environ.get(_CONFIGURATION) or "not set"
+    return f" ({_CONFIGURATION} is {folder}: hdfs-site.xml there must name the nameservice)"
 
 
 def _line(text: str) -> str:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from harness.hadoop.hdfs import RunningHdfs
 from loader.errors import StoreError
-from loader.store.hadoop import ConditionalCreation
+from loader.store.hadoop import ConditionalCreation, HadoopStore
 from loader.store.local import LocalStore
 from loader.store.store import Store
 from tests.loader.store.hadoop_stores import hadoop_store
@@ -224,6 +224,17 @@ def test_what_a_file_system_cannot_do_is_told(tmp_path: Path) -> None:
     (tmp_path / "zero").symlink_to("/dev/zero")
     with pytest.raises(StoreError, match="cannot sync files: Invalid argument"):
         store.sync(["zero"])
+
+
+@pytest.mark.parametrize(("folder", "words"), [("", "not set"), ("/etc/hadoop", "/etc/hadoop")])
+def test_an_unknown_name_may_be_in_a_configuration_that_was_not_found(
+    folder: str, words: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", folder)
+    gateway = spark.sparkContext._gateway
+    configuration = spark.sparkContext._jsc.hadoopConfiguration()
+    with pytest.raises(StoreError, match=rf"nameservice1.* \(HADOOP_CONF_DIR is {words}: "):
+        HadoopStore("hdfs://nameservice1/logs", gateway, configuration)
 
 
 class Interrupted:
